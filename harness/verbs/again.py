@@ -97,9 +97,10 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
         if module := own_module(grader):
             file, digest = f"{module.replace('.', '/')}.py", grader.rpartition("@")[2]
             files[f"{file} (SHA-256 begins {digest}; in the folder of these commands)"] = None
-    judges = (score.judge_errors.settings for score in scores if score.judge_errors is not None)
-    if any(str(judge.get("prompt", "")).startswith(RUBRIC) for judge in judges):
-        files["rubric.txt (its text is below the settings in report.html)"] = None
+    for judge in (score.judge_errors for score in scores if score.judge_errors is not None):
+        if str(judge.settings.get("prompt", "")).startswith(RUBRIC):
+            digest = f"SHA-256 begins {judge.rubric_file}; " if judge.rubric_file else ""
+            files[f"rubric.txt ({digest}its text is below the settings in report.html)"] = None
     if files:
         names = ", ".join(map(visible, files))
         yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"

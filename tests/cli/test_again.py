@@ -255,7 +255,11 @@ def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> 
     )
     score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
     first, *_ = lines_again(own, "run", [score], run_command, score_command, serve_command)
-    assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (" in first
+    assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (its text is " in first
+    with_file = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, rubric_file="1f0c2a9b0123"))
+    first, *_ = lines_again(own, "run", [with_file], run_command, score_command, serve_command)
+    assert ", rubric.txt (SHA-256 begins 1f0c2a9b0123; its text is " in first
+    assert grading_settings(with_file) == grading_settings(score)
     assert not any(
         "send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command, serve_command)
     )

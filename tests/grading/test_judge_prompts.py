@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -152,7 +153,10 @@ def test_a_folder_is_no_rubric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_rubric_from_windows_is_the_same_rubric(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"One.\nTwo.\n")
     (tmp_path / "b.txt").write_bytes(b"One.\r\nTwo.\r\n")
-    assert prompt_named(str(tmp_path / "a.txt")) == prompt_named(str(tmp_path / "b.txt"))
+    first, second = (prompt_named(str(tmp_path / name)) for name in ("a.txt", "b.txt"))
+    assert (first, first.digest) == (second, second.digest)
+    # As `sha256sum` prints it.
+    assert first.file == hashlib.sha256(b"One.\nTwo.\n").hexdigest()[:12] != second.file
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     assert len(score.graders) == 2
     assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
     assert f"decided: {with_rubric(rubric).name}. Save it as rubric.txt" in page
+    assert f"rubric.txt (SHA-256 begins {sha256((tmp_path / 'rubric.txt').read_bytes()).hexdigest()[:12]};" in page
     shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
     assert shown.pop("prompt") == with_rubric(rubric).name
     assert shown == {

@@ -9,6 +9,7 @@ Not covered: a judge that is talked into a verdict by what it reads.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ RUBRIC = "rubric-"
 """The name of a prompt with a user's rubric begins with this; the rubric's checksum follows."""
 
 _TAG_DIGITS = 12
+_FILE_DIGITS = 12
 _FIELD = re.compile(r"\{(question|references|answer)\}")
 _ANSWER_END = re.compile(rf"</answer-[0-9a-f]{{{_TAG_DIGITS}}}>\n\n")
 _DECORATION = str.maketrans("", "", "*_`#>")
@@ -47,7 +49,8 @@ _DECORATION = str.maketrans("", "", "*_`#>")
 class JudgePrompt:
     """A prompt for a judge, and the line with which the judge replies: `<label>: <correct>` or `<label>: <incorrect>`.
 
-    template: the user's turn with the fields {question}, {references}, {answer}; all other braces are text.
+    template: the user's turn with the fields {question}, {references}, {answer}; all other braces are text. file: the
+    beginning of the SHA-256 of the file with the user's rubric; it shapes no verdict.
     """
 
     name: str
@@ -56,6 +59,7 @@ class JudgePrompt:
     label: str
     correct: str
     incorrect: str
+    file: str = dataclasses.field(default="", compare=False)
 
     @property
     def digest(self) -> str:
@@ -141,7 +145,8 @@ def prompt_named(name: str) -> JudgePrompt:
     if name in PROMPTS:
         return PROMPTS[name]
     if "/" in name or "." in name or Path(name).exists():
-        return with_rubric(_read_rubric(name))
+        rubric, file = _read_rubric(name)
+        return dataclasses.replace(with_rubric(rubric), file=file)
     raise UsageError(
         f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}, or a file with a rubric "
         f"(./rubric.txt).{near_names(name, PROMPTS)}"
@@ -179,12 +184,14 @@ def rule_in(request: str) -> str:
     return _ANSWER_END.split(request)[-1].removesuffix(ending)
 
 
-def _read_rubric(name: str) -> str:
-    """Return the rubric (the rules by which a judge decides) in a user's text file. Raises `UsageError`."""
+def _read_rubric(name: str) -> tuple[str, str]:
+    """Return (the rubric, the rules by which a judge decides, in a user's text file; the beginning of the SHA-256 of
+    the file). Raises `UsageError`.
+    """
     shown = visible(name, 200)
     try:
-        rubric = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1).decode("utf-8-sig")
-        rubric = check_text(rubric.replace("\r\n", "\n"))
+        content = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1)
+        rubric = check_text(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"the judge's rubric {shown}: {_unreadable(error)}; expected a text file", field="prompt"
@@ -201,7 +208,7 @@ def _read_rubric(name: str) -> str:
             "is filled in, and question, reference answers and answer are shown before the rubric",
             field="prompt",
         )
-    return rubric
+    return rubric, hashlib.sha256(content).hexdigest()[:_FILE_DIGITS]
 
 
 def _unreadable(error: OSError | ValueError) -> str:
