@@ -156,16 +156,18 @@ def shares_of(sizes: Sequence[int]) -> list[float]:
     return [first, 1 - first]
 
 
-def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
-    """Draw at most `n` samples for a person to check; return them in the order to show them.
+def draw(items: Sequence[QuestionTally], n: int, by_hand: Mapping[Key, Override] | None = None) -> list[Key]:
+    """Draw at most `n` samples for a person to check, and all whose verdicts count; return them in the order to show.
 
-    items: `tally(…).questions`. Of the two strata (samples that the grader called correct, and others) each gets a part
+    items: `tally(…).questions`. by_hand: `audits(…)`; more than `n` may count, and the person may be asked about them
+    once more. Of the two strata (samples that the grader called correct, and others) each gets a part
     in proportion to its size, but at least `MIN_SHARE`. The order is that of checksums, so that it does not give the
     grader's verdict away.
     """
     population = Population.of(items)
     parts = Counter(islice(population.turns(), n))
-    drawn = [key for number, stratum in enumerate(population.strata) for key in stratum.order[: parts[number]]]
+    drawn = {key for number, stratum in enumerate(population.strata) for key in stratum.order[: parts[number]]}
+    drawn.update(key for stratum in population.strata for key, _ in stratum.verdicts(by_hand or {}))
     return sorted(drawn, key=_checksum)
 
 

@@ -36,12 +36,12 @@ class Audit:
 
     accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
     the person has not judged since the judge's rubric was first used; older: a sentence that counts those with an older
-    verdict, empty without any. estimate: the accuracy that follows from the person's verdicts; None while too few count
-    in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
-    the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
-    person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
-    the samples are the undecided ones, not drawn at random. n_without_answer: then, the number of samples without an
-    answer that the person has not judged; they are not among the undecided ones.
+    verdict, empty without any, and if the estimate counts some. estimate: the accuracy that follows from the person's
+    verdicts; None while too few count in the random order of the present samples. why: why there is none; empty if
+    there is one. rubric: the rubric that the judge got; empty without one. by_hand: the accuracies with and without the
+    person's verdicts in words, if the person was asked about undecided samples, which estimates nothing; empty without
+    such verdicts. undecided: whether the samples are the undecided ones, not drawn at random. n_without_answer: then,
+    the number of samples without an answer that the person has not judged; they are not among the undecided ones.
     """
 
     benchmark: str
@@ -175,7 +175,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
         estimate=score.audited,
         why="" if score.audited else auditing.why_unknown(benchmark),
         rubric="" if rubric is None else rubric.text,
-        older=left.sentence,
+        older="" if score.audited and score.audited.n_older else left.sentence,
     )
 
 

@@ -56,9 +56,9 @@ def n_without_answer(benchmark: OpenBenchmark) -> int:
 
 
 def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
-    """The keys of the first `n` samples of the random draw, judged or not. Raises `StoreError` if the benchmark is not
-    scored."""
-    return draw(_counted_questions(benchmark), n)
+    """The keys of the first `n` samples of the random draw, judged or not, and of all whose audits count. Raises
+    `StoreError` if the benchmark is not scored."""
+    return draw(_counted_questions(benchmark), n, benchmark.audits)
 
 
 def why_unknown(benchmark: OpenBenchmark) -> str:

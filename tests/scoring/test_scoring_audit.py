@@ -197,6 +197,15 @@ def test_each_verdict_gets_its_part() -> None:
     assert sum(verdicts[key] == "wrong" for key in drawn) == 10
     assert drawn == draw(items, 40)
     assert set(draw(items, 10)) < set(drawn)
+    # A draw holds all samples whose verdicts count, and no other beside the first ones of each group.
+    counted = by_hand({key: verdicts[key] == "correct" for key in drawn})
+    assert draw(items, 10, counted) == drawn == draw(items, 40, counted)
+    assert set(draw(items, 60, counted)) == set(draw(items, 60))
+    last = next(key for key in reversed(draw(items, 200)) if key not in drawn)
+    out_of_order = counted | by_hand({last: True})
+    assert draw(items, 10, out_of_order) == drawn
+    only_wrong = {key: of for key, of in counted.items() if verdicts[key] == "wrong"}
+    assert set(draw(items, 2, only_wrong)) == {*draw(items, 2), *only_wrong}
 
 
 def test_a_quarter_of_the_audits_go_to_the_smaller_stratum() -> None:

@@ -365,7 +365,13 @@ def older(tmp_path: Path, judge: FaultServer) -> RunFolder:
 
 def test_verdicts_that_are_older_than_the_rubric_are_given_anew_by_a_file(tmp_path: Path, older: RunFolder) -> None:
     written = harness(tmp_path, "audit", "run", "--out", "again.jsonl")
-    assert f"0 of 4 drawn samples are judged by hand\n  {OLDER}\n  a person audited 4 of the judge's 4" in written.out
+    assert "0 of 4 drawn samples are judged by hand\n  a person audited 4 of the judge's 4" in written.out
+    # One count of them, in one sentence; and a smaller draw asks for all of them, too.
+    assert re.findall(r"\d+ of \S+ \d+ verdicts are older than|older than", written.out) == [
+        "4 of these 4 verdicts are older than"
+    ]
+    smaller = harness(tmp_path, "audit", "run", "--samples", "2", "--out", "again.jsonl")
+    assert "4 samples to judge: again.jsonl" in smaller.out
     assert "4 samples to judge: again.jsonl" in written.out
     # The same verdicts again: they count as given under the new rubric.
     filled(tmp_path / "again.jsonl", lambda row: "correct")
