@@ -237,7 +237,8 @@ SLOW_SECONDS = 10.0
 """A judge's trial says after this many seconds that it waits for replies."""
 
 TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
-"""A trial asks once, and a signal ends it at once: no reply of it is kept."""
+"""In a trial one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
+signal ends it at once: no reply of it is kept."""
 
 
 def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:

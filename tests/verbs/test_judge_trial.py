@@ -160,17 +160,23 @@ def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path
 def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path) -> None:
     with FaultServer(SERVED) as server, FaultServer(refusing(500, "out of order")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
-        assert (done.code, n_sampled(server)) == (2, 0), done.err
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err  # A 500 is final.
     said = " ".join(done.err.split())
     pattern = rf"the judge judge at {re.escape(judge.base_url)} gave no reply in [0-9.]+ s of trying: HTTP 500: out of"
     assert re.search(pattern, said), said
 
 
 def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(able) as judge:
+    loading = iter([http(503), http(503), http(504)])  # These are asked again, as docs/judge.md says.
+
+    def waking(request: Request) -> Iterator[Step]:
+        refusal = next(loading, None) if request.method == "POST" else None
+        return able(request) if refusal is None else iter([refusal])
+
+    with FaultServer(SERVED) as server, FaultServer(waking) as judge:
         words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3", "--judge-header", "X-Team: ours")
         done = harness(tmp_path, *words)
-        assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 2), done.err
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
         assert "trying the judge judge on two answers" in done.err
         assert re.search(r"the judge judge took [0-9.]+ s for the slower of two replies", done.err)
