@@ -201,11 +201,15 @@ def _record(ran: Ran, code: int) -> SessionEnd:
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
+    from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
     from harness.generation.spending import Spent
     from harness.showing.lines import continued_in_words, duration
 
     for warning in outcome.warnings:
         terminal.warn(warning)
+    repeating = (
+        f"repeating word by word an earlier reply of {MIN_DUPLICATE_CHARS} characters or more to the same question"
+    )
     if outcome.n_session:
         terminal.note(
             f"{count_noun(outcome.n_session, 'sample')} in {duration(outcome.elapsed_s)}, "
@@ -215,7 +219,7 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
         for n, what in (
             (outcome.n_truncated, "truncated"),
             (outcome.n_loops, "ending in a loop of the same words"),
-            (outcome.n_duplicates, "repeating another reply to the same question word by word"),
+            (outcome.n_duplicates, repeating),
         ):
             if n:
                 terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")

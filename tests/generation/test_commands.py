@@ -365,7 +365,12 @@ LONG_REPLY = r"There is one apple on the table, and nothing is added or taken aw
     ("text", "said", "not_said"),
     [
         (LOOP, "12 of them ending in a loop of the same words (100.0%)", "repeating"),
-        (LONG_REPLY, "9 of them repeating another reply to the same question word by word (75.0%)", "ending in a loop"),
+        (
+            LONG_REPLY,
+            "9 of them repeating word by word an earlier reply of 80 characters or more to the same question (75.0%)",
+            "ending in a loop",
+        ),
+        (LONG_REPLY[-79:], "", "repeating"),
     ],
 )
 def test_loops_and_repetitions_are_one_line_each(
