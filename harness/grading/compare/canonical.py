@@ -45,7 +45,7 @@ from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
-from harness.grading.compare.blanks import separates_blanks, values_in_brackets
+from harness.grading.compare.blanks import separates_blanks, values_in_brackets, values_joined
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
@@ -76,7 +76,7 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
     outcome: the verdict on the answer. A vote that says less than the answer (without signs, names or braces) is an
     answer itself: where it gets another verdict, the answer votes by its own text.
     """
-    if (values := values_in_brackets(answer)) and _lists_values(question.references):
+    if (values := values_in_brackets(answer) or values_joined(answer)) and _lists_values(question.references):
         listed = "；".join(values)
         answer = listed if _verdict_on(listed, question) == outcome else answer
     form = question.rules.form
@@ -87,8 +87,10 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
         vote = vote_of(answer, by_value, value)
         return vote if vote is None or value == outcome else f"{vote}, not {form}"
     vote = canonical(answer, question)
-    if vote is None or question.kind == "choice" or plain_number(answer) is not None:
+    if vote is None or question.kind == "choice":
         return vote
+    if plain_number(answer) is not None and not _lists_values(question.references):
+        return vote  # beside a list 3；4, 3/4 and 0.75 may get two verdicts
     if (point := _POINT.fullmatch(vote)) is not None and _lists_values(question.references):
         # Beside a list, a point is a list in brackets, as long as it gets the verdict of the list.
         items = point[1].split(", ")

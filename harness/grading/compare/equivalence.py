@@ -27,7 +27,7 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
-from harness.grading.compare.blanks import ORDER_IS_OPEN, compare_row, separates_blanks
+from harness.grading.compare.blanks import ORDER_IS_OPEN, compare_joined, compare_row, separates_blanks
 from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
@@ -103,8 +103,9 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     """
     if kind in ("choice", "text"):
         return _equal(reference, answer, kind, rules, choices)
-    if (row := compare_row(reference, answer, kind, rules, equal)) is not None:
-        return row
+    for compare in (compare_row, compare_joined):
+        if (row := compare(reference, answer, kind, rules, equal)) is not None:
+            return row
     result = _with_claims(reference, answer, kind, rules)
     if result.equal and is_rough(reference, answer, rules):
         return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))

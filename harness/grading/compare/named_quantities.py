@@ -5,7 +5,7 @@ commands for words anywhere:
 
     a name, then its number, perhaps a unit    鸡6只 · 长：8厘米 · 鸡有6只; the first item may lack its name
     a number, a classifier, then what counts   6只鸡 · 24名男生
-    a quotient and a remainder                 5余2 · 5……2 · 17÷3=5……2, if 17 is 3·5+2 and 2 is below 3
+    a quotient and a remainder                 5余2 · 5……2 · （5）……（2） · 17÷3=5……2, if 17 is 3·5+2 and 2 is below 3
 
 A name keeps its words, but for those of closed lists: a figure with 的 before it (长方形的长), a verb before the first
 name or in its place (有鸡6只; 可以装7袋), and the second names of `_FURTHER`. Two rows with the same names are equal if
@@ -38,7 +38,8 @@ _DECIMAL = re.compile(r"\d\.\d")
 _LAYOUT = re.compile(r"[\s${}~]+|\\[,;:! ]")
 _DOTS = r"(?:…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})"
 _DIVISION = re.compile(r"(?P<top>\d{1,9})\s*[÷/]\s*(?P<by>\d{1,9})\s*(?:[=＝]|的(?=商))\s*")
-_REMAINDER = re.compile(rf"商?(?P<quotient>\d{{1,12}})\s*(?:余|{_DOTS})\s*(?P<rest>\d{{1,12}})[。.]?")
+_BLANK = r"[(（]?\s*(?P<{}>\d{{1,12}})\s*[)）]?"
+_REMAINDER = re.compile(rf"商?{_BLANK.format('quotient')}\s*(?:余|{_DOTS})\s*{_BLANK.format('rest')}[。.]?")
 _OF_FIGURE = re.compile("(?:这个|该|此)?(?:长方形|正方形|长方体|三角形|平行四边形|梯形|菱形|圆柱|圆锥)的")
 _HAS = re.compile("(?:笼子?[里中])?(?:有|租|买)了?(?=.)")
 _BEFORE_FIRST = re.compile(rf"{_HAS.pattern}|(?:可以?|能)?(?:装|做|分|租|买)(?:成|满|了|好|得)?(?=$)")
