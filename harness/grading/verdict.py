@@ -22,12 +22,14 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
+from harness.answers.words import without_text_commands
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.find.asked import BOX, asked_quantity
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
 from harness.grading.find.extract import (
@@ -203,7 +205,7 @@ def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
     reason = (
         obstacle_of_reply(sentence)
         if question.kind == "text"
-        else obstacle(without_markup(sentence).text, announced=announced)
+        else obstacle(without_markup(without_text_commands(BOX.sub(r"\1", sentence))).text, announced=announced)
     )
     return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
 
@@ -479,13 +481,30 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         row = with_row_at_end(extraction, text, start, end, row_of)
         if row is not extraction:
             return row
-    extraction = _with_opposite(question, text, _of_sentence(question, text, extraction))
+    reply = asked_quantity(question.last_turn, text, start, end) if is_ruled and not truncated else None
+    if reply is None:
+        extraction = _of_sentence(question, text, extraction)
+    else:
+        extraction = _as_asked(question, extraction, end, reply)
+    extraction = _with_opposite(question, text, extraction)
     if is_ruled and extraction.method == UNSTATED and not (text.isascii() or truncated):
         extraction = same_text(text, start, end, question.references) or extraction
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+def _as_asked(question: Question, extraction: Extraction, end: int, reply: tuple[str, str, int]) -> Extraction:
+    """Return the answer of a last sentence that repeats the question with a quantity in place of 多少.
+
+    reply: what `asked_quantity` returns. A rate that the question asks for is compared with its "per" or without it.
+    """
+    quantity, head, begin = reply
+    is_boxed = extraction.method in _BOXED or (extraction.start > begin and extraction.method == UNSTATED)
+    span = (extraction.start, extraction.end) if is_boxed else (begin, end)
+    answer = of_clause(quantity, head, question.references) or quantity
+    return Extraction(answer, *span, "box" if is_boxed else "line")
 
 
 def _with_opposite(question: Question, text: str, extraction: Extraction) -> Extraction:

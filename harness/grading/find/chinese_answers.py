@@ -181,7 +181,7 @@ _REASON = re.compile(
 _TOTALS = re.compile("[一总]?共")
 _CONCLUDES = re.compile(rf"(?:(?<![^。！？\n]){LEAD}|答案)[^。！？\n]*")
 _IN_DIGITS_OR_WORDS = re.compile(rf"\d+(?:\.\d+)?|(?:(?!千[米克瓦])[{NUMERAL_SIGNS}点])+")
-_VALUES = re.compile(rf"\d+(?:\.\d+)?|[{NUMERAL_SIGNS}]+(?={CLASSIFIER}|{UNIT}|分之)")
+_VALUES = re.compile(rf"\d+(?:\.\d+)?|(?:(?!千[米克瓦])[{NUMERAL_SIGNS}])+(?={CLASSIFIER}|{UNIT}|分之)")
 
 
 def answering_quantity(sentence: str, *, announced: bool = False, earlier: str = "") -> tuple[int, int] | None:

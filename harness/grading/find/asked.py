@@ -1,0 +1,65 @@
+r"""A last sentence that is the question with a quantity in place of its 多少 or 几: its quantity is what was asked for.
+
+    每段最长是多少？               答：每段最长是 $\boxed{6\text{ 分米}}$。         6 分米
+    几分钟可以到达？               答：$\boxed{12}$ 分钟可以到达。               12 分钟
+    9个零件至少称几次？            答：至少称2次。                           2次
+
+In such a sentence 每, 最多 and 至少 limit nothing that the question does not limit, too. The words before the quantity
+must be the end of those before 多少 in the last clause that asks; the beginning that they leave out may limit nothing.
+The words behind the unit must be the end of those behind 多少. A sentence with one word more is read as any other. The
+sentence is the last one of the reply, and a box stands in it or nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from harness.answers.words import without_text_commands
+from harness.grading.find.chinese import CLASSIFIER, LEAD, NUMERAL_SIGNS, UNIT, limits
+from harness.grading.find.chinese_answers import agrees
+
+MAX_CHARS = 200
+"""Longest last sentence, with its markup, and longest clause of a question that are read, in characters."""
+
+_CLAUSE = r"([^，,。；;：:？?！!\n]*)"
+_ASKS = re.compile(rf"{_CLAUSE}(?:百分之几|几分之几|多少|(?<![第十])几(?![何乎十百千万])){_CLAUSE}")
+_LABEL = re.compile(rf"(?:\A|(?<=[。！？\n]))[\s*]*(?:(?:答(?:案)?\s*[:：]|{LEAD})[\s*]*)+")
+_SENTENCE = re.compile(r"[^。！？!?\n]+[。！!\s*_$]*\Z")
+BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+"""A box whose content, its group, has no braces within braces."""
+
+_LAYOUT = re.compile(r"\\[,;:! ()\[\]]|[\s*_$~]")
+_QUANTITY = re.compile(
+    rf"(?P<number>[-−]?\d+(?:\.\d+)?(?:/\d+)?|\\[dt]?frac\{{\d+\}}\{{\d+\}}|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?)"
+    rf"(?P<unit>(?:{UNIT})(?:/(?:{UNIT}))?|{CLASSIFIER}|[倍成折]|\\?[%％])?"
+)
+
+
+def asked_quantity(question: str, text: str, lo: int, hi: int) -> tuple[str, str, int] | None:
+    """Return the quantity of the last sentence of text[lo:hi], the words before it, and where the sentence begins
+    behind its label, if the sentence is the question with this quantity; None for any other.
+    """
+    clause = None if question.isascii() else _clause_that_asks(question)
+    sentence = None if clause is None else _SENTENCE.search(text, max(lo, hi - MAX_CHARS), hi)
+    if clause is None or sentence is None:
+        return None
+    label = _LABEL.match(text, sentence.start(), hi)
+    begin = sentence.start() if label is None else label.end()
+    if "box" in text[lo:begin] or (label is None and not agrees(text[lo:begin], text[begin:hi])):
+        return None
+    plain = _LAYOUT.sub("", without_text_commands(BOX.sub(r"\1", text[begin:hi]))).rstrip("。！!")
+    for quantity in _QUANTITY.finditer(plain):
+        head, tail = plain[: quantity.start()], plain[quantity.end() :]
+        if (head or tail) and clause[0].endswith(head) and clause[1].endswith(tail):
+            left_out = clause[0].removesuffix(head) if head else ""
+            return None if limits(left_out) or "每" in left_out else (quantity.group(), head, begin)
+    return None
+
+
+@lru_cache(maxsize=1_024)
+def _clause_that_asks(question: str) -> tuple[str, str] | None:
+    """Return the words before and behind 多少 in the last clause with it; None if the question has none."""
+    clauses = _ASKS.findall(question)
+    before, behind = ("".join(words.split()) for words in clauses[-1]) if clauses else ("", "")
+    return (before, behind) if clauses and len(before) + len(behind) <= MAX_CHARS else None

@@ -1,0 +1,73 @@
+"""A last sentence that is the question with a quantity in place of 多少 or 几 states what was asked for.
+
+For: harness.grading.find.asked.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+from msgspec.structs import replace
+
+from harness.core.records import Message
+from harness.grading.processes.pool import question_on, sample_of
+from harness.grading.verdict import grade
+from tests.grading.outcomes import outcome
+
+QUESTIONS = (
+    ("每段最长是", "多少", "", "分米"), ("如果每分钟走75米，", "几", "可以到达", "分钟"),
+    ("平均每人植树", "多少", "", "棵"), ("9个零件至少称", "几", "", "次"), ("这个水箱最多能装水", "多少", "", "升"),
+    ("这个数扩大到原来的", "多少", "", "倍"), ("每袋最多装", "多少", "大米", "千克"), ("男生比女生多", "几", "", "人"),
+)  # fmt: skip
+"""What stands before 多少, the word that asks, what stands behind the unit, and the unit."""
+
+FORMS = (
+    "答：{}{}{}{}。", "**答：{}{}{}{}。**", "48÷6=8\n答：{}{}{}{}", "所以{}{}{}{}。", r"答：{}**{}{}**{}。",
+    r"答：{}$\boxed{{{}\text{{ {}}}}}${}。", r"答：{}$\boxed{{{}}}$ {}{}。", r"因此，{}\boxed{{{}{}}}{}。",
+)  # fmt: skip
+
+
+def verdict(asked: str, reference: str, reply: str) -> str:
+    question = replace(question_on(reference), messages=(Message(role="user", content=asked),))
+    return grade(question, sample_of(reply)).verdict
+
+
+def test_a_sentence_that_repeats_the_question_with_a_quantity_states_the_quantity() -> None:
+    for (before, word, behind, unit), number in zip(QUESTIONS, cycle(("6", "12", "3.5", "100")), strict=False):
+        asked = f"一道题。{before}{word}{unit}{behind}？请把最终答案放在 \\boxed{{}} 中。"
+        clause, reference = before.rpartition("，")[2], f"{number}{unit}"
+        for form in FORMS:
+            assert verdict(asked, reference, form.format(clause, number, unit, behind)) == "correct", (asked, form)
+            for other in ("7", "61"):
+                assert verdict(asked, reference, form.format(clause, other, unit, behind)) == "wrong", (asked, form)
+    assert verdict("至少称几次？", "2次", "答：至少称两次。") == "correct"
+    assert verdict("女生占几分之几？", "3/5", r"所以女生占$\frac{3}{5}$。") == "correct"
+
+
+def test_another_word_in_the_sentence_leaves_it_as_it_is_read_without_the_question() -> None:
+    for (before, word, behind, unit), form in zip(QUESTIONS, cycle(FORMS), strict=False):
+        asked, reference = f"{before}{word}{unit}{behind}？", f"6{unit}"
+        clause = before.rpartition("，")[2]
+        twins = [
+            form.format(f"{doubt}{clause}", "6", unit, behind)
+            for doubt in ("小明说", "可能", "不是", "如果", "原来每天")
+        ]
+        twins += [
+            form.format(clause, "6", unit, f"{behind}{more}") for more in ("左右", "以上", "吗？", "不行", "，不对")
+        ]
+        twins += [form.format(f"{clause}{more}", "6", unit, behind) for more in ("不到", "约", "超过", "2个")]
+        twins += [
+            form.format(clause, "6", unit, behind) + more
+            for more in ("\n不对，是8。", "但题目要的是8。", "\n检查一遍？")
+        ]
+        twins += [
+            f"\\boxed{{8}}\n{form.format(clause, '6', unit, behind)}",
+            f"所以共8{unit}。\n{clause}6{unit}{behind}",
+        ]
+        for twin in twins:
+            assert verdict(asked, reference, twin) == outcome(reference, twin), (asked, twin)
+    for asked, reply in (
+        ("一共植树多少棵？", "答：平均每人植树6棵。"), ("至少要几棵？", "答：至多要6棵。"),
+        ("每人最多种几棵？", "答：最多种6棵。"), ("平均每人植树多少棵？一共植树多少棵？", "答：平均每人植树6棵。"),
+    ):  # fmt: skip
+        assert verdict(asked, "6棵", reply) == "undecided", (asked, reply)
