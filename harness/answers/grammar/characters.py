@@ -92,6 +92,9 @@ _ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
 _OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
+_DIVISOR_IN_PERCENT = re.compile(r"(?:÷|\\div(?![A-Za-z]))\s*(\d+(?:\.\d+)?)\s*\\?[%％]")
+"""A divisor in percent: 160÷80% is 200. Behind a stroke the sign may belong to the fraction: 1/2%."""
+
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _PRICE = re.compile(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 _PRICE_BEHIND = re.compile(r"[^$]*\d\s?\$\s*")
@@ -140,6 +143,8 @@ def plain_source(source: str) -> str:
         source = _undo_doubled_backslashes(source)
     if "$" in source:
         source = escape_prices(source)
+    if "÷" in source or "\\div" in source:
+        source = _DIVISOR_IN_PERCENT.sub(r"\\div\\frac{\1}{100}", source)
     if "[" in source or "]" in source:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:

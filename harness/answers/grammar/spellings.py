@@ -70,7 +70,7 @@ _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一�
 _TENTHS = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)成|([一二两三四五六七八九])成([一二三四五六七八九])?")
 _EXACT_MONEY = re.compile(rf"(\d+(?:\.\d+)?|{_NUMERAL})\s*元整")
 _REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})\s*(\d+)")
-_SIGNED = re.compile(rf"(负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
+_SIGNED = re.compile(rf"(正负|负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
 _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
 _MIXED = re.compile(
@@ -266,12 +266,13 @@ def _with_sign(match: re.Match[str]) -> str | None:
     sign, number, behind = match[1], match[2], match[3].strip()
     digits = number_in_words(number) or number
     is_temperature = _DEGREES_OF_AIR.fullmatch(behind) is not None
-    if not digits.isascii() or not (is_temperature or (sign == "负" and (behind in _PERCENTS or _is_unit(behind)))):
+    if not digits.isascii() or not (is_temperature or ("负" in sign and (behind in _PERCENTS or _is_unit(behind)))):
         return None
     shown = rf"\text{{ {behind}}}" if _is_unit(behind) else behind
-    return f"{'' if sign == '零上' else '-'}{digits}{shown}"
+    return f"{_SIGN_OF[sign]}{digits}{shown}"
 
 
+_SIGN_OF = {"负": "-", "零下": "-", "零上": "", "正负": r"\pm "}
 _PERCENTS = ("%", "％", r"\%")
 
 

@@ -357,9 +357,10 @@ def is_counted(words: str, singular: bool = False) -> bool:
     if _CHINESE.search(words):
         words = _DIFFERENT.sub("", words)
         noun, plain = words[1:], _PART_OF_NOUN.sub("", words)
-        adds = _NOT_COUNTED.search(plain) or _NUMERAL_SIGN.search(plain)
+        # Alone, 次 counts times; before a further sign it may make a power or a degree, 2次方 and 2次函数.
+        adds = words != "次" and (_NOT_COUNTED.search(plain) or _NUMERAL_SIGN.search(plain))
         is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
-        return words[:1] in _CLASSIFIERS and adds is None and is_noun and len(words) <= _MAX_COUNTED_SIGNS
+        return words[:1] in _CLASSIFIERS and not adds and is_noun and len(words) <= _MAX_COUNTED_SIGNS
     parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
     if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
         return False  # "12 excluding reflections"

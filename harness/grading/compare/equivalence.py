@@ -38,6 +38,7 @@ from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
+from harness.grading.compare.typed import as_typed
 from harness.grading.compare.unsolved import is_unsolved
 from harness.grading.compare.words import same_words
 
@@ -175,6 +176,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return result
     reference, answer = without_boxes(reference), _without_remark(without_boxes(answer))
     if kind != "choice":
+        answer = as_typed(reference, answer)
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices, rules)

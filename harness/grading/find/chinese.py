@@ -170,10 +170,10 @@ _MARKED = re.compile(rf"(?:.*[。.．！!])?\s*{_MARK}")
 
 _JUDGES = re.compile(rf"{_WORD}\$?\s*(?:[。.．！!，,；;\n]|\Z)")
 _WITH_REASON = re.compile(
-    r"(?P<sentence>[^。！!\n]{1,120})[。！!\n*_\s]++(?:(?:这是)?因为|由于|∵|(?:理由|原因)[是：:])(?P<reason>.*)",
+    r"(?P<sentence>[^。！!\n]{1,120})(?:[。！!\n*_\s]++|(?<!不对)[，,]\s*)(?:(?:这是)?因为|由于|∵|(?:理由|原因)[是：:])(?P<reason>.*)",
     re.DOTALL,
 )
-"""A first sentence, and the reason that follows it."""
+"""A first sentence, and the reason that follows it. 不对 before a comma may take back what stood before the reply."""
 
 _ENDS_IN_JUDGEMENT = re.compile(rf"(?:{_JUDGEMENT})的?\Z|{JUDGING_SIGN}\$?\Z")
 _DENIES = "不是的?|不对的?|不正确|否|错误?的?"

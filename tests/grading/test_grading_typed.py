@@ -1,0 +1,43 @@
+"""What pupils type for a sign (v for √, X for x, 小于 for <); a divisor in percent; a judgement with its reason.
+
+For: harness.grading.compare.typed, harness.answers.grammar.characters.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tests.grading.outcomes import outcome
+
+RIGHT = {
+    "√": ("v", "V", "√，因为2是质数"), "×": ("x", "X", r"\boxed{x}", "×，因为9不是质数。"),
+    "对": ("v", "对，因为5>3。"),
+    "错误": ("x", "X", "错，因为2是质数", "错误的，因为2是质数。"), r"\times": ("x",), "（√）": ("v",),
+    "<": ("小于", r"\boxed{小于}", "＜"), ">": ("大于",), "=": ("等于",), "±5": ("正负5", r"\boxed{正负5}", "正负五"),
+    "x=5": ("X=5", r"\boxed{X=5}", "5=X"), "x≥2": ("X≥2",), "x=5，y=2": ("X=5，Y=2", "X=5,Y=2"), "1<x<4": ("1<X<4",),
+    "x=2或x=3": ("X=2或X=3",), "200元": ("160÷80%=200元", r"160\div80\%=200元", "160÷80％=200（元）", "160÷80%"),
+    "2次": (r"\boxed{2}", "两次", "2 次"), "2": ("2次",), "1/200": ("1/2%",),
+}  # fmt: skip
+"""Reference → what is typed for it."""
+
+WRONG = {
+    "√": ("x", "×", "错，因为9不是质数"), "×": ("v", "对，因为2是质数", "错，因为2是质数，所以对"), "true": ("v", "x"),
+    "错": ("小明说错，因为2是质数", "错，因为它是对的", "不对，因为2是质数", "错，因为2是质数。所以这是对的。"),
+    "x": ("v", "×", "X"), "<": ("大于", "等于"), "x<5": ("小于",), "5": ("正负5",), "-5": ("正负5",), "±5": ("正负3",),
+    "x=5": ("X=6", "Y=5", "X^2=5"), "a=5": ("A=5",), "x=5，y=2": ("X=2，Y=5",), "x≥2": ("X>2", "X≤2"),
+    "x=5a": ("X=5a",), "x+X=5": ("X+X=5",), "2元": ("160÷80%=2元", "160÷80%"), "2%": ("160÷80%",),
+    "2次": ("3次", "2米", "2倍", "2次方", "2次函数", "2次多", "2小时"), "4": ("2的2次",),
+    "2": ("2次方", "2次函数"),
+}  # fmt: skip
+
+
+def test_what_is_typed_for_a_sign_is_read_beside_that_sign_only() -> None:
+    for reference, answers in RIGHT.items():
+        for answer in answers:
+            assert outcome(reference, answer) == "correct", (reference, answer)
+    for reference, answers in WRONG.items():
+        for answer in answers:
+            assert outcome(reference, answer) in ("wrong", "undecided"), (reference, answer)
+    signs = [("√", "v"), ("×", "x"), ("<", "小于"), (">", "大于"), ("=", "等于")]
+    for (reference, _), (sign, answer) in product(signs, signs):
+        assert (outcome(reference, answer) == "correct") == (reference == sign), (reference, answer)
