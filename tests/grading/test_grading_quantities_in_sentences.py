@@ -155,7 +155,7 @@ def test_all_spellings_of_right_and_wrong_are_decided_alike(reference: str) -> N
     for reply in (*RIGHT, *WRONG):
         expected = "correct" if (reference in RIGHT) == (reply in RIGHT) else "wrong"
         assert outcome(reference, rf"\boxed{{{reply}}}") == expected, reply
-    for formula in (r"\boxed{\sqrt{2}}", r"\boxed{2\times 3}", r"\boxed{x}"):
+    for formula in (r"\boxed{\sqrt{2}}", r"\boxed{2\times 3}", r"\boxed{2x}", r"\boxed{y}"):
         assert outcome(reference, formula) != "correct", formula
 
 

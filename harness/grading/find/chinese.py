@@ -120,9 +120,9 @@ conjunctions of condition and contrast, verbs of speech, thought and computing, 
 """
 
 _HEDGES = re.compile(
-    r"大[约致体]|大概|约[莫略摸]|粗[略估]|近[似乎]|估|差不多|可能|也许|或许|恐怕|似乎|好像|貌似|看[起上][来去]|多半|猜"
+    r"大[约致体]|大概|约[莫略摸]|粗[略估]|近[似乎]|估|差不多|(?<!等)可能(?!性)|(?<![^大高小]的)可能性|也许|或许|恐怕|似乎|好像|貌似|看[起上][来去]|多半|猜"
 )
-"""Adverbs and verbs of approximation and guessing."""
+"""Adverbs and verbs of approximation and guessing; the 可能 of 等可能的结果 and of 正面朝上的可能性 is none."""
 
 _ROUNDED = re.compile(rf"(?:大?约|大概|近似?值?)[是为有等于重长高宽]{{0,3}}\s*[-−]?[\d{NUMERAL_SIGNS}]")
 """A quantity behind the word that rounds it."""

@@ -51,7 +51,7 @@ from harness.grading.find.chinese import (
     quantity_of,
     starts_of,
 )
-from harness.grading.find.chinese_forms import CONCLUDED, STATING_FORMS, UNKNOWN
+from harness.grading.find.chinese_forms import CONCLUDED, STATING_FORMS, UNKNOWN, end_of_premise
 
 MAX_CHARS = 120
 """Longest sentence that is read, in characters."""
@@ -164,6 +164,11 @@ _CALCULATION = re.compile(
 )
 """Equations in numbers before a conclusion, with the result of the last one: `24+21=45（人），`."""
 
+_CALCULATED = re.compile(
+    rf"(?<=[是为])\s*(?:(?={_EXPRESSION}{{0,60}}\d\s*[+×÷*/−-]){_EXPRESSION}{{1,60}}[=＝])+(?=\s*{_VALUE})"
+)
+"""A calculation before its result: 最小公倍数是2×2×2×3=24."""
+
 _CHANGES_NUMBER = re.compile(rf"[-−:：∶%％半负]|/(?!(?:{UNIT}))|\d\s*(?:[百万亿]|千(?![米克瓦]))|分之")
 """Signs by which an answer has another value than its one number; 千 of 千米 and the stroke of 千米/时 are none."""
 
@@ -218,12 +223,17 @@ def stated_quantity(sentence: str, *, announced: bool = False, earlier: str = ""
     24+21=45，所以一共有45人 is read as 24+21=45。所以一共有45人, if the conclusion has the result of the calculation.
     announced, earlier: see `answering_quantity`.
     """
+    if (calculated := _CALCULATED.search(sentence)) is not None:
+        # The value is read in the calculation's place, which stays in the answer, so that it is compared too.
+        first, end = calculated.span()
+        span = stated_quantity(sentence[:first] + sentence[end:], announced=announced, earlier=earlier)
+        return None if span is None or not span[0] <= first < span[1] else (span[0], span[1] + end - first)
     begin = _conclusion(sentence)
     if not begin and (work := _WORK.match(sentence)) is not None:
         lead = _LEADS.match(sentence, work.end())
         if lead is not None and (solved := _solutions(sentence, lead.end(), len(sentence.rstrip(ENDS)))) is not None:
             return solved
-    conclusion = sentence[begin or _end_of_reason(sentence) :]
+    conclusion = sentence[begin or end_of_premise(sentence) or _end_of_reason(sentence) :]
     # The name in x的值是5 adds nothing, so the value is tried before `chinese_statement`, which takes the name with it.
     lead = _LEADS.match(conclusion)
     first, end = 0 if lead is None else lead.end(), len(conclusion.rstrip(ENDS))

@@ -195,6 +195,16 @@ _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 
 _SENTENCE_IN_BOX = re.compile(r"\s*(?:\\(?:text|mbox|mathrm)\s*\{)?([^{}\\$]{1,200})\}?\s*")
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_TERM = (
+    r"(?:[^A-Za-z\u3400-\u9fff\n<>≤≥≠≈=＝,，;；?？]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    r"|\\(?:[dt]?frac|sqrt|times|div|pi)(?![a-z])){1,200}"
+)
+_GOES_ON = re.compile(
+    rf"(?:\A|\n)(?=[^\n]*[\da-z原])(?:[ \t]*原式|{_TERM})(?:[=＝]{_TERM})*(?:\n[ \t]*[=＝]{_TERM})*"
+    rf"\n[ \t]*[=＝](?:{_TERM}[=＝])*(?P<value>{_TERM})\Z"
+)
+"""Formulas without words whose equation goes on from line to line: 1/2+1/3, =3/6+2/6, =5/6."""
+
 _ANSWER_LABEL = re.compile(r"(?:\A|[。！？\n])[\s*]{0,8}答(?:案)?[\s*]{0,8}[:：][\s*]{0,8}\Z")
 _BOUND_ALONE = re.compile(rf"{BOUND}(?:\s+or\s+{BOUND})?[.\s]*")
 _IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
@@ -333,6 +343,7 @@ def extract_from(
             _chinese(tail, kind)
             or chain
             or _whole_line(tail, kind)
+            or _equation_over_lines(tail, kind)
             or _stated_in_words(tail, kind)
             or _plain_formula(tail, kind)
             or _last_formula(tail, joins_parts)
@@ -888,6 +899,17 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     # This test comes last, since it takes longest.
     states = kind in ("text", "choice") or _line_states(tail, line)
     return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
+
+
+def _equation_over_lines(tail: str, kind: str) -> Extraction | None:
+    """Return the last side of an equation that goes on from line to line up to the end; None without one."""
+    end = len(tail.rstrip(" \n。."))
+    lines = _GOES_ON.search(tail, max(0, end - MAX_CHARS), end) if kind not in ("text", "choice") else None
+    return (
+        None
+        if lines is None or not lines["value"].strip()
+        else _at(lines.start("value"), lines["value"].strip(), "line")
+    )
 
 
 def _line_states(tail: str, line: str) -> bool:
