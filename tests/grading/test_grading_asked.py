@@ -67,6 +67,7 @@ def test_another_word_in_the_sentence_leaves_it_as_it_is_read_without_the_questi
         for twin in twins:
             assert verdict(asked, reference, twin) == outcome(reference, twin), (asked, twin)
     for asked, reply in (
+        ("没浇水的树至少有几棵？", "答：浇水的树至少有6棵。"),
         ("一共植树多少棵？", "答：平均每人植树6棵。"), ("至少要几棵？", "答：至多要6棵。"),
         ("每人最多种几棵？", "答：最多种6棵。"), ("平均每人植树多少棵？一共植树多少棵？", "答：平均每人植树6棵。"),
     ):  # fmt: skip
