@@ -1,4 +1,4 @@
-"""JSON for files and for the network, SHA-256 digests of JSON values, and the seed of each sample.
+"""JSON for files, for the network and for pipes, SHA-256 digests of JSON values, and the seed of each sample.
 
 msgspec encodes and decodes, being fast. It refuses lone surrogates (``"\\ud800"``), which a model can send; such values
 go through the standard library's `json`, which stores them escaped, and they are read back equal.
@@ -10,8 +10,9 @@ import hashlib
 import json
 import math
 import re
+import struct
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -25,6 +26,7 @@ _ACTING = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe
 """Characters that change what a terminal shows: U+0080 to U+009F and bidirectional controls, as UTF-8 bytes."""
 
 _encoder = msgspec.json.Encoder()
+_FRAME_LENGTH = struct.Struct(">I")
 
 
 class DecodeError(ValueError):
@@ -175,6 +177,24 @@ def pretty(value: Any) -> bytes:
 
 _SEED_RANGE = (1 << 31) - 1
 """Number of different seeds. Servers store a seed in a signed 32-bit integer, and some take 0 for "no seed"."""
+
+
+def frame(message: Any) -> bytes:
+    """A message for a pipe: four bytes of length, big-endian, and JSON."""
+    body = encode(message)
+    return _FRAME_LENGTH.pack(len(body)) + body
+
+
+def read_frame(stream: BinaryIO, max_bytes: int) -> bytes | None:
+    """Read the JSON of the next frame; None at the end of the stream, and if it is longer than `max_bytes`."""
+    header = stream.read(_FRAME_LENGTH.size)
+    if len(header) < _FRAME_LENGTH.size:
+        return None
+    (size,) = _FRAME_LENGTH.unpack(header)
+    if size > max_bytes:
+        return None
+    body = stream.read(size)
+    return body if len(body) == size else None
 
 
 def digest(value: Any) -> str:

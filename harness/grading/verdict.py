@@ -481,7 +481,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         row = with_row_at_end(extraction, text, start, end, row_of)
         if row is not extraction:
             return row
-    reply = asked_quantity(question.last_turn, text, start, end) if is_ruled and not truncated else None
+    asks = is_ruled and not truncated and not question.last_turn.isascii()
+    reply = asked_quantity(question.last_turn, text, start, end) if asks else None
     if reply is None:
         extraction = _of_sentence(question, text, extraction)
     else:

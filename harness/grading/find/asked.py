@@ -40,7 +40,7 @@ def asked_quantity(question: str, text: str, lo: int, hi: int) -> tuple[str, str
     """Return the quantity of the last sentence of text[lo:hi], the words before it, and where the sentence begins
     behind its label, if the sentence is the question with this quantity; None for any other.
     """
-    clause = None if question.isascii() else _clause_that_asks(question)
+    clause = _clause_that_asks(question)
     sentence = None if clause is None else _SENTENCE.search(text, max(lo, hi - MAX_CHARS), hi)
     if clause is None or sentence is None:
         return None

@@ -45,7 +45,7 @@ from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
 from harness.grading.find.extract import Extraction
-from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
+from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
     NO_ANSWER,
@@ -714,7 +714,7 @@ class Pool:
         # A process that is still importing has more time for its first answer.
         worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:
-            message = frame(tasks)
+            message = codec.frame(tasks)
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
                 worker.owed.clear()
                 worker.question = None

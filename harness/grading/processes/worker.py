@@ -4,7 +4,7 @@ Guarantees: at most 1 GB of address space; Python code opens files for reading o
 no effect on the verdict of the next; the worker ends when its parent dies.
 Not guaranteed: that an answer ends in time. The parent keeps the deadline, and kills a worker that is late.
 
-A frame is four bytes of length, big-endian, and JSON. The parent sends lists of tasks, the worker a reply for each task
+Frames are those of `core.codec`. The parent sends lists of tasks, the worker a reply for each task
 in order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
 """
 
@@ -15,9 +15,8 @@ import importlib
 import os
 import pkgutil
 import resource
-import struct
 import sys
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -28,8 +27,6 @@ from harness.core.records import NearMiss, Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.verdict import decide
-
-_HEADER = struct.Struct(">I")
 
 _MAX_NEAR_CHARS = 200
 
@@ -59,24 +56,6 @@ class GradingReply(msgspec.Struct, array_like=True):
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
     parts: verifier.Parts | None = None
-
-
-def read_frame(stream: BinaryIO) -> bytes | None:
-    """Read the next message; None at the end of the stream, and if the message is longer than `MAX_FRAME_BYTES`."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        return None
-    (size,) = _HEADER.unpack(header)
-    if size > MAX_FRAME_BYTES:
-        return None
-    body = stream.read(size)
-    return body if len(body) == size else None
-
-
-def frame(message: Any) -> bytes:
-    """Return a message as bytes, with its length in front."""
-    body = codec.encode(message)
-    return _HEADER.pack(len(body)) + body
 
 
 class Checked(msgspec.Struct):
@@ -133,10 +112,10 @@ def main(deadline: float) -> None:
     for module in ("canonical", "equivalence"):  # imported before the first deadline runs
         importlib.import_module(f"harness.grading.compare.{module}")
     _limit()
-    replies.write(frame(GradingReply("", READY, "", None)))
+    replies.write(codec.frame(GradingReply("", READY, "", None)))
     question: Question | None = None
     imported = {verifier.RULES}
-    while (body := read_frame(requests)) is not None:
+    while (body := codec.read_frame(requests, MAX_FRAME_BYTES)) is not None:
         for task in codec.decode(body, list[GradingTask]):
             question = task.question or question
             assert question is not None
@@ -144,16 +123,16 @@ def main(deadline: float) -> None:
                 imported.add(question.rules.grader)
                 _import_verifier(question.rules.grader, replies)
             _limit_time(deadline)
-            replies.write(frame(_serve(question, task)))
+            replies.write(codec.frame(_serve(question, task)))
 
 
 def _import_verifier(grader: str, replies: Any) -> None:
     """Import a verifier while the parent's clock of the answer stands still: the import may take seconds."""
-    replies.write(frame(GradingReply("", WARMING, "", None)))
+    replies.write(codec.frame(GradingReply("", WARMING, "", None)))
     # An error is reported later: the call for the answer imports the verifier again.
     with contextlib.suppress(Exception, SystemExit):
         verifier.load(grader)
-    replies.write(frame(GradingReply("", READY, "", None)))
+    replies.write(codec.frame(GradingReply("", READY, "", None)))
 
 
 def _serve(question: Question, task: GradingTask) -> GradingReply:
