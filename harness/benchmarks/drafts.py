@@ -577,6 +577,9 @@ _LINE_BREAK = re.compile(
 
 def _first_column(names: Names, row: Row) -> str | None:
     """The first of these columns that the row has, however it is spelt; None if it has none of them."""
+    # The usual cases first, since this is done for each row.
+    if not names or names[0] in row.value:
+        return names[0] if names else None
     return usual_columns.find(names, row.value)
 
 
