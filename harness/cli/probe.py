@@ -122,7 +122,7 @@ def _reports(probes: Sequence[ProbeOptions]) -> tuple[list[ProbeReport], Interru
     for options in probes:
         try:
             with Terminal(progress=False) as watcher:
-                reports.append(probe(options, watcher, shared_key=len(probes) == 1))
+                reports.append(probe(options, watcher, shared_key=len(probes) == 1, shown=spell))
         except Interrupted as interrupted:
             if isinstance(interrupted, ProbeInterrupted):
                 reports.append(interrupted.report)
@@ -204,7 +204,7 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
     terminal.table(("check", "result", "sent", "came"), rows, prose=True)
     for finding in report.findings:
         if finding.outcome in ("spoils", "warns"):
-            click.echo(f"{finding.check}: {finding.why} {spell(finding.mend)}")
+            click.echo(f"{finding.check}: {finding.why} {finding.mend}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_verdict_line(report, reference)}")
     refused = f" ({report.refusals})" if report.refusals else ""

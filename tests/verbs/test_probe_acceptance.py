@@ -6,19 +6,26 @@ For: harness.verbs.probe.acceptance, harness.verbs.probe.whole_replies.
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness as product
+from harness.cli.help import spell
 from harness.client.address.providers import rejected_fields
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
+from harness.core.errors import option
 from harness.verbs.probe import probe, reference
 from harness.verbs.probe.acceptance import FieldRejected
 from harness.verbs.probe.asking import Choice, Token, _Message, _ReplyLogprobs
-from harness.verbs.probe.findings import Finding
+from harness.verbs.probe.findings import Finding, Seen, by_keywords, findings_of
+from tests.faults.server import FaultServer
+from tests.system.command import harness
 from tests.verbs.toy_faults import Empties, Rejects
-from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker
+from tests.verbs.toy_model import Body, Fault, Toy, ToyAsker, answering
 
 SPOILS_OR_WARNS = ("spoils", "warns")
 
@@ -73,6 +80,22 @@ def test_a_server_that_rejects_seeds_is_compared_without_them() -> None:
     other = asker(Rejects("logit_bias"))
     findings(other, "temperature 1", "same seed")
     assert other.acceptance.no_seed == ""
+
+
+def test_no_sentence_of_a_finding_holds_the_marks_of_an_option(tmp_path: Path) -> None:
+    values = (None, 1, "a b", ["top_k", "min_p"], {"a": True})
+    sentences = [f"a {option(name, value)} b {option(name)}" for name in ("seed", "run.drop", "x") for value in values]
+    checks = [check for check in probe.CHECKS for _ in sentences]
+    seen = [Seen(outcome="spoils", sent=s, came=s, p=1.0, hidden=s) for _ in probe.CHECKS for s in sentences]
+    for shown in (by_keywords, spell):
+        for finding in findings_of(checks, seen, shown):
+            texts = (finding.sent, finding.came, finding.why, finding.mend)
+            assert not [text for text in texts if re.search(r"[\x0e\x0f\x1f]", text)]
+    with FaultServer(answering(Toy(), Rejects("seed"))) as server:
+        done = harness(tmp_path, "probe", server.base_url, "--checks", "same seed", "--json")
+        report = product.probe(server.base_url, checks=["same seed"])
+    assert "so no request has one; a run of it needs --seed none" in done.out
+    assert report.findings[0].came.endswith("a run of it needs seed=None")
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])

@@ -72,7 +72,8 @@ class Acceptance:
                 raise
             reply = send(self._seedless(body))
             # Only the reply shows that the seed was the cause.
-            self.no_seed = f"the server rejects {name}, so no request has one; a run of it needs {option('seed', None)}"
+            cure = option("run.seed", None)
+            self.no_seed = f"the server rejects {name}, so no request has one; a run of it needs {cure}"
         first = reply.first
         # Log-probabilities of a reply without text show that the model wrote tokens, which the server hides.
         hidden = bool(first.tokens) and not first.whole

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Interrupted, option
+from harness.core.errors import Interrupted, Sentence, option
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.scoring.differences import holm
@@ -292,8 +292,17 @@ class Check:
         return replace(self, tokens=factor * self.tokens, shortest=shortest)
 
 
-def findings_of(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
-    """Make a finding of what each check observed.
+Shown = Callable[[str], str]
+"""Spells the options in a sentence that marks them (`harness.core.errors.option`)."""
+
+
+def by_keywords(marked: str) -> str:
+    """The sentence with its options as Python's callers write them."""
+    return str(Sentence(marked))
+
+
+def findings_of(checks: Sequence[Check], seen: Sequence[Seen], shown: Shown = by_keywords) -> list[Finding]:
+    """Make a finding of what each check observed. All its sentences are finished here, by `shown`.
 
     Observations with a p-value are judged together: an observation has its stated outcome if by Holm's method chance
     does not explain it; else it is sound, or untested if its test could not have seen the fault. checks: all checks.
@@ -312,8 +321,8 @@ def findings_of(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
                 came = f"{result.hidden}; {came}" if result.hidden else came
         findings.append(
             Finding(
-                check=check.name, group=check.group, outcome=outcome, sent=result.sent, came=came, why=check.why,
-                mend=check.mend, p=result.p,
+                check=check.name, group=check.group, outcome=outcome, sent=shown(result.sent), came=shown(came),
+                why=shown(check.why), mend=shown(check.mend), p=result.p,
                 beside=result.beside or (check.name if check.group == "reference" else ""),
             )
         )  # fmt: skip

@@ -51,6 +51,8 @@ from harness.verbs.probe.findings import (
     ProbeInterrupted,
     ProbeReport,
     Seen,
+    Shown,
+    by_keywords,
     findings_of,
     names_of,
     too_slow,
@@ -129,12 +131,13 @@ def examine(
     budget: int | None = None,
     beside: ProbedServer | None = None,
     watcher: Watcher | None = None,
+    shown: Shown = by_keywords,
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
     seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. budget:
     tokens that the probe may cost; a check beyond it is untested. beside: the server that is the reference, if a
-    server is. Raises `ProbeInterrupted`, which holds the report of
+    server is. shown: spells the options in the report's sentences. Raises `ProbeInterrupted`, which holds the report of
     the finished checks, if Ctrl-C or a signal of `Signals` ends the probe.
     """
     begun = time.monotonic()
@@ -150,7 +153,7 @@ def examine(
             seed=first_seed,
             findings=[
                 msgspec.structs.replace(finding, tokens=progress.costs.get(finding.check, 0))
-                for finding in findings_of(checks, [progress.seen[check.name] for check in checks])
+                for finding in findings_of(checks, [progress.seen[check.name] for check in checks], shown)
             ],
             requests=server.n_requests,
             tokens=server.n_tokens,
@@ -369,13 +372,19 @@ def _look(check: Check, subject: Subject) -> Seen:
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
 
 
-def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: bool = True) -> ProbeReport:
+def probe(
+    options: ProbeOptions,
+    watcher: Watcher | None = None,
+    *,
+    shared_key: bool = True,
+    shown: Shown = by_keywords,
+) -> ProbeReport:
     """Examine the one server that the options name. If the options ask for it, save a reference first.
 
     shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if the options name no key; False
-    if several servers are probed in turn. Raises `UsageError`; `ServerError` if the server cannot be asked at all;
-    `Interrupted` for a signal, which is a `ProbeInterrupted` with the report of the finished checks once the checks
-    have begun.
+    if several servers are probed in turn. shown: as in `examine`. Raises `UsageError`; `ServerError` if the server
+    cannot be asked at all; `Interrupted` for a signal, which is a `ProbeInterrupted` with the report of the finished
+    checks once the checks have begun.
     """
 
     def interrupted(signum: int) -> str:
@@ -412,6 +421,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: 
                 budget=options.budget,
                 beside=counterpart.server,
                 watcher=watcher,
+                shown=shown,
             )
 
 
@@ -432,7 +442,8 @@ def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
             context=prepared.looks.context_of(endpoint, settings.model),
             ca_file=prepared.options.ca_file,
         )
-        report = examine(server, select(quick=True), address=endpoint.base_url, watcher=watcher)
+        # Marked, since the sentences of the findings become a part of an error's sentence.
+        report = examine(server, select(quick=True), address=endpoint.base_url, watcher=watcher, shown=str)
         spoilt = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
         if spoilt:
             raise StoppedByRule(
