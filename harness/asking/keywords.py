@@ -242,3 +242,4 @@ class ProbeKeywords(TypedDict, total=False):
     seed: int | None
     extra_body: str | Mapping[str, Any]
     chat_template_kwargs: str | Mapping[str, Any]
+    drop: Texts

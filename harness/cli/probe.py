@@ -20,7 +20,7 @@ from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
-from harness.core.errors import HarnessError, Interrupted, StoppedByRule, UsageError, option
+from harness.core.errors import HarnessError, Interrupted, Sentence, StoppedByRule, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -211,6 +211,8 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
     click.echo(
         f"{count_noun(report.requests, 'request')}{refused}, {report.cost}, {report.seconds:g} s; seed {report.seed}"
     )
+    for line in _rejections(report, reference):
+        click.echo(line)
     if report.reference_cost:
         click.echo(f"on the reference: {report.reference_cost}")
     if report.left_out:
@@ -237,6 +239,19 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
         )
     if line := _unknown_caps(report):
         click.echo(line)
+
+
+def _rejections(report: ProbeReport, reference: str | None) -> list[str]:
+    """A line for each server that rejects fields: what the probe left out, and what a run of that server needs."""
+    from harness.client.address.providers import leaving_out
+
+    rejected = {report.address: report.rejected, f"the reference {reference}": report.reference_rejected}
+    return [
+        f"{visible(whose)} rejects {', '.join(names)}: the probe leaves this out, as a run does with "
+        f"{spell(Sentence(leaving_out(names)).of('run'))}"
+        for whose, names in rejected.items()
+        if names
+    ]
 
 
 def _unknown_caps(report: ProbeReport) -> str:
@@ -310,6 +325,8 @@ def _matrix(reports: list[ProbeReport]) -> None:
     rows = [(check, *(sign(report, check) for report in reports)) for check in checks]
     terminal.table(("check", *(report.address for report in reports)), rows)
     for report in reports:
+        for line in _rejections(report, None):
+            click.echo(line)
         for finding in report.findings:
             if finding.outcome == "spoils":
                 click.echo(f"{visible(report.address)}: {finding.check}: {visible(finding.came)}")

@@ -84,6 +84,5 @@ def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collectio
 
 def unset_fields(sent: Collection[str]) -> list[str]:
     """The sampling fields that a request with the fields `sent` leaves to the server's own defaults."""
-    our_names = {theirs: ours for dialect in engines.dialects() for ours, theirs in dialect.names.items()}
-    set_by_us = {our_names.get(name, name) for name in sent}
+    set_by_us = {engines.our_names().get(name, name) for name in sent}
     return [name for name in SERVER_FILLED if name not in set_by_us]

@@ -185,7 +185,7 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
     Raises what `generate` raises, and `StoppedByRule` if a requested probe finds a fault that would spoil the score.
     """
     if prepared.options.probe:
-        from harness.verbs.probe.probe import before_run
+        from harness.verbs.probe.preflight import before_run
 
         before_run(prepared, watcher)
     error = prepared.options.target_error

@@ -75,6 +75,11 @@ def dialects() -> tuple[Dialect, ...]:
     )
 
 
+def our_names() -> dict[str, str]:
+    """An engine's own name of a request's field → the name that the harness and the other engines use."""
+    return {theirs: ours for dialect in dialects() for ours, theirs in dialect.names.items()}
+
+
 def dialect(name: str | None) -> Dialect:
     """The dialect of that name; `UNKNOWN` for any other name."""
     return next((candidate for candidate in dialects() if candidate.name == name), UNKNOWN)

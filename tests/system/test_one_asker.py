@@ -29,7 +29,7 @@ from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
-from harness.verbs.probe import probe
+from harness.verbs.probe import preflight, probe
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
 from tests.budget import thinned
@@ -221,7 +221,7 @@ def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spe
     by_command["probe"] = asked(server)
     options = {"data": str(folder / "sums.jsonl"), "drop": ("temperature", "top_p"), "out": folder / "probed"}
     with prepare(RunOptions.of(**who, **options)) as prepared, suppress(StoppedByRule):  # the toy is no sound server
-        probe.before_run(prepared)
+        preflight.before_run(prepared)
     by_command["probe before a run"] = asked(server)
     return by_command
 

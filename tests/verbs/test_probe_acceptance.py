@@ -5,6 +5,7 @@ For: harness.verbs.probe.acceptance, harness.verbs.probe.whole_replies.
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from pathlib import Path
@@ -19,8 +20,8 @@ from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core.errors import option
 from harness.verbs.probe import probe, reference
-from harness.verbs.probe.acceptance import FieldRejected
-from harness.verbs.probe.asking import Choice, Token, _Message, _ReplyLogprobs
+from harness.verbs.probe.acceptance import Attempt, FieldRejected
+from harness.verbs.probe.asking import Choice, Inquiry, Token, _Message, _ReplyLogprobs
 from harness.verbs.probe.findings import Finding, Seen, by_keywords, findings_of
 from tests.faults.server import FaultServer
 from tests.system.command import harness
@@ -41,12 +42,85 @@ def findings(server: ToyAsker, *checks: str) -> dict[str, Finding]:
     return {finding.check: finding for finding in probe.examine(server, selected, seed=11).findings}
 
 
+SPARE = ("top_k", "min_p", "repeat_penalty", "seed", "top_p")
+"""The fields that requests to llama.cpp may lack: no check but those of the field itself is about them."""
+
+
 @pytest.mark.parametrize("check", ["reply text", "streaming", "load", "weights"])
 def test_a_users_field_that_the_server_rejects_ends_the_probe_at_the_first_reply(check: str) -> None:
     server = asker(Rejects("top_k", "min_p"), top_k=-1, min_p=0)
     with pytest.raises(FieldRejected, match=r"the server rejects top_k: leave it out .*Unrecognized request argument"):
         findings(server, check)
     assert server.n_requests <= 64  # `load` sends its crowd at once; every other check sends one request
+
+
+NEUTRAL = ("top_k", "min_p", "repeat_penalty", "seed", "top_p")
+"""The spare fields of a request to llama.cpp."""
+
+
+class RejectsInChat(Rejects):
+    """A gateway that takes raw text as it comes. lenient: it takes wrong values, and puts right ones in their place."""
+
+    def __init__(self, *names: str, lenient: bool = False) -> None:
+        super().__init__(*names)
+        self.lenient = lenient
+
+    def request(self, body: Body) -> Body:
+        right = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 4, "tool_choice": "auto"}
+        return {**body, **{name: right[name] for name in right.keys() & body.keys()}} if self.lenient else body
+
+    def rejects(self, body: Body) -> str | None:
+        return super().rejects(body) if "messages" in body else None
+
+
+def test_spare_fields_that_either_server_rejects_are_left_out_and_named() -> None:
+    checks = ("later draws", "added words", "streaming", "refused parameters")
+    either = [names for n in (1, 2) for names in itertools.combinations(SPARE[:3], n)] + [SPARE]
+    cases = [("greedy replies", names, ()) for names in either] + [(check, SPARE, ()) for check in checks]
+    cases += [("greedy replies", (), names) for names in either] + [("greedy replies", SPARE[:2], SPARE[1:])]
+    llama = Asker(model="toy", engine="llama.cpp")
+    plain = Inquiry("a", {"seed": 1, "top_p": 1.0}).body(llama)
+    for check, ours, theirs in cases:
+        server, beside = (
+            ToyAsker(Toy(chance=random.Random(5)), RejectsInChat(*names), llama) for names in (ours, theirs)
+        )
+        true = reference.against(reference.ServerReference(beside, "the reference"))
+        report = probe.examine(server, probe.select([check], checks=(*probe.CHECKS, *true)), seed=11, beside=beside)
+        (finding,) = report.findings
+        assert finding.outcome == "sound", (ours, theirs, finding)
+        for asked, names, rejected in ((server, ours, report.rejected), (beside, theirs, report.reference_rejected)):
+            # A field that no request of the check has is not known to be rejected.
+            assert {*rejected} <= {*names}
+            assert not {*rejected} & Attempt(asked.acceptance, plain).body.keys()
+            if check == "greedy replies":
+                assert {*rejected} == {*names} - {"seed", "top_p"}
+
+
+def test_a_spare_field_that_is_refused_is_no_refusal_of_what_the_check_sends_beside_it() -> None:
+    llama = Asker(model="toy", engine="llama.cpp")
+    for lenient, outcome in ((False, "sound"), (True, "warns")):
+        server = ToyAsker(Toy(), RejectsInChat(*SPARE, lenient=lenient), llama)
+        seen = findings(server, "refused parameters")["refused parameters"]
+        assert (seen.outcome, "accepted: max_tokens -5" in seen.came) == (outcome, lenient), seen.came
+
+
+def test_the_user_may_drop_a_field_that_a_refusal_does_not_name(tmp_path: Path) -> None:
+    class SaysNothing(Fault):
+        """Refuses two fields as it refuses a wrong temperature, without a word on the cause."""
+
+        def request(self, body: Body) -> Body:
+            return {**body, "temperature": 9.0} if {"top_p", "stream_options"} & body.keys() else body
+
+        def refusal(self, content: bytes) -> bytes:
+            return b'{"error": {"message": "Bad Request"}}'
+
+    with FaultServer(answering(Toy(chance=random.Random(5)), SaysNothing())) as server:
+        for drop, outcome in (((), "untested"), (("top_p", "stream_options"), "sound")):
+            report = product.probe(server.base_url, checks=["later draws", "streaming"], drop=drop, seed=11)
+            assert [finding.outcome for finding in report.findings] == [outcome] * 2
+        named = harness(tmp_path, "probe", server.base_url, "--checks", "streaming", "--drop", "temperature")
+    assert named.code == 2
+    assert "expected one of top_k, min_p, repetition_penalty, top_p, stream_options: a probe sends" in named.err
 
 
 def test_a_field_that_a_check_sends_ends_no_probe_once_the_users_fields_were_answered() -> None:

@@ -27,7 +27,7 @@ from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import overlap, reference
-from harness.verbs.probe.acceptance import Acceptance
+from harness.verbs.probe.acceptance import Acceptance, Attempt
 from harness.verbs.probe.asking import CHAT, SECONDS, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
@@ -453,7 +453,7 @@ class ToyAsker:
 
     @cached_property
     def acceptance(self) -> Acceptance:
-        return Acceptance(self.asker.spelling)
+        return Acceptance(self.asker)
 
     def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         return self.acceptance.whole(fields, partial(self._whole, path=path))
@@ -476,23 +476,25 @@ class ToyAsker:
         return [self.whole(one, path) for one in requests]
 
     def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:
-        bodies = [dict(one) for one in requests]
+        attempts = [Attempt(self.acceptance, one) for one in requests]
         statuses, contents, late = [], [], list[bool]()
-        for n, body in enumerate(bodies):
-            status, content = passed(self.toy, self.fault, body)
+        for n, attempt in enumerate(attempts):
+            status, content = passed(self.toy, self.fault, dict(attempt.body))
+            while status != 200 and attempt.refused(failure_of_status(status, content).message):
+                status, content = passed(self.toy, self.fault, dict(attempt.body))
             statuses.append(status)
             contents.append(content)
             # Of many requests at once, eight are worked on and the others wait for their turn.
             waited = (n // 8) * self.fault.whole_seconds if at_once > 1 else 0.0
             late.append(waited + self.fault.first_seconds > SECONDS)
         if at_once > 1:
-            contents = self.fault.together(bodies, contents)
+            contents = self.fault.together([dict(attempt.body) for attempt in attempts], contents)
         replies = [
             RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(status, content)
             for slow, status, content in zip(late, statuses, contents, strict=True)
         ]
-        for body, reply in zip(bodies, replies, strict=True):
-            self.acceptance.streamed(body, reply, alone=at_once == 1)
+        for attempt, reply in zip(attempts, replies, strict=True):
+            self.acceptance.streamed(attempt, reply, alone=at_once == 1)
         return replies
 
     def _stream(self, status: int, content: bytes) -> Reply | RequestFailed:
@@ -523,7 +525,7 @@ class ToyAsker:
             body = json.loads(content)
         except ValueError:
             return 400, b'{"error": {"message": "no JSON"}}'
-        return passed(self.toy, self.fault, body)
+        return self.acceptance.posted(body, lambda sent: passed(self.toy, self.fault, dict(sent)))
 
     def render(self, messages: object, kwargs: object) -> None:
         return None

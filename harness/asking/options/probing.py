@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from harness.asking.options.headings import WHOM
 from harness.asking.options.request import HowWritten
 from harness.asking.options.whom import WhichServer
+from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError, option
+from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, Options
 
 
@@ -88,10 +90,13 @@ class ProbeRules(Options):
 
 
 NO_SERVER = ("serve", "concurrency", "hash_weights")
-NO_FIELD = ("drop", "max_tokens_field", "stream")
+NO_FIELD = ("max_tokens_field", "stream")
 """Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency, length
 and way of replying.
 """
+
+DROPPABLE = (*SERVER_FILLED, "top_p", "stream_options")
+"""Fields that a probe adds to requests whose check is not about them; `drop` can keep these out."""
 
 
 class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO_FIELD)):
@@ -108,8 +113,16 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
         return next((name for name in ("extra_body", "chat_template_kwargs") if getattr(self, name)), None)
 
     def _check(self) -> None:
-        """Raise `UsageError` if a reference is saved of requests with further fields: a later probe has others."""
+        """Raise `UsageError` for a dropped field that only the checks about it send; and if a reference is saved of
+        requests with further fields, since a later probe has others.
+        """
         super()._check()
+        if odd := next((name for name in self.drop if name not in DROPPABLE), None):
+            raise UsageError(
+                f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only where a check is about it",
+                field="drop",
+                value=visible(odd, 60),
+            )
         if self.save_reference is not None and self.further_fields is not None:
             raise UsageError(
                 f"it saves the replies to plain requests: leave out {option(self.further_fields)}",

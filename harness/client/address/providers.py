@@ -392,9 +392,9 @@ class Provider(Part):
             names = ", ".join(broken)
             page = f"({self.pages[rule.page]}{'' if rule.checked else ', not checked'})"
             if rule.effect == "refused":
-                sentence = f"{whose} refuses {names} {page}; leave out with {_drop(broken)}"
+                sentence = f"{whose} refuses {names} {page}; leave out with {leaving_out(broken)}"
             else:
-                sentence = f"{whose} ignores {names} {page}; leave out with {_drop(broken)}"
+                sentence = f"{whose} ignores {names} {page}; leave out with {leaving_out(broken)}"
             objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
         if self.seed.field in parameters and self.seed.support != "supported":
             objections.append(self._seed_objection())
@@ -539,10 +539,10 @@ def suggestion(message: str) -> str | None:
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
         second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         return f"the server rejects {first}: try {option('max_tokens_field', second)}"
-    named = rejected_fields(message, dict.fromkeys((*DROPPABLE, *_CURES)))
+    named = rejected_fields(message, dict.fromkeys((*DROPPABLE, *engines.our_names(), *_CURES)))
     if not named:
         return None
-    return f"the server rejects {', '.join(named)}: try another value, or {_drop(named)}"
+    return f"the server rejects {', '.join(named)}: try another value, or {leaving_out(named)}"
 
 
 def rejected_fields(message: str, names: Iterable[str]) -> list[str]:
@@ -569,8 +569,9 @@ def _is_named_in(message: str, name: str) -> bool:
     )
 
 
-def _drop(parameters: Collection[str]) -> str:
+def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
+    parameters = [engines.our_names().get(name, name) for name in parameters]
     droppable = [name for name in parameters if name in DROPPABLE]
     cures = [option("drop", droppable)] if droppable else []
     others = (name for name in parameters if name not in DROPPABLE)

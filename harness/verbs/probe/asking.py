@@ -254,9 +254,12 @@ def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
 class AcceptedRequests(Protocol):
     """What a server accepts, as its replies have shown so far; see `acceptance.Acceptance`."""
 
-    no_seed: str
+    rejected: set[str]
     answered: bool
     n_replies: int
+
+    @property
+    def no_seed(self) -> str: ...
 
     @property
     def n_empty(self) -> int: ...

@@ -24,7 +24,7 @@ def promised(host: Mapping[str, Any]) -> bool:
 def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_key: bool = True) -> list[ProbedEndpoint]:
     """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
 
-    written: the fields that all requests have besides those of the checks. shared_key: as in `servers.find`.
+    written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
     looks = servers.look(addresses, who, watcher)
@@ -38,11 +38,12 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
             asker.spelling,
             chat_template_kwargs={**asker.spelling.chat_template_kwargs, **written.chat_template_kwargs},
             extra_body={**asker.spelling.extra_body, **written.extra_body},
+            stream_usage=asker.spelling.stream_usage and "stream_options" not in written.drop,
         )
         endpoints.append(
             ProbedEndpoint(
                 endpoint=look.endpoint,
-                asker=replace(asker, spelling=spelling),
+                asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
                 deterministic=promised(look.facts.host) or promised(addresses.own.host),

@@ -150,7 +150,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     reference_tokens, reference_bounded: the same of the server that is the reference; 0 without one. seed:
     the number that all seeds of the probe's requests come from. seconds: how long the probe took. left_out: name of a
     check that the budget did not pay for → about how many tokens it would have cost. unrepeated: whether greedy replies
-    did not repeat.
+    did not repeat. rejected: fields that the server rejects, so that the probe left them out; reference_rejected: the
+    same of the server that is the reference.
     """
 
     address: str
@@ -169,6 +170,8 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     reference_tokens: int = 0
     reference_bounded: int = 0
     unrepeated: bool = False
+    rejected: list[str] = []
+    reference_rejected: list[str] = []
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

@@ -78,6 +78,7 @@ def _table(report: ProbeReport) -> Table:
         + (f" ({report.reference_tokens:,} on the reference)" if report.reference_cost else ""),
         f"{report.seconds:g} s",
         f"seed {report.seed}",
+        *([f"rejects {', '.join(report.rejected)}"] if report.rejected else []),
         f"harness {report.version}",
     )
     return Table(

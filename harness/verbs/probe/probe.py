@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,7 +17,7 @@ from harness.asking.watching import Watcher
 from harness.client.facts.page import SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import Sentence, ServerError, StoppedByRule, UsageError, near_names, option
+from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -61,12 +60,8 @@ from harness.verbs.probe.findings import (
     without_lost,
 )
 from harness.verbs.probe.ledger import OverBudget
-from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from harness.verbs.probe.reference import ServerReference
 from harness.verbs.probe.subject import Lost, Subject
-
-if TYPE_CHECKING:
-    from harness.asking.prepare import Prepared
 
 CHECKS: tuple[Check, ...] = (
     *whole_replies.FIRST_CHECKS,
@@ -165,6 +160,8 @@ def examine(
             reference_tokens=beside.n_tokens if beside else 0,
             reference_bounded=beside.n_bounded if beside else 0,
             unrepeated=subject.unrepeated,
+            rejected=sorted(server.acceptance.rejected),
+            reference_rejected=sorted(beside.acceptance.rejected) if beside else [],
         )
 
     try:
@@ -422,31 +419,4 @@ def probe(
                 beside=counterpart.server,
                 watcher=watcher,
                 shown=shown,
-            )
-
-
-def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
-    """Make the quick checks of every endpoint of a run.
-
-    Raises `StoppedByRule` where an endpoint would spoil the score.
-    """
-    settings = prepared.settings
-    for endpoint in settings.endpoints:
-        facts = prepared.looks.facts.get(endpoint.base_url)
-        if facts is None:
-            continue  # The endpoint is down; the run tries it again while it goes on.
-        server = ProbedEndpoint(
-            endpoint=endpoint,
-            asker=settings.asker,
-            engine=facts.host.get("engine"),
-            context=prepared.looks.context_of(endpoint, settings.model),
-            ca_file=prepared.options.ca_file,
-        )
-        # Marked, since the sentences of the findings become a part of an error's sentence.
-        report = examine(server, select(quick=True), address=endpoint.base_url, watcher=watcher, shown=str)
-        spoilt = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
-        if spoilt:
-            raise StoppedByRule(
-                f"{endpoint.base_url} would spoil the score, so the run was not started: {'; '.join(spoilt)}. "
-                "See `harness probe`."
             )

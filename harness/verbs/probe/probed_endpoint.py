@@ -24,7 +24,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.http_get import TRANSIENT_STATUSES, Page
 from harness.core.records import Message
-from harness.verbs.probe.acceptance import Acceptance, FieldRejected
+from harness.verbs.probe.acceptance import Acceptance, Attempt, FieldRejected
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, ReplyUsage, stated_usage
 from harness.verbs.probe.ledger import Ledger, OverBudget
 from harness.verbs.probe.pacing import AT_ONCE, LIMITING, Pacer
@@ -53,7 +53,7 @@ class ProbedEndpoint:
     @cached_property
     def acceptance(self) -> Acceptance:
         """What the server accepts."""
-        return Acceptance(self.asker.spelling)
+        return Acceptance(self.asker)
 
     @cached_property
     def _pacer(self) -> Pacer:
@@ -157,7 +157,11 @@ class ProbedEndpoint:
         try:
             body = codec.decode(content, dict[str, Any])
         except codec.DecodeError:
-            body = {"prompt": content.decode(errors="replace")}
+            return self._posted({"prompt": content.decode(errors="replace")}, content)
+        return self.acceptance.posted(body, lambda sent: self._posted(sent, codec.encode(sent)))
+
+    def _posted(self, body: Fields, content: bytes) -> tuple[int, bytes]:
+        """Send these bytes as they are. body: what they can cost is reserved by."""
         with self._reserved(body, CHAT) as bill:
             status, reply = self._post(CHAT, content)
             if status == 200:
@@ -232,14 +236,16 @@ class ProbedEndpoint:
             return RequestFailed("refused", self.ended)
 
         async def in_turn(number: int, body: Fields) -> Reply | RequestFailed:
+            attempt, alone = Attempt(self.acceptance, body), at_once == 1
             async with gate:
                 reserve = ahead[number] if ahead else self.ledger.reserve([body], CHAT)[0]
-                reply = await (paced(body) if at_once == 1 else ask(body))
+                reply = await (paced if alone else ask)(attempt.body)
+                while self.acceptance.streamed(attempt, reply, alone=alone):
+                    reply = await (paced if alone else ask)(attempt.body)
                 if isinstance(reply, RequestFailed):
                     self.ledger.drop(reserve)
                 else:
                     self.ledger.settle(reserve, reply.usage.prompt_tokens, reply.usage.completion_tokens)
-                self.acceptance.streamed(body, reply, alone=at_once == 1)
                 return reply
 
         try:
