@@ -66,7 +66,8 @@ def command(
     """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
     Each check says what was sent, what came back, why it matters for a score and how to mend it.
 
-    Exit code 0: nothing spoils a score. 4: something does. 2: the server cannot be asked, or no check could be made.
+    Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
+    answering, or no check could be made.
 
     \b
     harness probe http://127.0.0.1:8000
@@ -94,7 +95,7 @@ def command(
     elif matrix:
         _matrix(reports)
     else:
-        _table(reports[0], given["reference"], stopped=interrupted is not None)
+        _table(reports[0], given["reference"])
     if page is not None:
         from harness.verbs.probe.page import html
 
@@ -106,7 +107,9 @@ def command(
         raise interrupted
     if len(reports) < len(probes) or not all(report.tested for report in reports):
         sys.exit(HarnessError.exit_code)
-    sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
+    if not all(report.sound for report in reports):
+        sys.exit(StoppedByRule.exit_code)
+    sys.exit(HarnessError.exit_code if any(report.unfinished for report in reports) else 0)
 
 
 def _reports(probes: Sequence[ProbeOptions]) -> tuple[list[ProbeReport], Interrupted | None]:
@@ -187,10 +190,10 @@ def _write(page: Path, content: str) -> None:
     terminal.note(f"page: {visible(str(page))}")
 
 
-def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None:
+def _table(report: ProbeReport, reference: str | None) -> None:
     """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes.
 
-    reference: what the server was compared with, if anything. stopped: whether a signal ended the probe.
+    reference: what the server was compared with, if anything.
     """
     from harness.verbs.probe.worth import unwarmed
 
@@ -227,9 +230,10 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
     if unpaid := [finding.check for finding in unbegun if finding.check in report.left_out]:
         prices = (f"{check} ({report.left_out[check]:,})" for check in unpaid)
         click.echo(f"not begun, each with about how many tokens it takes: {', '.join(prices)}")
-    for why, checks in report.not_begun.items():
-        later = "" if stopped else f"; {spell(option('checks', checks))} makes them later"
-        click.echo(f"{count_noun(len(checks), 'check')} not begun, because {visible(why)}{later}")
+    for why, checks in report.not_begun.items() if not report.unfinished else ():
+        click.echo(f"{count_noun(len(checks), 'check')} not begun, because {visible(why)}")
+    if line := _remainder(report):
+        click.echo(line)
     if reference is not None and (why := _why_not_compared(report, reference)):
         click.echo(f"NOT compared with {visible(reference)}: {why}")
     elif reference is not None and not Path(reference).exists():
@@ -239,6 +243,14 @@ def _table(report: ProbeReport, reference: str | None, *, stopped: bool) -> None
         )
     if line := _unknown_caps(report):
         click.echo(line)
+
+
+def _remainder(report: ProbeReport) -> str:
+    """The line with the checks that were not made to their end; empty if none was cut short."""
+    if not report.unfinished:
+        return ""
+    checks = spell(option("checks", report.unfinished))
+    return f"{visible(report.address)}: {report.ended_by} is asked no more: {report.ended}; {checks} makes the rest"
 
 
 def _rejections(report: ProbeReport, reference: str | None) -> list[str]:
@@ -304,7 +316,9 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
         return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
-        verdict = "nothing spoils a score"
+        verdict = "nothing spoils a score" if report.thorough else "nothing that was tested spoils a score"
+        if report.ended_by:
+            verdict = f"NOT finished, since {report.ended_by} answers no more; {verdict}"
         if unexplained(report):
             verdict += f"; greedy replies do not repeat: not explained; {spell(option('checks', GREEDY))} finds out why"
     elif report.differs and reference is not None and not Path(reference).exists():
@@ -325,7 +339,7 @@ def _matrix(reports: list[ProbeReport]) -> None:
     rows = [(check, *(sign(report, check) for report in reports)) for check in checks]
     terminal.table(("check", *(report.address for report in reports)), rows)
     for report in reports:
-        for line in _rejections(report, None):
+        for line in filter(None, (*_rejections(report, None), _remainder(report))):
             click.echo(line)
         for finding in report.findings:
             if finding.outcome == "spoils":

@@ -19,10 +19,14 @@ from typing import Any
 
 import pytest
 
+import harness as product
+from harness.client.facts import page
+from harness.client.facts.page import NoAnswer
 from harness.client.protocol.reply import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS
-from harness.verbs.probe import ledger, pacing
-from tests.faults.server import FaultServer, Request, Step, http
+from harness.core import http_get
+from harness.verbs.probe import ledger, pacing, probed_endpoint
+from tests.faults.server import RESET, FaultServer, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 from tests.verbs.toy_model import Fault, Toy, answering
@@ -126,12 +130,14 @@ def test_a_refusal_for_good_is_said_once_with_the_checks_that_it_leaves(
     with FaultServer(Ends(6, 429, "You exceeded your current quota")) as mine:
         words = ("probe", mine.base_url, "--checks", "streaming,usage,length,stop texts,ends,long stream,top_k")
         done = harness(tmp_path, *words, "--quiet", *budget)
-    table, later = done.out.replace("\n", " ").split(" not begun, because the server is asked no more: ")
-    assert later.rstrip() == (
-        "HTTP 429: You exceeded your current quota; --checks 'ends,long stream,top_k' makes them later"
+    assert done.code == 2
+    table, rest = " ".join(done.out.split()).split(": the server is asked no more: ")
+    assert rest == (
+        "HTTP 429: You exceeded your current quota; --checks 'stop texts,ends,long stream,top_k' makes the rest"
     )
+    assert "NOT finished, since the server answers no more; nothing that was tested spoils a score (3 sound" in table
     # The check that was under way has a row, the others have none.
-    assert "server took no more requests" in " ".join(table.split())
+    assert "server took no more requests" in table
     assert "top_k" not in table
     assert "budget left out" not in done.out
 
@@ -143,6 +149,60 @@ def test_a_check_that_is_cut_off_says_how_many_replies_it_has(tmp_path: Path) ->
     (finding,) = report["findings"]
     assert finding["outcome"] == "untested"
     assert "after 11 replies the server took no more requests: HTTP 429: 60 requests per day" in finding["came"]
+
+
+def test_a_server_that_goes_away_is_named_with_the_checks_left_and_accused_of_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probed_endpoint, "BACK_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
+    checks = ["added words", "streaming", "several choices", "greedy replies"]
+    for who, n in (("the server", 3), ("the server", 8), ("the reference", 4)):
+        leaving: list[FaultServer] = []
+
+        def answer(request: Request, n: int = n, well: Answer = sound(), servers: list[FaultServer] = leaving) -> Any:  # noqa: B008
+            if sum(one.method == "POST" for one in servers[0].requests) > n:
+                servers[0].stop()
+            return well(request)
+
+        with FaultServer(answer) as one, FaultServer(sound()) as two:
+            leaving.append(one)
+            mine, theirs = (one, two) if who == "the server" else (two, one)
+            words = ("--reference", theirs.base_url, "--checks", ",".join(checks), "--seed", "1", "--quiet")
+            done = harness(tmp_path, "probe", mine.base_url, *words, *(("--json",) if n != 3 else ()))
+        assert done.code == 2, done.out
+        if n == 3:
+            assert "NOT finished, since the server answers no more; nothing that was tested spoils" in done.out
+            assert re.search(r"asked no more: no server answers at .* --checks '.*greedy.*' makes the rest\n", done.out)
+            continue
+        (report,) = json.loads(done.out)
+        assert report["ended_by"] == who
+        assert "no server answers" in report["ended"]
+        assert {finding["outcome"] for finding in report["findings"]} <= {"sound", "untested", "warns"}
+        # Every other check was made to its end.
+        made = {finding["check"] for finding in report["findings"] if finding["outcome"] != "untested"}
+        assert {*checks} <= made | {*report["unfinished"]}
+        assert "greedy replies" in report["unfinished"]
+
+
+def test_a_server_that_answers_elsewhere_or_again_is_not_called_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_posted, get = 0, page.get
+
+    def get_but_once(*arguments: Any, **given: Any) -> Any:
+        nonlocal n_posted
+        n_posted += given.get("content") is not None
+        if given.get("content") is not None and n_posted == 3:
+            raise NoAnswer("no server answers")
+        return get(*arguments, **given)
+
+    well = sound()
+    with FaultServer(lambda request: [RESET] if b'"stream":true' in request.body else well(request)) as server:
+        resets = product.probe(server.base_url, checks=["streaming", "several choices"])
+        monkeypatch.setattr(page, "get", get_but_once)
+        once = product.probe(server.base_url, checks=["several choices", "errors", "later draws"])
+    assert {finding.check: finding.outcome for finding in resets.findings}["streaming"] == "spoils"
+    assert {finding.outcome for finding in once.findings} == {"sound"}
+    assert (resets.ended_by, once.ended_by, once.unfinished) == ("", "", [])
 
 
 class Fails:

@@ -450,6 +450,7 @@ class ToyAsker:
     refused_for_good: Mapping[str, int] = field(default_factory=dict)
     seconds_waited: float = 0.0
     ended: str = ""
+    n_unsent: int = 0
 
     @cached_property
     def acceptance(self) -> Acceptance:

@@ -277,7 +277,8 @@ class ProbedServer(Protocol):
     its limits; refused_for_good: those refused that were not sent again, by status. n_tokens: tokens that the replies
     cost so far, as the server counts; n_bounded: replies without stated usage, which count with the most tokens
     possible. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server is asked no
-    more (its limit on requests, an empty account); each request then raises `Refused` unsent. Empty while it answers.
+    more (its limit on requests, an empty account, nothing at its address); each request then raises `Refused` unsent.
+    Empty while it answers. n_unsent: requests that were not sent, or not sent again, because of that.
     acceptance: what the server accepts, as its replies have shown so far.
     A request that could exceed the budget raises `OverBudget` unsent.
     """
@@ -305,6 +306,9 @@ class ProbedServer(Protocol):
 
     @property
     def ended(self) -> str: ...
+
+    @property
+    def n_unsent(self) -> int: ...
 
     @property
     def acceptance(self) -> AcceptedRequests: ...

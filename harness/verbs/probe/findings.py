@@ -150,8 +150,10 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     reference_tokens, reference_bounded: the same of the server that is the reference; 0 without one. seed:
     the number that all seeds of the probe's requests come from. seconds: how long the probe took. left_out: name of a
     check that the budget did not pay for → about how many tokens it would have cost. unrepeated: whether greedy replies
-    did not repeat. rejected: fields that the server rejects, so that the probe left them out; reference_rejected: the
-    same of the server that is the reference.
+    did not repeat. ended_by: "the server" or "the reference", if it was asked no more before the end of the probe;
+    ended: why; both are empty if none was. unfinished: the checks that were not made to their end because of that.
+    rejected: fields that the server rejects, so that the probe left them out; reference_rejected: the same of the
+    server that is the reference.
     """
 
     address: str
@@ -170,6 +172,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     reference_tokens: int = 0
     reference_bounded: int = 0
     unrepeated: bool = False
+    ended_by: str = ""
+    ended: str = ""
+    unfinished: list[str] = []
     rejected: list[str] = []
     reference_rejected: list[str] = []
 
@@ -197,6 +202,11 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     def sound(self) -> bool:
         """Whether no finding spoils a score."""
         return self.count("spoils") == 0
+
+    @property
+    def thorough(self) -> bool:
+        """Whether at least half of the checks were made, and each check to the end that the servers allowed."""
+        return not self.unfinished and 2 * self.count("untested") <= len(self.findings)
 
     @property
     def differs(self) -> list[str]:

@@ -7,6 +7,7 @@ The rules are those of a run with one endpoint (`generation.dispatch.lanes`), dr
 | 429 | waits (as long as Retry-After says, if the reply has it), and sends the request again |
 | 429, and no request would have been answered for `PATIENCE_S` | asks no more: `ended` says why |
 | 402, or 429 with words of an empty account | the same, at once: waiting does not fill an account |
+| none, and nothing answers at the address any more | asks no more |
 | any other | belongs to the check that sent the request |
 """
 
@@ -52,6 +53,8 @@ class Pacer:
         self.refused_for_good: Counter[str] = Counter()
         """The status of a refusal, in words → number of requests that it refused and that were not sent again."""
         self.seconds_waited = 0.0
+        self.n_unsent = 0
+        """Requests that were not sent, or not sent again, because nothing more is asked."""
 
     def enter(self) -> Ticket | None:
         """Wait until a request may be sent, and return its ticket; None if nothing more is asked. Blocking."""
@@ -63,6 +66,7 @@ class Pacer:
                     self.seconds_waited += time.monotonic() - begun
                     return self._lanes.sent(0)
                 self._changed.wait(min(LOOK_AGAIN_S, self._lanes.next_change() or LOOK_AGAIN_S))
+            self.n_unsent += 1
         return None
 
     def leave(self, ticket: Ticket, refusal: RequestFailed | None) -> bool:

@@ -24,7 +24,8 @@ def html(
     if n:
         summary = f"{count_noun(n, 'check')} would spoil a score"
     elif any(report.tested for report in reports):
-        summary = "nothing spoils a score"
+        thorough = all(report.thorough for report in reports)
+        summary = "nothing spoils a score" if thorough else "nothing that was tested spoils a score"
     else:
         summary = "no check could be made"
     tables = [standing_table(league), _history_table(history)] if league else []

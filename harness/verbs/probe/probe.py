@@ -140,7 +140,11 @@ def examine(
     progress, subject = _Progress(), Subject(server, first_seed, context, beside=beside)
 
     def report() -> ProbeReport:
+        by = "" if not progress.unfinished else "the server" if server.ended or beside is None else "the reference"
         return ProbeReport(
+            ended_by=by,
+            ended=quoted(server.ended or (beside.ended if beside else "")) if by else "",
+            unfinished=progress.unfinished,
             address=address,
             model=server.asker.model,
             engine=server.engine,
@@ -182,13 +186,15 @@ class _Progress:
     """The checks that an examination has made so far.
 
     seen: check → its observation. costs: check → its tokens. left_out: check that the budget does not pay for → about
-    how many tokens it would cost. under_way: the check that is being made, if any; begun_at: the tokens of the probe
+    how many tokens it would cost. unfinished: checks that were not made to their end, since a server is asked no more.
+    under_way: the check that is being made, if any; begun_at: the tokens of the probe
     when it began.
     """
 
     seen: dict[str, Seen] = field(default_factory=dict)
     costs: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
     under_way: str | None = None
     begun_at: int = 0
 
@@ -224,7 +230,7 @@ def _make(
             # the next round begins.
             if check.name not in allowed or (budget is not None and (_factor(subject), subject.unrepeated) != state):
                 continue
-            before = server.n_tokens
+            before, n_unsent = server.n_tokens, subject.n_unsent
             room = allowed[check.name]
             # Earlier checks of this round may have cost more than estimated, for example if the model thinks. This
             # check then waits for the next round.
@@ -242,6 +248,8 @@ def _make(
                 seen[check.name] = untested("a part of the check", error.sentence.marked)
                 progress.left_out[check.name] = _priced(check, subject, seen).tokens
             progress.costs[check.name] = progress.costs.get(check.name, 0) + server.n_tokens - before
+            if server.ended or subject.n_unsent > n_unsent:
+                progress.unfinished.append(check.name)
         # The budget pays for none of the waiting checks, so they are reported as untested.
         if not allowed:
             waiting = [_priced(check, subject, seen, draw_tokens=_draw_tokens(subject, seen)) for check in waiting]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,15 +23,20 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
+from harness.core.errors import ServerError
 from harness.core.http_get import TRANSIENT_STATUSES, Page
 from harness.core.records import Message
 from harness.verbs.probe.acceptance import Acceptance, Attempt, FieldRejected
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbeReply, Refused, ReplyUsage, stated_usage
 from harness.verbs.probe.ledger import Ledger, OverBudget
 from harness.verbs.probe.pacing import AT_ONCE, LIMITING, Pacer
+from server_launchers.engines.dialect import MODELS
 
 UNPACED = TRANSIENT_STATUSES - {*LIMITING}
 """Statuses after which a request is sent again at once, and not when the server's pace allows it."""
+
+BACK_PAUSES_S = (0.0, 1.0, 2.0)
+"""Pauses, in seconds, before each look whether a server answers again at whose address nothing answered."""
 
 MAX_BYTES = 16 * 1024 * 1024
 """Longest body of a streamed reply, in bytes."""
@@ -49,6 +55,7 @@ class ProbedEndpoint:
     n_requests: int = 0
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _looking: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @cached_property
     def acceptance(self) -> Acceptance:
@@ -88,6 +95,11 @@ class ProbedEndpoint:
     def ended(self) -> str:
         """Why the server is asked no more; empty while it answers."""
         return self._pacer.ended
+
+    @property
+    def n_unsent(self) -> int:
+        """Requests that were not sent, or not sent again, because the server is asked no more."""
+        return self._pacer.n_unsent
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""
@@ -188,19 +200,29 @@ class ProbedEndpoint:
 
     def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
-        tokenizer = self._tokenizer
         switches = {**self.asker.spelling.chat_template_kwargs, **kwargs}
-        return None if tokenizer is None else tokenizer.render(messages, switches)
+        with self._noticing() as tokenizer:
+            return None if tokenizer is None else tokenizer.render(messages, switches)
 
     def tokens(self, text: str) -> list[int] | None:
         """The token ids of a text; None where the engine shows none. Raises `ServerError`."""
-        tokenizer = self._tokenizer
-        return None if tokenizer is None else tokenizer.tokens_of(text)
+        with self._noticing() as tokenizer:
+            return None if tokenizer is None else tokenizer.tokens_of(text)
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of token ids; empty where the engine shows none. Raises `ServerError`."""
-        tokenizer = self._tokenizer
-        return "" if tokenizer is None else tokenizer.text_of(ids)
+        with self._noticing() as tokenizer:
+            return "" if tokenizer is None else tokenizer.text_of(ids)
+
+    @contextmanager
+    def _noticing(self) -> Iterator[Tokenizer | None]:
+        """The server's tokenizer; None if it shows none. It is noticed here, too, if the server stops answering."""
+        try:
+            yield self._tokenizer
+        except page.NoAnswer as error:
+            if isinstance(error, page.SlowAnswer) or not self._gone():
+                raise
+            raise Refused(0, self.ended) from error
 
     @property
     def _tokenizer(self) -> Tokenizer | None:
@@ -230,8 +252,10 @@ class ProbedEndpoint:
             """`ask` at the pace that the server allows."""
             while (ticket := await asyncio.to_thread(self._pacer.enter)) is not None:
                 reply = await ask(body)
-                refusal = reply if isinstance(reply, RequestFailed) and reply.status in LIMITING else None
-                if not self._pacer.leave(ticket, refusal):
+                failure = reply if isinstance(reply, RequestFailed) else None
+                gone = failure is not None and failure.kind == "connect" and await asyncio.to_thread(self._gone)
+                again = self._pacer.leave(ticket, failure if failure and failure.status in LIMITING else None)
+                if not again and not gone:
                     return reply
             return RequestFailed("refused", self.ended)
 
@@ -258,24 +282,49 @@ class ProbedEndpoint:
 
         Raises `ServerError`; `Refused` if the server is asked no more.
         """
-        # A base URL may have a query (Azure's api-version), and the path goes before it.
-        base = urlsplit(self.endpoint.base_url)
-        url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
+        retried = False
         while (ticket := self._pacer.enter()) is not None:
             self._count_request()
             refusal = None
             try:
-                answer = page.get(
-                    self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=content, transient=UNPACED
-                )
+                answer = self._page(path, content, UNPACED)
                 refusal = self._limit(answer)
+            except page.NoAnswer as error:
+                if isinstance(error, page.SlowAnswer) or (not self._gone() and retried):
+                    raise
+                retried = True
+                self._count_request(-1)
+                continue
             finally:
-                again = self._pacer.leave(ticket, refusal)
+                self._pacer.leave(ticket, refusal)
             if refusal is None:
                 return answer.status, answer.body
-            if not again:
-                break
         raise Refused(0, self.ended)
+
+    def _page(self, path: str, content: bytes | None, transient: Collection[int] = TRANSIENT_STATUSES) -> Page:
+        """The page at `path` below the base URL, of any status. content: as in `page.get`. Raises `ServerError`."""
+        # A base URL may have a query (Azure's api-version), and the path goes before it.
+        base = urlsplit(self.endpoint.base_url)
+        url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
+        return page.get(self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=content, transient=transient)
+
+    def _gone(self) -> bool:
+        """Whether nothing answers at the server's address any more, looked at a few times; it is then asked no more."""
+        with self._looking:  # One thread looks, the others wait for what it sees.
+            for pause in BACK_PAUSES_S if not self.ended else ():
+                time.sleep(pause)
+                try:
+                    self._page(MODELS, None)
+                except page.SlowAnswer:
+                    return False
+                except page.NoAnswer as error:
+                    why = error.sentence
+                except ServerError:
+                    return False
+                else:
+                    return False
+            self._pacer.stop(self.ended or why)
+        return True
 
     def _limit(self, answer: Page) -> RequestFailed | None:
         """The failure of a request that the server refused because of its limits; None for any other reply."""
@@ -289,10 +338,10 @@ class ProbedEndpoint:
             secrets=secrets_of(self.endpoint, self.asker.spelling.secrets),
         )
 
-    def _count_request(self) -> None:
+    def _count_request(self, n: int = 1) -> None:
         # The lock is needed because `many` sends requests in several threads.
         with self._lock:
-            self.n_requests += 1
+            self.n_requests += n
 
     def _shown(self, words: str) -> str:
         """The server's words, safe to show: without the key and other secrets of the endpoint."""

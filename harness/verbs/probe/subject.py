@@ -147,6 +147,11 @@ class Subject:
     refusal: str = ""
     unrepeated: bool = False
 
+    @property
+    def n_unsent(self) -> int:
+        """Requests that were not sent, because the server or the reference is asked no more."""
+        return self.server.n_unsent + (self.beside.n_unsent if self.beside else 0)
+
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
         return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
