@@ -330,6 +330,18 @@ def _needs(logprobs: dict[str, float], least: float) -> float:
     return exact.draws_needed(likely, 1.0, factor=1.5, level=0.001, power=0.8, least=min(least, -0.1))
 
 
+def test_later_draws_give_the_cause_by_the_sign_of_what_they_found() -> None:
+    for fault, first in (
+        (OnOnePath(True, 1.6), "from a higher temperature than the request asks for"),
+        (OnOnePath(True, 0.5), "Tokens that are likelier than stated come first of all from cuts"),
+    ):
+        asker = ToyAsker(Toy(chance=random.Random(5)), fault)
+        for check in ("later draws", "later draws at 0.5"):
+            (seen,) = probe.examine(asker, probe.select([check]), seed=11).findings
+            assert (seen.outcome, first in seen.mend) == ("spoils", True), seen
+            assert ("checks=['temperature 0', 'temperature 1'] names" in seen.mend) == (fault.factor > 1)
+
+
 class BrokenBytes(Fault):
     """Each reply holds a broken character. sampled: and other words each time, as at a high temperature."""
 

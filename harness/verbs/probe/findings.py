@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     odd; None without a statistical test. With a p, `outcome` counts only if Holm's method, over all tests of the probe,
     rejects chance as the cause; else the check is sound. hidden: why the test could not have seen the fault that it is
     for, so that the check is then untested; empty if it could. beside: what was compared with a reference; empty if
-    nothing was.
+    nothing was. mend: what to do about this fault; empty: as the check says.
     """
 
     outcome: Outcome
@@ -55,6 +55,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None = None
     hidden: str = ""
     beside: str = ""
+    mend: str = ""
 
 
 def without_lost(seen: Seen, lost: Lost) -> Seen:
@@ -335,7 +336,7 @@ def findings_of(checks: Sequence[Check], seen: Sequence[Seen], shown: Shown = by
         findings.append(
             Finding(
                 check=check.name, group=check.group, outcome=outcome, sent=shown(result.sent), came=shown(came),
-                why=shown(check.why), mend=shown(check.mend), p=result.p,
+                why=shown(check.why), mend=shown(result.mend or check.mend), p=result.p,
                 beside=result.beside or (check.name if check.group == "reference" else ""),
             )
         )  # fmt: skip

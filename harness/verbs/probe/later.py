@@ -23,6 +23,7 @@ import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from harness.core.errors import option
 from harness.core.inert import quoted
 from harness.scoring.intervals import normal_two_sided
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
@@ -144,7 +145,9 @@ def _finding(sent: str, us: Sequence[float], n_all: int, likely: Sequence[float]
         f"{len(us)} of {n_all} tokens after the first are {abs(z):.1f} standard deviations {kind} than the server's "
         f"own log-probabilities say"
     )
-    return Seen(outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * p) if likely else p)
+    return Seen(
+        outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * p) if likely else p, mend="" if z < 0 else _MEND_HOT
+    )
 
 
 def _later_draws(subject: Subject) -> Seen:
@@ -310,6 +313,13 @@ _MEND_DRAWS = (
     "Tokens that are likelier than stated come first of all from cuts that the request does not set (the server's "
     "default top_k, top_p or min_p): start the engine with neutral sampling defaults, or send the fields (top_p 1, "
     f"top_k -1, llama.cpp: 0, min_p 0) with each run; `whole distribution` shows such cuts, too. {_MEND}"
+)
+
+_MEND_HOT = (
+    "Tokens that are less likely than stated come first of all from a higher temperature than the request asks for: "
+    "look for a proxy or a setting that rewrites `temperature`; "
+    f"{option('checks', ['temperature 0', 'temperature 1'])} names the temperature. If it is the one that was asked "
+    "for, switch off speculative decoding (a draft model's tokens may be accepted unchecked), and probe again."
 )
 
 CHECKS = (
