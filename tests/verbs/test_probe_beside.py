@@ -225,6 +225,14 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
     assert "samples at temperature 0" not in other.came
 
 
+def test_what_is_by_raw_text_says_so() -> None:
+    for own, says in (("chat", True), ("completions", False)):
+        asker = ToyAsker(Toy(), Fault(), Asker(model="toy", spelling=Spelling(api=own)))  # type: ignore[arg-type]
+        true = reference.against(reference.ServerReference(ToyAsker(Toy()), "the reference"))
+        found = examined(asker, *true[:2])
+        assert ["by raw text only: a run asks by chat" in one.sent for one in found.values()] == [says] * 2
+
+
 def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() -> None:
     hot = weights(Toy(chance=random.Random(5)), Hot(), noise=0.0)["greedy replies"]
     assert hot.outcome == "untested", hot.came

@@ -541,13 +541,12 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         subject.lost = looked[0].lost
         return looked[0].comparisons
 
-    sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
+    passages = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
 
     def weights(subject: Subject) -> Seen:
-        """Check that both servers run the same weights: compare their next-token probabilities at many places of the
-        same texts.
-        """
+        """Check that both servers run the same weights, by the probabilities of the next token at many places."""
         before, before_there = subject.server.n_tokens, reference.n_tokens
+        sent = passages + subject.off_road(COMPLETIONS)
         try:
             comparisons = seen(subject)
         except Refused as refused:
@@ -564,6 +563,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
 
     def draws(subject: Subject) -> Seen:
         """Test whether the server's own draws could come from the reference's distribution."""
+        sent = passages + subject.off_road(COMPLETIONS)
         try:
             comparisons = seen(subject)
         except Refused as refused:

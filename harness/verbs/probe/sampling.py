@@ -115,7 +115,7 @@ def _plan(
         needed = _needed(tokens, value, power=PLANNED) / max(1 - exact.unlisted(tokens, value), 1 / most)
         n = round(min(most, max(DRAWS, needed)))
         if subject.room is None or opened.tokens <= (subject.draw_tokens or 0):
-            plans.append((max(1.0, needed / most), bool(subject.off_road(opened)), n * opened.tokens, n, opened))
+            plans.append((max(1.0, needed / most), bool(subject.off_road(opened.path)), n * opened.tokens, n, opened))
     *_, n, opened = min(plans, key=itemgetter(0, 1, 2))
     return opened, n
 
@@ -167,7 +167,7 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
             n_seeds, ps, parts = n_seeds + n, [*ps, p], [*parts, came]
             if not hidden or PARTS * p < BOUND or subject.room is not None:
                 break
-        p, hidden = min(1.0, PARTS * min(ps)), hidden or subject.off_road(opened).removeprefix(", ")
+        p, hidden = min(1.0, PARTS * min(ps)), hidden or subject.off_road(opened.path).removeprefix(", ")
         return Seen(outcome="spoils", sent=f"{sent}, {n_seeds} seeds", came="; ".join(parts), p=p, hidden=hidden)
 
     return look
@@ -208,7 +208,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     if n > (MAX_DRAWS if subject.room is None else DRAWS):
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
     counts = subject.draws(n, opened).counts
-    sent, n = f"{sent}, {n} seeds{subject.off_road(opened)}", counts.total()
+    sent, n = f"{sent}, {n} seeds{subject.off_road(opened.path)}", counts.total()
     outside = n - sum(counts[token] for token in opened.logprobs)
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
     return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
@@ -226,7 +226,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         opened = subject.open
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
-        sent += subject.off_road(opened)
+        sent += subject.off_road(opened.path)
         ps = {token: math.exp(logprob) for token, logprob in opened.logprobs.items()}
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}

@@ -286,11 +286,11 @@ class Subject:
         self.draw_tokens = best.tokens
         return best
 
-    def off_road(self, opened: Open) -> str:
-        """What is added to a row of draws after this prompt if a run's requests take the other path; else empty."""
-        if opened.path == self.server.asker.spelling.path:
+    def off_road(self, path: str) -> str:
+        """What is added to a row of replies on this path if a run's requests take the other one; else empty."""
+        if path == self.server.asker.spelling.path:
             return ""
-        raw = opened.path == COMPLETIONS
+        raw = path == COMPLETIONS
         return ", by raw text only: a run asks by chat" if raw else ", by chat only: a run asks by raw text"
 
     def draws(self, n: int, opened: Open, **fields: Any) -> Draws:
