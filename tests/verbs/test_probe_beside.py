@@ -225,6 +225,35 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
     assert "samples at temperature 0" not in other.came
 
 
+def test_replies_that_begin_alike_and_end_early_are_called_cut_and_no_other_weights() -> None:
+    class Cut(Fault):
+        """Ends every n-th greedy reply after so many tokens, and says stop."""
+
+        def __init__(self, n_tokens: int, every: int) -> None:
+            self.n_tokens, self.every, self.prompts = n_tokens, every, dict[str, int]()
+
+        def request(self, body: dict[str, Any]) -> dict[str, Any]:
+            number = self.prompts.setdefault(str(body.get("messages")), len(self.prompts))
+            return {**body, "max_tokens": min(body["max_tokens"], self.n_tokens)} if number % self.every == 0 else body
+
+    true = Toy("b", 1.0)
+    for n_tokens in (1, 12):
+        for every, outcome in ((1, "spoils"), (2, "sound")):
+            for toy, alike in ((true, True), (Toy("c", 1.0), False)):
+                fault = Cut(n_tokens, every)
+                server, beside = ToyAsker(toy, fault), ToyAsker(true)
+                for one, other, whose in ((server, beside, "the server"), (beside, server, "the reference")):
+                    fault.prompts.clear()
+                    greedy = reference.begun_alike(reference.ServerReference(other, "R"))
+                    seen = examined(one, greedy)["greedy replies"]
+                    # A single token may be the same by chance.
+                    if n_tokens == 1 and not alike:
+                        continue
+                    assert (f"{8 // every} more of {whose} begin alike and end early" in seen.came) == alike, seen.came
+                    assert ("a hidden limit" in seen.mend) == (alike and outcome == "spoils")
+                    assert seen.outcome == (outcome if alike else "spoils"), seen.came
+
+
 def test_what_is_by_raw_text_says_so() -> None:
     for own, says in (("chat", True), ("completions", False)):
         asker = ToyAsker(Toy(), Fault(), Asker(model="toy", spelling=Spelling(api=own)))  # type: ignore[arg-type]

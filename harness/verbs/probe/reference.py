@@ -31,12 +31,12 @@ from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.codec import digest
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, option
 from harness.generation import fingerprint
 from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
-from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import Check, Outcome, Seen, sound, untested
 from harness.verbs.probe.overlap import COVERED, coarse, covered, divergence
 from harness.verbs.probe.subject import Lost, Subject, drawn, is_echo, listed, logprob_fields
 
@@ -521,6 +521,10 @@ NAMES = ("reference", WEIGHTS, DRAWS, GREEDY_REPLIES)
 """The group of the checks that need a reference, and their names."""
 
 WHY = "A quantised copy, another checkpoint or a broken kernel under the same name gives other scores."
+MEND_CUT = (
+    "Replies that begin alike and end early show no other weights or template, but a hidden limit: "
+    f"{option('checks', ['length', 'ends'])} shows it, with the server whose replies are shorter as the probed one."
+)
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
@@ -638,6 +642,9 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         n_agreed, n_tokens = sum(agreed for agreed, _ in counts), sum(n for _, n in counts)
         share = f", {n_agreed} of {n_tokens} tokens before the first difference" if n_tokens else ""
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
+        shorter = {"the server": _cut_short(begun, theirs), "the reference": _cut_short(theirs, begun)}
+        came += "".join(f"; {n} more of {whose} begin alike and end early" for whose, n in shorter.items() if n)
+        alike = n_same + sum(shorter.values()) >= fingerprint.MIN_SAME
         if n_same >= fingerprint.MIN_SAME:
             return sound(sent, came)
 
@@ -659,13 +666,21 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
             if why:
                 return untested(sent, f"{whose} {why}, so nothing is known of the weights; {came}")
         came += subject.unlike and f"; {subject.unlike}"
-        return spoils(sent, came) if n_same <= MAX_ODD_SAME else warns(sent, came)
+        outcome: Outcome = "spoils" if n_same <= MAX_ODD_SAME else "warns"
+        return Seen(outcome=outcome, sent=sent, came=came, mend=MEND_CUT if alike else "")
 
     return Check(
         name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600,
         why="Other weights, another chat template, or sampling where temperature 0 is asked for gives other scores.",
         mend="Compare the chat template (reference: the model's folder), then weights and engine.",
     )  # fmt: skip
+
+
+def _cut_short(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """How many of our replies have a text and are the beginning of a longer one of theirs."""
+    return sum(
+        bool(our.strip()) and our != their and their.startswith(our) for our, their in zip(ours, theirs, strict=True)
+    )
 
 
 def _incomparable(begun: Sequence[str], ask_again: Callable[[], Sequence[str]]) -> str:
