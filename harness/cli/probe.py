@@ -260,7 +260,7 @@ def _rejections(report: ProbeReport, reference: str | None) -> list[str]:
     rejected = {report.address: report.rejected, f"the reference {reference}": report.reference_rejected}
     return [
         f"{visible(whose)} rejects {', '.join(names)}: the probe leaves this out, as a run does with "
-        f"{spell(Sentence(leaving_out(names)).of('run'))}"
+        f"{spell(Sentence(leaving_out(names)).of('run'))}; the server's own default then acts"
         for whose, names in rejected.items()
         if names
     ]
