@@ -9,9 +9,14 @@ from typing import Any
 
 import click
 
+from harness.verbs.again import NO_JUDGE
 
-def run_command(options: Mapping[str, Any]) -> str:
-    """The command `harness run …` with these options. options: see `verbs.again.options_again`."""
+
+def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] = NO_JUDGE) -> str:
+    """The command `harness run …` with these options, and by a judge if there are fields of `JudgeOptions`.
+
+    options: see `verbs.again.options_again`.
+    """
     from harness.cli.run import command
 
     parameters = {parameter.name: parameter for parameter in command.params}
@@ -19,7 +24,7 @@ def run_command(options: Mapping[str, Any]) -> str:
     for name, value in options.items():
         if name != "benchmarks":
             words += _words(parameters[name], value)
-    return shlex.join(words)
+    return shlex.join([*words, *_judge_words(parameters, judge)])
 
 
 def score_command(run: str, judge: Mapping[str, Any]) -> str:
@@ -27,11 +32,7 @@ def score_command(run: str, judge: Mapping[str, Any]) -> str:
     from harness.cli.score import command
 
     parameters = {parameter.name: parameter for parameter in command.params}
-    words = ["harness", "score", run]
-    for name, value in judge.items():
-        if value is not False and (parameter := parameters.get(f"judge_{name}")):
-            words += _words(parameter, value)
-    return shlex.join(words)
+    return shlex.join(["harness", "score", run, *_judge_words(parameters, judge)])
 
 
 def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
@@ -40,6 +41,13 @@ def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
 
     given = {FLAG_PREFIX + name: value for name, value in fields.items()}
     return shlex.join(["harness", "serve", *words_of(engine, model, given), "--detach"])
+
+
+def _judge_words(parameters: Mapping[str, click.Parameter], judge: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words that name the judge, of the options that the command takes."""
+    for name, value in judge.items():
+        if value is not False and (parameter := parameters.get(f"judge_{name}")):
+            yield from _words(parameter, value)
 
 
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:

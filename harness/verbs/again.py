@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from harness.asking.options.what import OF_DATA
@@ -45,6 +46,9 @@ _PACE = {
 }  # fmt: skip
 """Path of a recorded setting on which no sample depends → the option of `harness run` that gives it."""
 
+NO_JUDGE: Mapping[str, Any] = MappingProxyType({})
+"""The fields of `JudgeOptions` of a command that names no judge."""
+
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
 
@@ -53,17 +57,17 @@ def lines_again(
     manifest: Manifest,
     run: str,
     scores: Sequence[Score],
-    spell_run: Callable[[Mapping[str, Any]], str],
+    spell_run: Callable[[Mapping[str, Any], Mapping[str, Any]], str],
     spell_score: Callable[[str, Mapping[str, Any]], str],
     spell_server: Callable[[str, str, Mapping[str, Any]], str],
 ) -> list[str]:
     """The lines that repeat a run and its scores: a comment that lists the user's files, the shell's lines that trust
     graders of one's own and start a server of the harness, the runs, and a scoring by each judge, or one without.
 
-    spell_run: the line of a run with the given fields of `RunOptions`. spell_score: the line that scores a run by a
-    judge with the given fields of `JudgeOptions`, without a judge if there are none. A rubric is a file `rubric.txt`.
-    spell_server: the line that starts a server of an engine and a model with the given fields of `ServerSpec`, and
-    leaves it running.
+    spell_run: the line of a run with the given fields of `RunOptions` and `JudgeOptions`. spell_score: the line that
+    scores a run by a judge with the given fields of `JudgeOptions`. Without such fields there is no judge. A rubric is
+    a file `rubric.txt`. spell_server: the line that starts a server of an engine and a model with the given fields of
+    `ServerSpec`, and leaves it running.
     """
     judges: list[dict[str, Any]] = []
     for score in scores:
@@ -75,7 +79,10 @@ def lines_again(
             judge = judge | {KEY_VARIABLE: score.judge_errors.key_variable}
         if judge and judge not in judges:
             judges.append(judge)
-    runs = [spell_run(options) for options in options_again(manifest, run)]
+    # A run is refused if a function of the user's own leaves answers to a judge, and no judge is named.
+    is_own = any(own_module(without_judge(grader)) for score in scores for grader in score.graders)
+    judge = judges[0] if len(judges) == 1 and is_own else {}
+    runs = [spell_run(options, judge) for options in options_again(manifest, run)]
     before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest, spell_server)]
     if scores and runs and not judges:
         judges.append({})
@@ -184,18 +191,25 @@ def pace_again(record: BenchmarkRecord) -> dict[str, Any]:
     return {option: settings[path] for path, option in _PACE.items() if path in settings}
 
 
-def python_call(options: Mapping[str, Any]) -> str:
-    """The Python call of `harness.run` with these options, as source text."""
+def python_call(options: Mapping[str, Any], judge: Mapping[str, Any] = NO_JUDGE) -> str:
+    """The Python call of `harness.run` with these options, and by a judge with these fields, as source text."""
     given = dict(options)
     benchmarks = given.pop("benchmarks", None)
     first = [repr(",".join(benchmarks))] if benchmarks else []
-    return f"harness.run({', '.join([*first, *(f'{name}={value!r}' for name, value in given.items())])})"
+    options_words = [f"{name}={value!r}" for name, value in given.items()]
+    return f"harness.run({', '.join([*first, *options_words, *_python_judge(judge)])})"
 
 
 def python_scoring(run: str, judge: Mapping[str, Any]) -> str:
     """The Python call of `harness.score`, by a judge if there are fields of `JudgeOptions`, as source text."""
-    given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
-    return f"harness.score({run!r}{f', judge=harness.Judge({given})' if judge else ''})"
+    return f"harness.score({', '.join([repr(run), *_python_judge(judge)])})"
+
+
+def _python_judge(judge: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the argument that names the judge; nothing without one."""
+    if judge:
+        given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
+        yield f"judge=harness.Judge({given})"
 
 
 def python_server(engine: str, model: str, fields: Mapping[str, Any]) -> str:

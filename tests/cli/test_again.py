@@ -25,7 +25,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, d
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
-from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring
+from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring, python_server
 from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
@@ -295,6 +295,14 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
 
     assert judge_lines(with_key) == ["harness score run-again --judge m --judge-api-key-env JUDGE_KEY"]
     assert judge_lines(score) == ["harness score run-again --judge m"]
+    # A function of one's own may leave answers to a judge, without whom the run would be refused.
+    own = msgspec.structs.replace(with_key, graders=("mine:grade@0123456789ab+judge:m@verdict",))
+    *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], run_command, score_command, serve_command)
+    assert run_line.endswith(" --out run-again --judge m --judge-api-key-env JUDGE_KEY")
+    *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], python_call, python_scoring, python_server)
+    assert run_line.endswith(", out='run-again', judge=harness.Judge(model='m', api_key_env='JUDGE_KEY'))")
+    *_, run_line, _ = lines_again(manifest(demo={}), "run", [with_key], run_command, score_command, serve_command)
+    assert "--judge" not in run_line
     # Scores without a judge belong to the recipe, too.
     assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
     assert python_scoring("run-again", {}) == "harness.score('run-again')"

@@ -50,6 +50,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
+from harness.core.nouns import count_noun
 from harness.generation.settings import Patience
 from harness.runs.record import Task
 
@@ -186,7 +187,7 @@ class Retries:
             attempts.alike = attempts.alike + 1 if words == attempts.last else 1
             attempts.last = words
         if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
-            return RetryDecision(None, f"given up after {attempts.requests} attempts", used_up=True)
+            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}", used_up=True)
         if fault == "endpoint":
             return RetryDecision(0.0)
         if not self.budget.take():
