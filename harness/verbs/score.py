@@ -196,14 +196,14 @@ def score(
 
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
-        judges = _judges_of(folder)
+        judges = _judges_of(folder) or _judges_with_replies(folder)
         graded = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 Sentence(
                     f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                    f"grades without the judge. Its replies are kept, and {option('judge.model', 'MODEL')} brings "
-                    "its grades back"
+                    f"grades without the judge. Its replies are kept, and {option('judge.model', 'MODEL')} with its "
+                    "prompt or rubric brings its grades back"
                 )
             )
         return Scored(source=folder, folder=folder, scores=_with_drops(folder, graded))
@@ -255,7 +255,8 @@ def _says_what_stands(folder: RunFolder, judge: JudgeSettings, watcher: Watcher)
     from harness.generation.runner import Listener
     from harness.verbs.judge_account import total_cost
 
-    before = [name for name in _judges_of(folder) if f"judge:{name}" != judge.name]
+    judges = _judges_of(folder) or _judges_with_replies(folder)
+    before = [name for name in judges if f"judge:{name}" != judge.name]
     try:
         yield
     except HarnessError as error:
@@ -290,6 +291,19 @@ def _judges_of(folder: RunFolder) -> list[str]:
     """The names of the judges whose verdicts are in the stored scores of a run, each once."""
     graders = [grader for score in _stored_scores(folder) for grader in score.graders]
     return list(dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name))
+
+
+def _judges_with_replies(folder: RunFolder) -> list[str]:
+    """The names of the judges whose replies the run holds, whether or not they are in its scores, each once."""
+    from harness.scoring.judge_replies import judges_of
+
+    manifest = Manifest.find(folder)
+    asked = {
+        f"{judge.model}@{judge.benchmarks[benchmark].identity.get('prompt')}"
+        for benchmark in (() if manifest is None else manifest.benchmarks)
+        for _, judge in judges_of(folder.benchmark(benchmark))
+    }
+    return sorted(asked)
 
 
 def _score_file(
