@@ -158,8 +158,9 @@ def test_a_score_by_the_rules_names_the_judge_whose_grades_it_replaces(tmp_path:
         judge_run(run, serve(server))
     replaced = harness(tmp_path, "score", str(run.path)).err
     assert "warning: this run was judged before, by judge@verdict; these are the grades without the judge" in replaced
-    assert "--judge MODEL brings its grades back" in replaced
-    assert "judged before" not in harness(tmp_path, "score", str(run.path)).err
+    assert "--judge MODEL with its prompt or rubric brings its grades back" in replaced
+    again = harness(tmp_path, "score", str(run.path)).err
+    assert "was judged before, by judge@verdict; " in again, "the scores name no judge any more, its replies do"
 
 
 def test_a_refused_score_by_the_rules_does_not_say_that_it_replaced_the_judges_grades(
