@@ -295,15 +295,17 @@ def _judges_of(folder: RunFolder) -> list[str]:
 
 def _judges_with_replies(folder: RunFolder) -> list[str]:
     """The names of the judges whose replies the run holds, whether or not they are in its scores, each once."""
+    manifest = Manifest.find(folder)
+    if manifest is None or not (folder.path / "judge").is_dir():
+        return []
     from harness.scoring.judge_replies import judges_of
 
-    manifest = Manifest.find(folder)
-    asked = {
+    names = {
         f"{judge.model}@{judge.benchmarks[benchmark].identity.get('prompt')}"
-        for benchmark in (() if manifest is None else manifest.benchmarks)
+        for benchmark in manifest.benchmarks
         for _, judge in judges_of(folder.benchmark(benchmark))
     }
-    return sorted(asked)
+    return sorted(names)
 
 
 def _score_file(
