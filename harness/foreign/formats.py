@@ -427,7 +427,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
 
     perhaps: a column that may hold it.
     """
-    have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+    have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) + (", …" if len(row.value) > 40 else "")
     if column is not None:
         near = near_names(column, row.value)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")

@@ -20,6 +20,8 @@ from harness.core.records import CHECKSUM_ID_CHARS, Question
 from harness.foreign import formats, outputs
 from tests.system.command import harness as command
 
+HEADINGS = ("{}", "第{}题", "题{}", "题目{}", "Q{}", "q{}")
+
 
 def sheet(ids: list[str], *, own: bool = True) -> tuple[Question, ...]:
     """Questions with these ids. own: the ids stand in the data; else they are checksums of rows."""
@@ -47,10 +49,16 @@ def both_forms(random: Random) -> tuple[tuple[Question, ...], list[list[str]], l
     ids = [f"{random.choice(('', 'q', '第', 'A-'))}{number}" for number in random.sample(range(1, 99), n)]
     questions = sheet(ids, own=own)
     names = ids if own else [str(number) for number in range(1, n + 1)]
+    if all(map(str.isdecimal, names)):
+        heading = random.choice(HEADINGS)
+        names = [heading.format(name) for name in names]
     columns = [*zip(names, (question.question_id for question in questions), strict=True)]
     random.shuffle(columns)
     columns = columns[: random.randint(1, n) if own else n]
-    before, behind = random.choice((["姓名"], ["学号", "姓名"])), random.choice((["总分"], []))
+    before, behind = (
+        random.choice((["姓名"], ["学号", "姓名"])),
+        random.choice((["总分"], ["第1题得分", "第2题得分"], [])),
+    )
     wide, long = [[*before, *(name for name, _ in columns), *behind]], [["姓名", "题号", "学生答案"]]
     for pupil in range(random.randint(1, 5)):
         replies = [random.choice(("1", "2", "", "一", "so 1")) for _ in columns]
@@ -70,6 +78,31 @@ def test_a_column_for_each_question_reads_as_a_row_for_each_reply(tmp_path: Path
             assert (seen.only_ids, seen.are_cells) == (True, form == "wide")
             pairs.append([(s.question_id, s.sample_index, s.text, q.references) for q, s in seen])
         assert pairs[0] == pairs[1], wide
+
+
+def refusal(columns: list[str], questions: tuple[Question, ...]) -> str:
+    with pytest.raises(UsageError) as error:
+        next(formats.by_columns([Row("t.csv:2", dict.fromkeys(columns, "x"))], *[None] * 4, questions=questions))
+    return str(error.value)
+
+
+def test_headings_in_two_forms_or_with_a_number_that_is_no_id_are_refused() -> None:
+    random = Random(2)
+    for _ in range(200):
+        questions = sheet([str(i) for i in range(1, random.randint(3, 8))], own=random.random() < 0.5)
+        heading, another = random.sample(HEADINGS, 2)
+        columns = [heading.format(i) for i in range(1, len(questions) + 1)]
+        changed = random.choice((another.format(2), heading.format(99), heading.format("02"), f" {columns[1]}"))
+        message = refusal(["姓名", columns[0], changed, *columns[2:]], questions)
+        assert "which is named as none of the" in message, (columns, changed, message)
+    questions = sheet(["1", "2", "3"])
+    for unread in ("第{}题得分", "No.{}", "第 {} 题"):
+        assert "if they hold replies, name these columns by the ids of the questions, such as '1'" in refusal(
+            ["姓名", *map(unread.format, range(1, 4))], questions
+        )
+    assert "Paste Special > Transpose" in refusal(["姓名", "张伟", "李娜"], sheet(["x"]))
+    assert "name the table of these questions with benchmark" in refusal(["姓名", "第1题", "第2题"], ())
+    assert refusal([f"c{'x' * i}" for i in range(50)], questions).count(", …: name the column") == 1
 
 
 def test_both_forms_give_the_same_scores_of_a_class_and_of_each_pupil(
