@@ -86,12 +86,15 @@ class _Headline:
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRow:
-    """One question. bars: (outcome, start, width); start and width in percent of the bar's length."""
+    """One question. bars: (outcome, start, width); start and width in percent of the bar's length. by_hand: the samples
+    that are correct with the verdicts by hand; None where the score is the same with them.
+    """
 
     question: str
     prompt: str
     reference: str
     correct: int
+    by_hand: int | None
     n: int
     bars: tuple[tuple[str, float, float], ...]
     answers: tuple[tuple[int, str], ...]
@@ -332,9 +335,10 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
     """
     run, benchmark = part
     score = benchmark.score
-    # The hardest first, then those without a sample; of equally hard ones, in the order of the run.
-    questions = benchmark.questions[:MAX_QUESTION_ROWS]
-    listed = sorted(questions, key=lambda item: item.correct / item.n if item.n else 2.0)
+    # The hardest first (with verdicts by hand), then those without a sample; of equally hard ones, in the run's order.
+    with_verdicts = benchmark.questions_by_hand or benchmark.questions
+    questions = [*zip(benchmark.questions, with_verdicts, strict=True)][:MAX_QUESTION_ROWS]
+    listed = sorted(questions, key=lambda pair: pair[1].correct / pair[1].n if pair[1].n else 2.0)
     return _RunPart(
         label=short(run.label),
         figures=tuple(_figure(plot) for plot in figures.of_run(part, alone=alone))
@@ -342,7 +346,7 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
         else (),
         breakdowns=tuple(breakdown_table(run.label, score, by) for by in score.breakdowns) if score else (),
         endpoints=endpoint_table([(run.label, score)]) if score else None,
-        rows=tuple(_row(item, benchmark) for item in listed),
+        rows=tuple(_row(*pair, benchmark) for pair in listed),
         n_questions=len(benchmark.questions),
     )
 
@@ -353,8 +357,9 @@ def _figure(plot: Plot) -> _Figure:
     return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
-def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
-    """The row of one question, without its texts if its authors ask not to publish them.
+def _row(item: QuestionTally, by_hand: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
+    """The row of one question, without its texts if its authors ask not to publish them. by_hand: the question with the
+    verdicts by hand.
 
     Who wrote the replies of a file saw no instruction of a prompt, so it is left out there.
     """
@@ -366,6 +371,7 @@ def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
         prompt="" if withheld else _clip(text, MAX_PROMPT_CHARS),
         reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
         correct=item.correct,
+        by_hand=by_hand.correct if benchmark.questions_by_hand else None,
         n=item.n,
         bars=_bars(item),
         answers=() if withheld else _answers(item),

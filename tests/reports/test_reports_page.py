@@ -148,8 +148,8 @@ def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:
 
 def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_hand(tmp_path: Path) -> None:
     asked = {
-        "q1": RunQuestion("?", "42", [RunReply("\\boxed{the blue one}"), RunReply("\\boxed{42}")]),
         "q2": RunQuestion("?", "43", [RunReply("\\boxed{43}")] * 2),
+        "q1": RunQuestion("?", "42", [RunReply("\\boxed{the blue one}"), RunReply("\\boxed{42}")]),
     }
     worse = {name: RunQuestion(one.text, one.reference, [RunReply("\\boxed{7}")] * 2) for name, one in asked.items()}
     base = viewed_run(tmp_path / "base", {"read": asked, "sums": asked})
@@ -168,6 +168,10 @@ def test_every_part_that_counts_the_graders_verdicts_says_so_beside_verdicts_by_
         "Questions",
     ], "the second run has no verdict by hand"
     assert "Question by question, as graded" in read
+    counts = re.findall(r'<td>(q\d)</td>.*?<td class="n">(\d / \d)</td>(?:<td class="n">(\d / \d)</td>)?<td><svg', read)
+    assert counts == [("q2", "2 / 2", "2 / 2"), ("q1", "1 / 2", "2 / 2"), ("q2", "0 / 2", ""), ("q1", "0 / 2", "")], (
+        "by the grader's verdicts, q1 would stand first"
+    )
     assert re.search(r"Questions that moved.*?</table>.{1,60}\[1\] the grader's verdicts count here", read, re.DOTALL)
     assert "as graded" not in sums
     assert "verdicts count here" not in sums
