@@ -254,8 +254,12 @@ INSTRUCTIONS: tuple[str, ...] = (
     r"Please reason step by step, and put your final answer within \boxed{}",
     r"Let's think step by step and output the final answer within \boxed{}.",
     r"Let's think step by step and put the final answer within \boxed{}.",
+    *(
+        _SUBSTITUTED.split(PROMPTS[name].template)[-1].strip()
+        for name in ("boxed_letter", "boxed_letter_zh", "boxed_mixed", "boxed_mixed_zh")
+    ),
 )
-"""Instructions that some data sets have at the end of their questions."""
+"""Instructions that some data sets, and the usual prompts, have at the end of their questions."""
 
 
 def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:

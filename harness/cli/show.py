@@ -260,7 +260,7 @@ def _texts(
         if sample is not None and question_id is not None:
             question, key = benchmark.question(question_id), Key(question_id, sample)
             stored = benchmark.offsets.read(key)
-            yield from printed.question_text(question, style, whole=True)
+            yield from printed.question_text(benchmark, question, style, whole=True)
             yield "\n"
             yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
             yield f"\n{style.title('why')}\n"
@@ -271,7 +271,7 @@ def _texts(
             n, before = 0, ""
             for question, key in matching_samples(benchmark, choice, question_id):
                 if question.question_id != before:
-                    yield from printed.question_text(question, style, whole=False)
+                    yield from printed.question_text(benchmark, question, style, whole=False)
                     yield "\n"
                 before = question.question_id
                 yield from printed.sample_text(
@@ -281,7 +281,7 @@ def _texts(
                 n += 1
             yield f"{visible(benchmark.name)}: {count_noun(n, 'sample')}\n"
         elif question_id is not None:
-            yield from printed.question_text(benchmark.question(question_id), style, whole=True)
+            yield from printed.question_text(benchmark, benchmark.question(question_id), style, whole=True)
             yield from printed.sample_list(sample_rows(benchmark, question_id), style)
         else:
             rows = question_rows(benchmark)

@@ -18,7 +18,7 @@ from harness.scoring.rubrics import Rubric, rubric_of
 from harness.scoring.score import Score, counted_copies
 from harness.scoring.tally import QuestionTally
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import text_of
+from harness.viewer.rows import shown_text
 
 SAMPLES = 100
 """Default number of samples of a benchmark that a person audits."""
@@ -101,7 +101,7 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
         benchmark=benchmark.name,
         question_id=key.question_id,
         sample_index=key.sample_index,
-        question=text_of(question),
+        question=shown_text(benchmark, question),
         references=question.references,
         answer=None if grade is None else grade.extracted,
         text=benchmark.offsets.read(key).text or "",

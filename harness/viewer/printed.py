@@ -13,7 +13,7 @@ from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, why_undecided
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import ListedSample, QuestionRow, Vote, sample_row, text_of, votes
+from harness.viewer.rows import ListedSample, QuestionRow, Vote, sample_row, shown_text, votes
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
@@ -45,13 +45,13 @@ def lines(text: str) -> str:
     return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
-def question_text(question: Question, style: Style, *, whole: bool) -> Iterator[str]:
+def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *, whole: bool) -> Iterator[str]:
     """Yield the question with its options, reference answers and metadata. whole: also the messages before it, which
     are worked examples or the system prompt.
     """
     yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
     if whole or len(question.messages) < 2:
-        yield f"{lines(text_of(question))}\n"
+        yield f"{lines(shown_text(benchmark, question))}\n"
     else:
         before = f"[{count_noun(len(question.messages) - 1, 'message')} before the question]"
         yield f"{style.quiet(before)}\n{lines(question.messages[-1].content)}\n"

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, VerdictName
 from harness.grading.elsewhere import shown_references
+from harness.runs.manifest import OUTPUTS
 from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
@@ -112,6 +113,14 @@ def text_of(question: Question) -> str:
     if len(question.messages) == 1:
         return question.messages[0].content
     return "\n\n".join(f"[{message.role}] {message.content}" for message in question.messages)
+
+
+def shown_text(benchmark: OpenBenchmark, question: Question) -> str:
+    """The question as a person reads it beside a reply: as it was sent, or, where a file's replies are scored by a
+    card's questions, without the card's instruction, which nobody saw.
+    """
+    read = benchmark.record.settings.get(OUTPUTS, {}).get("read", {})
+    return bare_text(benchmark, question) if "benchmark" in read else text_of(question)
 
 
 def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[ListedSample]:

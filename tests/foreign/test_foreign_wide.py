@@ -11,9 +11,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 import harness
+from harness.benchmarks import prompts
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import CHECKSUM_ID_CHARS, Question
@@ -131,6 +133,15 @@ def test_both_forms_give_the_same_scores_of_a_class_and_of_each_pupil(
     assert "<h1>class.csv</h1>" in page
     assert re.findall('class="prompt">([^<]*)', page) == ["1 + 3?", "1 + 2?", "1 + 1?"]
     assert len(stored["wide"]) == 3
+    for words in (("show", "runs/张伟"), ("audit", "runs/张伟", "--out", "todo.csv")):
+        printed = command(Path.cwd(), *words, *(["--wrong"] if words[0] == "show" else [])).out
+        seen = printed if words[0] == "show" else Path("todo.csv").read_text(encoding="utf-8")
+        assert "1 + 3?" in seen
+        assert "step by step" not in seen
+    for name in ("boxed", "boxed_zh", "boxed_mixed", "boxed_mixed_zh", "boxed_letter", "boxed_letter_zh"):
+        sent, _ = prompts.render(prompts.PROMPTS[name], "1 + 1?", "A) 2", "chat")
+        question = msgspec.structs.replace(sheet(["1"])[0], messages=sent)
+        assert prompts.bare_text(question) in ("1 + 1?", "1 + 1?\n\nA) 2"), name
 
 
 def test_a_column_that_may_be_a_question_is_refused_and_named() -> None:
