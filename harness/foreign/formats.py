@@ -73,7 +73,8 @@ class OutputRow:
     from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
     that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
     user names no column; it may be a sample's. model: the name of the model that replied. is_cell: whether the
-    row is a cell of a table with a column for each question.
+    row is a cell of a table with a column for each question. empty_row: the table's row, if this is the first of its
+    cells and all are empty.
     """
 
     where: str
@@ -87,6 +88,7 @@ class OutputRow:
     states_reference: bool = True
     model: str | None = None
     is_cell: bool = False
+    empty_row: str = ""
 
 
 def recognise(row: Row) -> Format:
@@ -142,9 +144,15 @@ def by_columns(
     answer_column = _find_column(first, answer, usual_answers, taken | {response_column})
     if response_column is None:
         if {*names} <= {by} and (columns := wide.question_columns(first, questions, by)):
-            for name, question_id, cell in wide.cells(chain([first], ahead), columns):
-                responses = _responses(cell, cell.value[name], name)
-                yield OutputRow(cell.where, responses, question_id=question_id, states_reference=False, is_cell=True)
+            for name, question_id, cell, empty_row in wide.cells(chain([first], ahead), columns):
+                yield OutputRow(
+                    cell.where,
+                    _responses(cell, cell.value[name], name),
+                    question_id=question_id,
+                    states_reference=False,
+                    is_cell=True,
+                    empty_row=empty_row,
+                )
             return
         wide.refuse(first, questions)
         raise _column_error(first, response, "the response", "response_key", answer_column if questions else None)

@@ -43,7 +43,8 @@ class Outputs:
     doubts: sentences on rows whose question is not certain. model: the one model that all rows name; None if they do
     not. only_ids: whether each row has its question's id and none has a text of it. are_cells:
     whether the file is a table with a column for each question. numbers: those that the latest
-    iteration has given to samples. id_at: place of each row → its question's id, of a file that is split; else empty.
+    iteration has given to samples. empty_rows: of a table with a column for each question, the rows without any reply.
+    id_at: place of each row → its question's id, of a file that is split; else empty.
     """
 
     def __init__(
@@ -56,10 +57,11 @@ class Outputs:
         only_ids: bool = False,
         are_cells: bool = False,
         id_at: Mapping[str, str] | None = None,
+        empty_rows: Sequence[str] = (),
     ) -> None:
         self._path, self._checksum, self._pairs = path, checksum, pairs
         self.doubts, self.model, self.only_ids = doubts, model, only_ids
-        self.are_cells = are_cells
+        self.are_cells, self.empty_rows = are_cells, empty_rows
         self.numbers = SampleNumbers()
         self.id_at = id_at or {}
 
@@ -136,9 +138,8 @@ def read(
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
     doubts = tuple(filter(None, ("" if seen.all_named else seen.doubt, guessed.doubt)))
-    return Outputs(
-        path, checksum, pairs, doubts, seen.model, only_ids, seen.are_cells, dict(zip(places, ids, strict=False))
-    )
+    id_at = dict(zip(places, ids, strict=False))
+    return Outputs(path, checksum, pairs, doubts, seen.model, only_ids, seen.are_cells, id_at, seen.empty_rows)
 
 
 def are_outputs(path: Path) -> bool:

@@ -21,6 +21,9 @@ _HEADINGS = ("{}", "第{}题", "题{}", "题目{}", "Q{}", "q{}")
 that say more, such as 第1题得分, are none: such a column may hold points.
 """
 
+MAX_EMPTY_ROWS = 5
+"""Largest number of rows without any reply that a warning names."""
+
 
 def question_columns(row: Row, questions: Sequence[Question], by: str | None) -> dict[str, str]:
     """Column → id of its question, in the order of the table; empty if no column is named as a question.
@@ -61,14 +64,37 @@ def question_columns(row: Row, questions: Sequence[Question], by: str | None) ->
     return columns
 
 
-def cells(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[tuple[str, str, Row]]:
-    """(column, id of its question, row with this column alone) for each reply, row by row. Raises `UsageError`."""
+def cells(rows: Iterable[Row], columns: Mapping[str, str]) -> Iterator[tuple[str, str, Row, str]]:
+    """(column, id of its question, row with this column alone, name of the row) for each reply, row by row.
+
+    The name is empty unless this is the first cell of a row without any reply. Raises `UsageError`.
+    """
     for row in rows:
+        has_reply = any(str(row.value.get(column) or "").strip() for column in columns)
+        empty_row = "" if has_reply else _row_name(row, columns)
         for column, question_id in columns.items():
             if column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column, 60)!r}, which earlier rows have")
             where = f"{row.where}, column {visible(column, 60)}"
-            yield column, question_id, Row(where, {column: row.value[column]})
+            yield column, question_id, Row(where, {column: row.value[column]}), empty_row
+            empty_row = ""
+
+
+def _row_name(row: Row, columns: Mapping[str, str]) -> str:
+    """The place of a row, and its first label, such as the pupil's name."""
+    label = next((visible(str(value), 40) for name, value in row.value.items() if name not in columns and value), "")
+    return f"{row.where} ({label})" if label else row.where
+
+
+def words_on_empty_rows(names: Sequence[str]) -> str:
+    """The warning of rows without any reply, by their names; empty if there are none."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MAX_EMPTY_ROWS} more" if len(names) > MAX_EMPTY_ROWS else ""
+    return (
+        f"{count_noun(len(names), 'row')} without any reply: {', '.join(names[:MAX_EMPTY_ROWS])}{more}. All questions "
+        "count as wrong there: remove the row of a pupil who was absent, or of a mean"
+    )
 
 
 def refuse(row: Row, questions: Sequence[Question]) -> None:

@@ -24,7 +24,7 @@ from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Question
-from harness.foreign import outputs
+from harness.foreign import outputs, wide
 from harness.foreign.parts import folder_names, plain_name, split
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
@@ -428,11 +428,12 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
 
 
 def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
-    """Warn of lost characters, of questions that may be two, and of new numbers. The file was read to its end."""
+    """Warn of what a person should look at in the file, which was read to its end."""
     note = tables.encoding_note(path)
     replies = ((sample.endpoint.removeprefix(FROM_FILE), sample.text or "") for _, sample in (read if note else ()))
     doubts = () if options.benchmark else read.doubts
-    for sentence in filter(None, (note, words_on_replies(replies), *doubts, read.numbers.sentence)):
+    empty_rows = wide.words_on_empty_rows(read.empty_rows)
+    for sentence in filter(None, (note, words_on_replies(replies), empty_rows, *doubts, read.numbers.sentence)):
         watcher.warn(Sentence(sentence))
 
 

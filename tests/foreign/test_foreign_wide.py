@@ -19,7 +19,7 @@ from harness.benchmarks import prompts
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import CHECKSUM_ID_CHARS, Question
-from harness.foreign import formats, outputs
+from harness.foreign import formats, outputs, wide
 from tests.system.command import harness as command
 
 HEADINGS = ("{}", "第{}题", "题{}", "题目{}", "Q{}", "q{}")
@@ -63,7 +63,7 @@ def both_forms(random: Random) -> tuple[tuple[Question, ...], list[list[str]], l
     )
     wide, long = [[*before, *(name for name, _ in columns), *behind]], [["姓名", "题号", "学生答案"]]
     for pupil in range(random.randint(1, 5)):
-        replies = [random.choice(("1", "2", "", "一", "so 1")) for _ in columns]
+        replies = [random.choice(("1", "2", "", " \u3000", "一", "so 1")) for _ in columns]
         wide.append([*(f"{label}{pupil}" for label in before), *replies, *(str(pupil) for _ in behind)])
         long += [[str(pupil), id_, reply] for (_, id_), reply in zip(columns, replies, strict=True)]
     return questions, wide, long
@@ -78,6 +78,10 @@ def test_a_column_for_each_question_reads_as_a_row_for_each_reply(tmp_path: Path
             keys: dict[str, Any] = {"id_key": "题号"} if form == "long" else {}
             seen = outputs.read(write(tmp_path / form / "class.csv", rows), questions=questions, **keys)
             assert (seen.only_ids, seen.are_cells) == (True, form == "wide")
+            pupils = {pupil for pupil, _, reply in long[1:] if not reply.strip()}
+            pupils -= {pupil for pupil, _, reply in long[1:] if reply.strip()}
+            absent = [f"class.csv:{int(pupil) + 2} ({wide[0][0]}{pupil})" for pupil in sorted(pupils)]
+            assert [name.rpartition("/")[2] for name in seen.empty_rows] == (absent if form == "wide" else [])
             pairs.append([(s.question_id, s.sample_index, s.text, q.references) for q, s in seen])
         assert pairs[0] == pairs[1], wide
 
@@ -178,10 +182,18 @@ def test_a_column_that_may_be_a_question_is_refused_and_named() -> None:
         next(formats.by_columns([Row("t.csv:2", {"1": "1", "2": "2"})], "答案", None, None, None, questions=own))
 
 
+def test_a_warning_names_the_rows_without_a_reply() -> None:
+    assert wide.words_on_empty_rows([]) == ""
+    assert wide.words_on_empty_rows(["t.csv:4 (王芳)"]).startswith("1 row without any reply: t.csv:4 (王芳). All")
+    assert "g and 2 more. All" in wide.words_on_empty_rows([*"abcdeg"[:4], "g", "h", "i"])
+
+
 def test_chinese_excel_saves_a_wide_table_in_its_own_encoding(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_bytes("姓名,1\n张伟,一m?\n李娜,3m?\n".encode("gb18030"))
     seen = outputs.read(tmp_path / "class.csv", questions=sheet(["1"]))
     assert [sample.text for _, sample in seen] == ["一m?", "3m?"]
     write(tmp_path / "sheet.csv", [["id", "question", "answer"], ["1", "1 + 2?", "3"]])
+    (tmp_path / "class.csv").write_bytes("姓名,1\n张伟,一m?\n李娜,3m?\n孙悦,\n".encode("gb18030"))
     errors = command(tmp_path, "score", "class.csv", "--benchmark", "./sheet.csv").err
-    assert "in 2 of 2 replies a ? may stand where a character such as ² or ✓ was lost" in " ".join(errors.split())
+    assert "1 row without any reply: class.csv:4 (孙悦)" in " ".join(errors.split())
+    assert "in 2 of 3 replies a ? may stand where a character such as ² or ✓ was lost" in " ".join(errors.split())
