@@ -19,7 +19,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, count_points, in_percent, in_points
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,6 +132,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     margin: the loss of accuracy, a fraction, from which a run is refused. uncompared: a sentence for each benchmark
     that could not be compared; the gate does not pass then.
     """
+    from harness.reports.unsettled import COMPLETE_FIRST
+
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in decisions:
         if decision.verdict == "worse" and decision not in refused:
@@ -149,12 +151,14 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
         )
     unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
     for decision in unseen:
-        new_runs = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
+        advice = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
+        if decision.n_owed or decision.imported:
+            advice = COMPLETE_FIRST if decision.n_owed else "ask more questions of this kind"
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
             f"the run may be worse by {in_percent(-decision.paired.sampling_interval.low)}; "
-            f"{'ask more questions of this kind' if decision.imported else new_runs}, or let it pass with --pass-unseen"
+            f"{advice}, or let it pass with --pass-unseen"
         )
     if uncompared:
         terminal.warn(
@@ -209,12 +213,6 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             click.echo(f"  baseline → run: {words}")
     for line in open_points(decision):
         click.echo(f"  {line}")
-    if paired.n_missing:
-        complete = "" if decision.imported else ": complete the run first, by the same `harness run` command"
-        click.echo(
-            f"  {count_noun(paired.n_missing, 'sample')} {are(paired.n_missing)} missing, and the intervals allow for "
-            f"any result of them{complete}"
-        )
     for move in chain(*largest(pair.moved, SHOWN_QUESTIONS)):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(

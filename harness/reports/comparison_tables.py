@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.benchmarks.prompts import beginning
-from harness.core.nouns import count_noun, in_points
+from harness.core.nouns import are, count_noun, in_points
 from harness.core.records import Question
 from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
@@ -62,11 +62,6 @@ def paired_table(
                 imported=decision.imported,
             ),
         ]
-        if comparison.n_missing:
-            remarks.insert(
-                0,
-                _missing(f"{count_noun(comparison.n_missing, 'sample')} of one run"),
-            )
         remarks += open_points(decision)
         rows.append(
             (
@@ -275,7 +270,8 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if drop.n_unpaired:
             remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
         if drop.n_missing:
-            remarks.append(_missing(count_noun(drop.n_missing, "sample")))
+            missing = count_noun(drop.n_missing, "sample")
+            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p allow for any result of these")
         rows.append(
             (
                 short(label),
@@ -300,8 +296,3 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     )
     heads = (*columns, "other questions", "p", "detectable")
     return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None
-
-
-def _missing(samples: str) -> str:
-    """The remark about samples that were not made, such as "3 samples of one run"."""
-    return f"{samples} are missing; intervals and p allow for any result of these"

@@ -24,6 +24,17 @@ _GREW: Mapping[str, str] = {
 """How a run grew → the warning after its name and "was". A race stopped because of the scores of its runs."""
 
 
+def owed_samples(run: ScoredRun, benchmark: ScoredBenchmark) -> int:
+    """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
+
+    0 for a file, which gets no more samples, and where a budget gave the run its size: no comparison had a part in it.
+    """
+    score = benchmark.score
+    if score is None or benchmark.record.imported or (not score.partial and run.history.sized_by_budget):
+        return 0
+    return score.n_missing
+
+
 def look_warnings(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
 ) -> list[str]:
@@ -36,7 +47,7 @@ def look_warnings(
         f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
     }
     warnings = [
-        _missing_samples(which, scored, compared.history)
+        _missing_samples(which, compared, scored)
         for which, (compared, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
@@ -58,21 +69,20 @@ def _growth(history: History) -> str:
     return "raced" if history.grew and history.raced else history.grew
 
 
-def _missing_samples(which: str, scored: ScoredBenchmark, history: History) -> str:
+def _missing_samples(which: str, run: ScoredRun, scored: ScoredBenchmark) -> str:
     """The warning of a run that lacks samples. scored: has its score."""
     score = scored.score
     assert score is not None
-    # No comparison had a part in the size that a budget gave the run.
-    if not score.partial and history.sized_by_budget:
-        return (
-            f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
-            "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
-            "holds; it does not if you give the `harness run` command again and compare once more"
-        )
     if scored.record.imported:
         return (
             f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If only the "
             "others were set, score by a file of the others as the benchmark"
+        )
+    if not owed_samples(run, scored):
+        return (
+            f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
+            "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
+            "holds; it does not if you give the `harness run` command again and compare once more"
         )
     wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
     return (

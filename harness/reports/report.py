@@ -20,7 +20,7 @@ from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, publi
 from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
-from harness.reports.looks import look_warnings
+from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
@@ -250,6 +250,7 @@ class Report:
                         samples=1,
                         warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
+                        n_owed=owed_samples(run, benchmark) + owed_samples(first_run, first),
                     )
                 )
             except UsageError:

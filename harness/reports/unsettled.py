@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.core.nouns import count_noun, count_questions, in_percent, in_points
+from harness.core.nouns import are, count_noun, count_questions, in_percent, in_points
 from harness.scoring.deciding import Decision
 from harness.scoring.differences import MAX_PLANNED
 
@@ -12,11 +12,14 @@ ANSWERED_ONCE = (
 )
 """This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
 
+COMPLETE_FIRST = "complete the run first, by the same `harness run` command"
+"""This advice stands in place of all other where a run owes planned samples."""
+
 
 def open_points(decision: Decision) -> list[str]:
     """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing.
 
-    If samples are missing, they come first: no other number is said.
+    If a run owes samples, or counted rounds lack some, they come first: no other number is said.
     """
     lines = []
     open_line, paired = decision.verdict == "no difference seen", decision.paired
@@ -28,8 +31,10 @@ def open_points(decision: Decision) -> list[str]:
             else "the largest difference that is possible would be missed in more than one comparison of five"
         )
         lines.append(f"this does not mean equal: {missed}")
-    if paired.n_missing:
-        return lines
+    if n_missing := paired.n_missing or decision.n_owed:
+        effect = "the intervals allow for any result of them" if paired.n_missing else "their rounds are left out"
+        advice = f": {COMPLETE_FIRST}" if decision.n_owed else ""
+        return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
     margin = decision.margin
     open_margin = margin is not None and margin.verdict == "open"
     if decision.imported:

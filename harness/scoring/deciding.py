@@ -83,6 +83,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
     counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run or baseline were
     read from a file, so that `harness run` cannot take more of them: what is open is then said without new runs.
+    n_owed: planned samples that the scores lack and that the same `harness run` commands add: above 0, advice is to
+    complete the runs first, and no size of new runs is said.
     """
 
     run: str
@@ -102,6 +104,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     margin: MarginDecision | None = None
     warnings: tuple[str, ...] = ()
     imported: bool = False
+    n_owed: int = 0
 
     @property
     def finds_some(self) -> bool:
@@ -142,6 +145,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     sides: tuple[str, str] | None = None
     imported: bool = False
+    n_owed: int = 0
 
     @property
     def of_mean(self) -> tuple[str, str]:
@@ -200,6 +204,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
                 margin=of_margin,
                 warnings=comparison.warnings,
                 imported=comparison.imported,
+                n_owed=comparison.n_owed,
             )
         )
     return decisions

@@ -19,7 +19,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
 from harness.reports.differences_by_hand import paired_by_hand
-from harness.reports.looks import look_warnings
+from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -200,6 +200,7 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, by_han
         warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired, by_hand), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
         imported=benchmark.record.imported or first.record.imported,
+        n_owed=owed_samples(run, benchmark) + owed_samples(base, first),
     )
 
 

@@ -318,6 +318,7 @@ def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
     warnings = " ".join(comparison.decision.warnings)
     assert ("the run ended ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
     assert ("the run ended is unfinished" in warnings) != by_budget
+    assert comparison.decision.n_owed == (0 if by_budget else 30)
     assert ("the run ended was continued after a budget had ended a session" in warnings) == resumed
 
 
@@ -546,6 +547,20 @@ def test_a_comparison_with_missing_samples_advises_to_complete_the_run(tmp_path:
     assert "two new runs" not in done.out
     assert "so they are wide" in " ".join(done.err.split())
     assert "are missing" not in harness(tmp_path, "compare", "base", "whole").out
+
+
+def test_a_run_whose_score_covers_fewer_rounds_than_its_plan_is_completed_first(tmp_path: Path) -> None:
+    write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], strength=0.5)
+    files = write_run(tmp_path / "cut", benchmarks=[("demo", 6, 4)], strength=0.45, seed=2).benchmark("demo")
+    score = json.loads(files.scores.read_text("utf-8"))
+    files.scores.write_text(json.dumps({**score, "n_missing": 40}), "utf-8")
+    for runs in (("base", "cut"), ("cut", "base")):
+        done = harness(tmp_path, "compare", *runs, "--margin", "5", "--fail-if-worse", "1")
+        for text in (done.out, report([RunFolder(tmp_path / run) for run in runs]).markdown()):
+            assert "40 samples are missing, and their rounds are left out: complete the run first, by the same" in text
+            assert "two new runs" not in text
+        assert "too few samples for this gate" in done.err
+        assert "; complete the run first, by the same `harness run` command, or let it pass" in done.err
 
 
 def test_the_questions_that_would_show_a_difference_on_new_questions_are_said(tmp_path: Path) -> None:
