@@ -62,6 +62,7 @@ from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.runs import RunFolder
 from harness.runs import questions as stored_questions
+from harness.runs.layout import named_folder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
@@ -478,6 +479,11 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"a benchmark is named twice: {', '.join(twice)}; name each once")
     return numbered
+
+
+def default_folder(parent: Path, options: RunOptions) -> Path:
+    """The folder in `parent` that is named after the benchmarks of `options`. Raises `UsageError`."""
+    return named_folder(parent, ",".join(card.name for card, _ in _cards(options, {})))
 
 
 def _with_data(

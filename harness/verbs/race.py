@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asking.options import RaceRules, RunOptions
-from harness.asking.prepare import Prepared, prepare
+from harness.asking.prepare import Prepared, default_folder, prepare
 from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core import codec
@@ -80,21 +80,19 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
     of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
     whose option is wrong.
     """
-    shared = {name: value for name, value in common.items() if name != "out"}
-    benchmarks = shared.get("benchmarks") or "data"
-    name = benchmarks if isinstance(benchmarks, str) else "-".join(benchmarks)
-    out = Path(common.get("out") or named_folder(Path("races"), name))
-    return [_candidate(name, own, shared, out) for name, own in entrants]
+    return [_candidate(name, own, common) for name, own in entrants]
 
 
-def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out: Path) -> Candidate:
+def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any]) -> Candidate:
     """The candidate with the common options and its own, which override the common ones."""
     try:
-        return Candidate(name=name, options=RunOptions.of(**{**common, **own, "out": named_folder(out, name)}))
+        options = RunOptions.of(**{**common, **own, "out": common.get("out")})
     except UsageError as error:
         if error.field in own or error.field is None:
             raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
         raise
+    folder = options.out or default_folder(Path("races"), options)
+    return Candidate(name=name, options=options.but(out=named_folder(folder, name)))
 
 
 _NUMBER = re.compile(r"\d[\d,.]*")

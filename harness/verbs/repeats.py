@@ -18,7 +18,7 @@ import numpy as np
 
 from harness.asking.options import RepeatsRules, RunOptions, SizesRules
 from harness.asking.options.verbs import RepeatedOptions
-from harness.asking.prepare import Prepared, prepare
+from harness.asking.prepare import Prepared, default_folder, prepare
 from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core.codec import digest
@@ -28,7 +28,6 @@ from harness.core.nouns import count_noun
 from harness.presets.grading import GradingOptions
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder
-from harness.runs.layout import named_folder
 from harness.scoring import QuestionTally
 from harness.scoring.pipeline import score_run
 from harness.scoring.resampling import (
@@ -197,11 +196,11 @@ def sample_repeats(
 ) -> SampledRepeats:
     """Sample and score `runs` runs for each number of samples in `ns`, each with its own seeds, below `options.out`.
 
-    An empty `ns` means the benchmarks' own number of samples; `options.out` None means `default_folder`. One server
+    An empty `ns` means the benchmarks' own number of samples; `options.out` None means below `experiments/`. One server
     serves all runs. Stored samples count, so the same call asks only for what is missing. Raises what `prepare` and
     `generate` raise.
     """
-    out = options.out or default_folder(options)
+    out = options.out or default_folder(Path("experiments"), options)
     numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
     if ns and numbered:
         raise UsageError(f"{option('n')} says how many samples each question gets: leave out other numbers")
@@ -336,9 +335,3 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
             field=field,
             value=n,
         )
-
-
-def default_folder(options: RunOptions) -> Path:
-    """The default folder of sampled repeats: below `experiments/`, named after the benchmarks."""
-    names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
-    return named_folder(Path("experiments"), ",".join(names) or "data")

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
 from harness.scoring.intervals import Interval
 from harness.scoring.race import RaceState
-from harness.verbs.race import Candidate, race
+from harness.verbs.race import Candidate, candidates, race
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.system.command import harness
@@ -44,6 +45,22 @@ def words(*urls: str) -> list[str]:
     for name, url in zip(("base", "tuned", "third"), urls, strict=False):
         given += ["--candidate", f"{name} base_url={url}"]
     return given
+
+
+@pytest.mark.parametrize(
+    ("common", "folder"),
+    [
+        ({"data": "some/mine.jsonl"}, "races/mine"),
+        ({"data": "mine2.v1.csv"}, "races/mine2"),
+        ({"benchmarks": "aime24:64"}, "races/aime24"),
+        ({"benchmarks": ["aime24"]}, "races/aime24"),
+        ({"benchmarks": "aime24", "data": "theirs.jsonl"}, "races/aime24"),
+        ({"data": "mine.jsonl", "out": "elsewhere"}, "elsewhere"),
+    ],
+)
+def test_the_folder_of_a_race_has_the_benchmarks_name_by_default(common: dict[str, Any], folder: str) -> None:
+    entrants = candidates([("base", {}), ("tuned", {"temperature": 0.5})], {"base_url": "http://a:1", **common})
+    assert [entrant.options.out for entrant in entrants] == [Path(folder, "base"), Path(folder, "tuned")]
 
 
 @pytest.mark.usefixtures("questions")
