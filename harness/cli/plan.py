@@ -308,7 +308,7 @@ def _print_pilot(plans: Sequence[Planned], options: PlanOptions) -> None:
     sizes = {
         planned.source: max(samples, 2)
         for planned in plans
-        if planned.typical is not None and (samples := planned.needed.given_samples or planned.needed.samples)
+        if planned.typical is not None and (samples := planned.needed.samples or planned.needed.given_samples)
     }
     if not sizes:
         return

@@ -101,6 +101,7 @@ def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> No
         "aime24:64 aime25:16 --versus 8",
         "aime24 aime25 --detect 9": "aime24:10,aime25:10 … --pilot && harness score results/… && harness plan aime24 "
         "aime25 --detect 9",
+        "aime24:64 --margin 2": "aime24:84 … --pilot && harness score results/… && harness plan aime24:64 --margin 2",
     }
     for typed, expected in pilots.items():
         both = harness(empty, "plan", *typed.split()).out
@@ -379,7 +380,7 @@ def test_a_card_of_ones_own_is_planned_by_its_path(empty: Path) -> None:
     done = harness(empty, "plan", "./own.yaml:64", "--detect", "5")
     assert done.code == 0, done.err
     assert not (empty / "rows.jsonl").exists(), "the questions need not be written yet"
-    assert "harness run ./own.yaml:64 … --pilot && harness score results/… && harness plan ./own.yaml:64" in done.out
+    assert "harness run ./own.yaml:260 … --pilot && harness score results/… && harness plan ./own.yaml:64" in done.out
     assert done.out.startswith("own: 64 samples a question in each of two runs find a difference of ")
     # Without a number the questions of the card's file are counted, and its wrong twins: no file, a file elsewhere.
     (empty / "set.yaml").write_text((empty / "own.yaml").read_text().replace("questions: 3\n", ""))
