@@ -64,7 +64,8 @@ def command(
     A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
     each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
     (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start, except with
-    --open-ended. Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
+    --open-ended: then each look tests all rounds so far, one by one, and may name any of them ("better after 3
+    rounds"). Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
     by half as many rounds again, and withheld if those rounds contradict the verdict. The run folders are in --out, and
     the same command continues the race.
 
