@@ -31,6 +31,7 @@ from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_RO
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.asked import BOX, asked_quantity
 from harness.grading.find.beside_box import NUMBER
+from harness.grading.find.boxes_in_sentence import with_boxes_of_sentence
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
 from harness.grading.find.extract import (
     UNSTATED,
@@ -100,7 +101,7 @@ _RULES = {
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
-    "before": "the sentence of the answer also states the reference, as another quantity",
+    "before": "the sentence of the answer also states the reference, as another quantity or in another order",
     "conclusion": "the answer as a whole and its conclusion get two verdicts",
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
@@ -473,6 +474,10 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if question.kind == "choice" and question.choices and not text.isascii():
         extraction = _with_options_behind(question, text, start, end, extraction, truncated=truncated)
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_ruled and extraction.method in _BOXED and text.count("box", start, end) > 1:
+        joined = _with_boxes_of_sentence(question.references, extraction, text, start, end)
+        if joined is not extraction:
+            return joined._replace(answer=shorten_answer(joined.answer))
     if is_ruled and not text.isascii() and _are_rows(question.references):
         # Few references are rows, so that most commands have no need of these.
         from harness.grading.compare.named_quantities import row_of
@@ -494,6 +499,20 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+def _with_boxes_of_sentence(
+    references: tuple[str, ...], extraction: Extraction, text: str, start: int, end: int
+) -> Extraction:
+    """Return the answer that all boxes of the last sentence are, if the references have several parts."""
+    from harness.grading.compare.blanks import joins_parts
+    from harness.grading.compare.named_quantities import names_quantities
+
+    parts = most_values(references)
+    for is_row in (names_quantities, joins_parts):
+        if all(is_row(without_boxes(reference)) for reference in references):
+            return with_boxes_of_sentence(extraction, text, start, end, parts, is_row)
+    return with_boxes_of_sentence(extraction, text, start, end, parts, None) if parts > 1 else extraction
 
 
 def _as_asked(question: Question, extraction: Extraction, end: int, reply: tuple[str, str, int]) -> Extraction:

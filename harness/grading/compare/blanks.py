@@ -56,6 +56,7 @@ _PART = re.compile(
     r" ?零?(\d{1,12}(?:\.\d{1,12})?) ?((?:[A-Za-z]{1,8}|(?:(?!零)[\u3400-\u9fff]){1,4})(?:\^[23])?|[°′]) ?"
 )
 _PARTS = re.compile(rf"(?:{_PART.pattern}){{2,4}}[.。]?")
+_RATIO = re.compile(rf"{_NUMBER}(?:[:：∶比]{_NUMBER})+")
 _SMALLER = frozenset(zip("元块角毛度°", "分分分分分′", strict=True))
 """Pairs of a unit and a smaller one, 元 and 分, whose sign may also mean a unit of something else: a minute."""
 
@@ -121,6 +122,13 @@ def values_joined(text: str) -> tuple[str, ...]:
         if any(numbers)
         else ()
     )
+
+
+@lru_cache(maxsize=1_024)
+def joins_parts(text: str) -> bool:
+    """Whether a text is one value of parts: 3小时20分, 7余1, 3:2."""
+    plain = _LAYOUT.sub("", without_text_commands(text))
+    return _RATIO.fullmatch(plain) is not None or bool(_numbers_of(plain))
 
 
 def _numbers_of(text: str) -> tuple[str, ...]:

@@ -23,20 +23,22 @@ _BETWEEN = re.compile(
       | \b(?:and|or|also|as\s+well\s+as|respectively|for|in|the|other|another|second|third|part|case|question|root
            |solution|value|one|is|are|we\s+have)\b
       | 和 | 或 | 及 | 与
-      | (?:\\[a-z]+ | [a-z]) (?:_\{?\w{1,3}\}?)? (?:\(\w{1,3}\))? \s* =
+      | (?:\\[a-z]+ | [a-z]) (?:_\{?\w{1,3}\}?|[₀-₉]{1,3})? (?:\(\w{1,3}\))? \s* =
       | \(?(?:[a-h] | i{1,3} | iv | v | \d)[).]
     )*"""
 )
 """Everything that may stand between two boxes of one answer."""
 
 _OR = re.compile(r"(?i)\bor\b|或")
-_LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\}))?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z")
+_LABEL = re.compile(
+    r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\})|[₀-₉]{1,3})?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z"
+)
 _APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
 _CONNECTED = re.compile(
     r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[-−]?[\d\\(√]|[A-Za-z][₀-₉\d]?\s*=))"
 )
 _THOUSANDS = re.compile(r"\d{3}(?!\d)")
-_SEPARATORS = frozenset(",;，、")
+_SEPARATORS = frozenset(",;，；、")
 """Signs between two values; a comma may also group digits."""
 
 

@@ -1,0 +1,65 @@
+r"""A sentence with a box for each part of the answer: right ones and their twins, made by the hundred.
+
+For: harness.grading.find.boxes_in_sentence, harness.grading.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import cycle
+
+from tests.grading.outcomes import outcome
+
+_SENTENCES = [
+    ("7；1", (7, 1), "商是{}，余数是{}", "所以商是{}，余数是{}。", "{}余{}", "因此57÷8=7……1。答：{}……{}"),
+    ("7余1", (7, 1), "商是{}，余数是{}", "答：{}余{}。", "{}……{}"),
+    ("9；20", (9, 20), "第一个空填{}，第二个空填{}", "3:4 = {}:12 = 15:{}", "第一空是{}，第二空是{}。"),
+    ("9，20", (9, 20), "第一个空填{}，第二个空填{}", "所以3:4={}:12=15:{}"),
+    ("12；24", (12, 24), "长{}厘米，宽{}厘米", "答：长是{}厘米，宽是{}厘米。", "长方形的长为{}cm，宽为{}cm"),
+    ("12，24", (12, 24), "长{}厘米，宽{}厘米"),
+    ("3小时20分", (3, 20), "答：路上用了{}小时{}分。", "{}时{}分"),
+    ("12元5角", (12, 5), "{}元{}角", "答：一共要{}元{}角。"),
+    ("3:2", (3, 2), "{}：{}", "甲乙的比是{}:{}。"),
+    ("(3,2)", (3, 2), "横坐标为{}，纵坐标为{}"),
+    ("鸡5只，兔3只", (5, 3), "答：鸡有{}只，兔有{}只。"),
+]
+_LIMITS = ("不是", "如果", "大约")
+
+
+def _replies() -> Iterator[tuple[str, str, str]]:
+    """Yield a reference, a reply and what is known of it: right, wrong, or open (its words limit a right value)."""
+    styles = cycle(
+        (before, box) for before in ("", "先算\\boxed{{99}}。\n") for box in (r"\boxed{{{}}}", r"$\boxed{{{}}}$")
+    )
+    for reference, (first, second), *forms in _SENTENCES:
+        for form, (before, box) in zip(forms, styles, strict=False):
+            start, middle, end = form.split("{}")
+            sentence = f"{before}{start}{box}{middle}{box}{end}"
+            yield reference, sentence.format(first, second), "right"
+            for values in ((second, first), (first, second + 1), (first + 1, second), (second, second)):
+                yield reference, sentence.format(*values), "wrong"
+            stated = sentence.format(first, second).rstrip("。")
+            yield reference, f"{stated}，一共{box.format(first + second)}", "wrong"
+            label, colon, name = start.rpartition("：")
+            for word in _LIMITS:
+                for head, gap in ((f"{label}{colon}{word}{name}", middle), (start, f"{middle}{word}")):
+                    yield reference, f"{before}{head}{box}{gap}{box}{end}".format(first, second), "open"
+
+
+def test_a_box_for_each_part_of_the_answer_and_its_twins() -> None:
+    outcomes = Counter((known, outcome(reference, reply)) for reference, reply, known in _replies())
+    assert outcomes["right", "correct"] == sum(n for (known, _), n in outcomes.items() if known == "right") > 20
+    assert outcomes["wrong", "correct"] == 0
+    assert outcomes["wrong", "wrong"] > 50
+    assert outcomes["open", "undecided"] == sum(n for (known, _), n in outcomes.items() if known == "open") > 100
+
+
+def test_steps_over_sentences_and_references_of_one_part_keep_the_last_box() -> None:
+    for reference, reply, expected in (
+        ("12", "长\\boxed{3}厘米，面积\\boxed{12}平方厘米", "correct"),
+        ("9；20", "第一步得\\boxed{36}。\n所以填\\boxed{9；20}", "correct"),
+        ("2,3", r"We have \boxed{2} and \boxed{4}, so \boxed{2,3}.", "correct"),
+        ("7；1", "先得\\boxed{7}。\n再得\\boxed{1}", "wrong"),
+    ):
+        assert outcome(reference, reply) == expected, reply
