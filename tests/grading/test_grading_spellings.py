@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
 import harness
 from harness.answers.grammar.tree import names
 from tests.budget import examples, share_of, thinned
+from tests.grading.outcomes import outcome
 
 SPELLINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("60千米/时", ("每小时60千米", "时速60千米", "每时60千米", "60km/h"), ("每分钟60千米", "每小时60米", "分速60千米")),
@@ -376,3 +378,34 @@ def test_a_reference_in_words_gets_the_verdicts_of_the_same_reference_in_digits(
 def test_words_with_a_numeral_that_are_no_number_stay_words(reference: str) -> None:
     assert harness.grade(reference, rf"\boxed{{{reference}}}").outcome == "correct"
     assert harness.grade(reference, r"\boxed{3}").outcome != "correct"
+
+
+def test_the_unit_at_the_end_of_a_calculation_and_its_twins() -> None:
+    made = (
+        (
+            "70°",
+            70,
+            ("70度", "70°", "70（度）", r"70^\circ", "70度=70°"),
+            ("180-50-{}", "180-(50+{})", "{}+10"),
+            60,
+            50,
+        ),
+        ("5℃", 5, ("5度", "5℃", "5摄氏度"), ("-3+{}", "{}-3"), 8, 7),
+        ("3.5元", 3, ("3元5角", "3.5元"), ("1.5+{}", "{}+1.5"), 2, 3),
+        ("12.5米", 12, ("12米5分米", "12.5米"), ("10+{}", "{}×5"), 2.5, 3.5),
+        ("3.5小时", 3, ("3小时30分", "3.5小时"), ("1.5+{}", "7÷{}"), 2, 4),
+    )
+    for reference, number, results, terms, right, wrong in made:
+        for result, term in product(results, terms):
+            assert outcome(reference, f"\\boxed{{{term.format(right)}={result}}}") == "correct", (
+                reference,
+                term,
+                result,
+            )
+            for twin in (
+                f"{term.format(wrong)}={result}",
+                f"{term.format(right)}={result.replace(str(number), str(number + 1))}",
+            ):
+                assert outcome(reference, f"\\boxed{{{twin}}}") == "wrong", (reference, twin)
+    # 1.57 is 90° in radians, and π/6 is 30°.
+    assert outcome("90°", r"\boxed{1.57=90°}") == outcome("30°", r"\boxed{\pi/6=30°}") == "correct"

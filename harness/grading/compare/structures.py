@@ -731,14 +731,32 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
 
 
 def _with_unit_of_result(chain: Statement) -> Statement:
-    """Return a chain whose last value has a unit with that unit behind its plain numbers, too: `6 * 2 = 12 cm`."""
+    """Return a chain whose last value has a unit or a degree sign with it behind its plain numbers, too:
+    `6 * 2 = 12 cm`, `180 - 110 = 70°`. Before a result in two units, plain numbers may have either: 1.5+2=3元5角.
+    """
     last = chain.values[-1]
-    if last.op != "quantity":
+    # 1.57=90° is true as it stands, in radians.
+    if last.op not in ("quantity", "deg") or (last.op == "deg" and _is_consistent(chain)):
         return chain
-    values = tuple(
-        Node("quantity", (value, last.args[1])) if _is_plain_number(value) else value for value in chain.values
+    is_plain = _is_plain_number if last.op == "quantity" else _is_arithmetic
+    in_smaller = Statement(
+        chain.labels,
+        tuple(Node(last.op, (value, *last.args[1:])) if is_plain(value) else value for value in chain.values),
     )
-    return Statement(chain.labels, values)
+    # 3元5角 is read as 10·3+5 角.
+    first = last.args[0].args[0] if last.args[0].op == "add" else last
+    if last.op == "deg" or first.op != "mul" or _is_consistent(in_smaller):
+        return in_smaller
+    values = (
+        Node(last.op, (Node("mul", (first.args[0], value)), *last.args[1:])) if is_plain(value) else value
+        for value in chain.values
+    )
+    return Statement(chain.labels, tuple(values))
+
+
+def _is_arithmetic(node: Node) -> bool:
+    """Whether a tree is made of numbers by the four operations alone; π/6 may be an angle in radians."""
+    return all(here.op in ("num", "add", "mul", "div", "neg") for here in walk(node))
 
 
 def _is_plain_number(node: Node) -> bool:
