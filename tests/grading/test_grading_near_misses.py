@@ -99,6 +99,11 @@ FORMS: list[tuple[Form, str, str, bool]] = [
     ("simplest", "8:7", r"8 : 7", True),
     ("simplest", "8:7", "24:21", False),
     ("simplest", "8:7", "0.8:0.7", False),
+    *(("simplest", "3:2", right, True) for right in ("3：2", "3/2", r"\frac{3}{2}")),
+    *(("simplest", "3:2", wrong, False) for wrong in ("1.5", r"1\frac12", r"150\%", "6/4")),
+    ("simplest", "3:1", "3:1", True),
+    ("simplest", "3:1", "3/1", True),
+    ("simplest", "3:1", "3", False),
     ("simplest", "3:2:1", "6:4:2", False),
     ("simplest", "a:b", "a:b", True),
     ("simplest", "x^2", "x^2", True),
@@ -135,6 +140,16 @@ def test_only_a_card_can_ask_for_a_form(form: Form, reference: str, answer: str,
     expected = ("correct", None) if right else ("wrong", "form")
     assert missed(reference, response, GradeRules(form=form)) == expected
     assert missed(reference, rf"\boxed{{{answer}+1}}", GradeRules(form=form)) == ("wrong", None)
+
+
+def test_a_ratio_in_simplest_form_is_no_quotient() -> None:
+    simplest = GradeRules(form="simplest")
+    for right in ("3比2", "三比二", "二分之三"):
+        assert missed("3:2", right, simplest) == ("correct", None), right
+    for wrong in ("1又1/2", "一又二分之一", "四分之六", "六比四"):
+        assert missed("3:2", wrong, simplest) == ("wrong", "form"), wrong
+    # A time has no simplest form.
+    assert missed("4:5", "20:25", simplest)[0] == "wrong"
 
 
 def test_a_card_states_a_form_by_name() -> None:

@@ -117,7 +117,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     if power is not None and _equal(reference, power, kind, rules, ()).equal:
         return Comparison(None, "names", (f"{answer.strip()} may be {power}, written without a raised exponent",))
     if result.equal and rules.form is not None:
-        read = _read(without_boxes(answer), False), _read(without_boxes(reference), False)
+        read = _read(numeral_as_digits(without_boxes(answer)), False), _read(without_boxes(reference), False)
         if all(isinstance(node, Node) for node in read) and not has_form(*read, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result

@@ -35,6 +35,11 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
         return _same_factors(answer, reference)
     if form == "scientific":
         return all(_is_scientific(_value_of(part)) for part in (answer.args if answer.op == "list" else (answer,)))
+    if reference.op == "ratio" and answer.op == "div":
+        answer = Node("ratio", answer.args)
+    # 1.5 is the quotient of 3:2, and no ratio.
+    if reference.op == "ratio" != answer.op:
+        return False
     return all(_is_simplest(here) for here in walk(answer))
 
 
