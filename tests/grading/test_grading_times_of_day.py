@@ -93,3 +93,17 @@ def test_the_morning_begins_at_one() -> None:
     for answer in ("上午3点30分", "上午3:30", "上午3：30", "上午3点半"):
         assert _grade("15:30", answer) == "wrong"
         assert _grade("3:30", answer) == _grade("凌晨3点半", answer) == "correct"
+
+
+def test_an_hour_counted_to_12_may_be_one_after_noon() -> None:
+    forms = ("{}:{:02}", "{}点{}分")
+    for hour, minute, form, reference in product((1, 4, 11), (5, 30, 32), forms, forms):
+        answer, case = form.format(hour, minute), (hour, minute, form, reference)
+        assert _grade(reference.format(hour + 12, minute), answer) == "undecided", case
+        # 5 minutes may be the second number of a ratio.
+        assert minute == 5 or _grade(reference.format(hour + 11, minute), answer) == "wrong", case
+        assert _grade(f"下午{hour}:{minute:02}", answer) == "correct", case
+    assert _grade("16:30", "4时30分") == "undecided"
+    assert _grade("16:30", "四点半") == "undecided"
+    for wrong in ("5点半", "4:20", "上午4:30", "凌晨4点半"):
+        assert _grade("16:30", wrong) == "wrong"

@@ -27,7 +27,11 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if len(reference.args) == len(answer.args) == 2:
             may_be_times = _is_clock(reference), _is_clock(answer)
             quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-            if rules.form == "simplest" or not any(may_be_times):  # no time has a simplest form
+            if rules.form == "simplest":  # which no time has
+                return quotients
+            if not quotients.equal and _may_be_afternoon(_clock(reference), _clock(answer)):
+                return Comparison(None, "clock")
+            if not any(may_be_times):
                 return quotients
             by_parts = _same_parts(reference.args, answer.args, rules)
             if quotients.equal and not by_parts.equal and not all(may_be_times):
@@ -71,6 +75,7 @@ def _is_clock(node: Node) -> bool:
 
 _HALVES = ("am", "pm")
 _MIN_TWO_DIGITS = 10
+_NOON, _MINUTES = 12, 60
 
 
 def _clock(node: Node) -> tuple[int, int, str] | None:
@@ -90,7 +95,8 @@ def _clock(node: Node) -> tuple[int, int, str] | None:
 def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
     """Whether two times are the same; the answer may leave out a.m. or p.m.
 
-    None if only the answer names a half of the day, and the other one: 8:55 p.m. beside 8:55, which counts to 24.
+    None if only the answer names a half of the day, and the other one: 8:55 p.m. beside 8:55, which counts to 24. None
+    also for 4:30 beside 16:30.
     """
     left, right = _clock(reference), _clock(answer)
     if left is None or right is None or left[1] != right[1]:
@@ -103,7 +109,18 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None
         return left[2] == right[2] and left[0] == right[0]
     if left[0] == right[0]:
         return None if right[2] and _hour(left) != _hour(right) else True
+    if _may_be_afternoon(left, right):
+        return None
     return allows(rules, "clock_24") and _hour(left) == _hour(right)
+
+
+def _may_be_afternoon(reference: tuple[int, int, str] | None, answer: tuple[int, int, str] | None) -> bool:
+    """Whether the answer counts hours to 12, names no half of the day, and may be the reference after noon: 4:30 for
+    16:30, whose minutes have two digits.
+    """
+    if reference is None or answer is None or reference[1] != answer[1] or reference[2] or answer[2]:
+        return False
+    return _NOON < reference[0] < 2 * _NOON and answer[0] == reference[0] - _NOON and reference[1] < _MINUTES
 
 
 def names_time(node: Node) -> bool:
@@ -127,7 +144,7 @@ def _hour(clock: tuple[int, int, str]) -> int:
     """Return the hour from 0 to 24."""
     hours, _, half = clock
     if half:
-        return hours % 12 + (12 if half == "pm" else 0)
+        return hours % _NOON + (_NOON if half == "pm" else 0)
     return hours
 
 
