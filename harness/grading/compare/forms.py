@@ -183,10 +183,15 @@ def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
 
 
 _PLAIN_EXPONENT = re.compile(r"\s*(-?\d(?:\.\d{1,20})?)\s*(?:[×x*·]|\\times|\\cdot)\s*10\s?[-−](\d{1,2})\s*")
+_FRACTION_BEHIND = re.compile(r"÷\s{0,3}(\d{1,9}/\d{1,9})(?![\d/.])")
 _POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
 
 
-def raised_exponent(reference: str, answer: str) -> str | None:
-    """Return 5.2×10^{-5} for the answer 5.2×10-5 beside a reference with a power of ten; None for any other."""
+def meant_formula(reference: str, answer: str) -> str | None:
+    """Return the formula that an answer may mean by the signs of a keyboard: 5.2×10^{-5} for 5.2×10-5 beside a
+    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天; None for any other answer.
+    """
+    if "÷" in answer and (divided := _FRACTION_BEHIND.sub(r"÷(\1)", answer)) != answer:
+        return divided
     plain = _PLAIN_EXPONENT.fullmatch(answer) if _POWER_OF_TEN.search(reference) else None
     return None if plain is None else rf"{plain[1]}×10^{{-{plain[2]}}}"

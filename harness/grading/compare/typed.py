@@ -3,7 +3,8 @@
 The reference says what the sign stands for, so that each is read only beside a reference of one kind:
 
     v and x, alone        beside a judgement by a sign or in Chinese: √, ×, 对, 错误
-    小于, 大于, 等于       beside a lone <, > or =
+    <, >, = and a true     beside a lone <, > or =, where each is the word 小于, 大于 or 等于
+    relation of numbers
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A
 """
@@ -13,10 +14,12 @@ from __future__ import annotations
 import re
 
 from harness.answers.words import words_of
+from harness.grading.compare.plain_numbers import plain_number
 
 _MARKS = {"v": "√", "x": "×"}
-_COMPARISONS = {"小于": "<", "大于": ">", "等于": "="}
-_SIGN = re.compile(r"\s*\$?\s*[<>=＜＞＝]\s*\$?\s*")
+_COMPARISONS = {"<": "小于", "＜": "小于", ">": "大于", "＞": "大于", "=": "等于", "＝": "等于"}
+_SIGN = re.compile(r"\s*\$?\s*([<>=＜＞＝])\s*\$?\s*")
+_RELATION = re.compile(r"\$?([^<>=＜＞＝]{1,60})([<>=＜＞＝])([^<>=＜＞＝]{1,60}?)\$?")
 _LATIN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 _UNKNOWNS = re.compile(r"(?=[^=<>≤≥＝＜＞]*[=<>≤≥＝＜＞])[\d\sxyz.,;，；、=<>≤≥≠＝＜＞+−()（）/^*或且和$-]+")
 """Relations of x, y and z and numbers, without a command of LaTeX."""
@@ -27,10 +30,27 @@ def as_typed(reference: str, answer: str) -> str:
     text = answer.strip()
     if (mark := _MARKS.get(text.casefold())) is not None:
         return mark if not _LATIN.search(reference) and words_of(reference) in ("true", "false") else answer
-    if (sign := _COMPARISONS.get(text)) is not None:
-        return sign if _SIGN.fullmatch(reference) else answer
+    if (compared := _SIGN.fullmatch(reference)) is not None:
+        return _COMPARISONS.get(_sign_of(text, compared[1]), answer)
     # The cheap tests first: most answers have no such letter.
     if not any(letter in text for letter in "XYZ") or any(letter in text for letter in "xyz"):
         return answer
     small = answer.lower()
     return small if all(map(_UNKNOWNS.fullmatch, (reference, small))) else answer
+
+
+def _sign_of(text: str, reference: str) -> str:
+    """Return the sign that a text is, or the reference's if the text is a true relation of two numbers by this sign:
+    0.8=4/5 beside =. Empty for any other text, such as 2.05<2.5 beside >, whose sides may be the other way round.
+    """
+    if (sign := _SIGN.fullmatch(text)) is not None:
+        return sign[1]
+    relation = _RELATION.fullmatch(text)
+    if relation is None or _COMPARISONS[relation[2]] != _COMPARISONS[reference]:
+        return ""
+    left, right = plain_number(relation[1].strip()), plain_number(relation[3].strip())
+    if left is None or right is None:
+        return ""
+    difference = left.top * right.bottom - right.top * left.bottom
+    is_true = {"小于": difference < 0, "大于": difference > 0, "等于": difference == 0}
+    return reference if is_true[_COMPARISONS[reference]] else ""
