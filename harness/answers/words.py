@@ -68,7 +68,7 @@ _SYNONYM_GROUPS = (
 JUDGING_SIGN = r"(?:[√✓✔×✗✘]|\\(?:checkmark|surd|times)(?![A-Za-z]))"
 r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
 
-_IN_BRACKETS = re.compile(r"\s*[(（【\[]([^()（）【】\[\]]{1,20})[)）】\]]\s*[.。]?\s*")
+_IN_BRACKETS = re.compile(r"\s*([\u3400-\u9fff]{0,4})\s*[(（【\[]([^()（）【】\[\]]{1,20})[)）】\]]\s*[.。]?\s*")
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -106,10 +106,14 @@ def words_of(source: str) -> str:
 
 
 def _judgement_in_brackets(text: str) -> str:
-    """Return what a lone sign or word of judgement in brackets says, "true" for （√）; empty for any other text."""
+    """Return what a lone sign or word of judgement in brackets says, perhaps behind a word that says the same: "true"
+    for （√） and 对（√）; empty for any other text.
+    """
     inner = _IN_BRACKETS.fullmatch(text)
-    word = "" if inner is None else inner[1].strip()
+    word = "" if inner is None else inner[2].strip()
     judged = _SYNONYMS.get(word, "")
+    if inner is not None and inner[1] and _SYNONYMS.get(inner[1]) != judged:
+        return ""
     return judged if judged in ("true", "false", "yes", "no") and word not in "tf" else ""  # (T) is an option, too
 
 

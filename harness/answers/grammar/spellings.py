@@ -16,7 +16,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     东偏南60度                           南偏东30°
     x大于3, x1=1, x2=-2                  x>3, x_1=1, x_2=-2
     负5, 零下12℃, 零上五摄氏度             -5, -12℃, 5摄氏度
-    3比2, 三比二                         3:2
+    3比2, 三比二, 2根号5                   3:2, 3:2, 2\sqrt{5}
     6×2=12元, 5.5+7=12.5(元), 180（升）    6×2 元=12 元, 5.5+7 元=12.5 元, 180 升
     下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20 点, 3:30 点, 5:15 点
     2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
@@ -346,8 +346,7 @@ def _unit_in_brackets(match: re.Match[str]) -> str | None:
     return rf"{value}\text{{ {match[2]}}}" if _is_unit(match[2]) else None
 
 
-_HOURS, _NOON = 24, 12
-_RIGHT_ANGLE = 90
+_HOURS, _NOON, _RIGHT_ANGLE = 24, 12, 90
 _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "清晨": (*range(4, 9),), "早晨": (*range(4, 12),), "早上": (*range(4, 12),),
     "上午": (*range(1, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
@@ -393,6 +392,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (BLANKS, values_of_blanks),
     (_BEARING, _bearing),
     (_ONE_HALF, lambda _: r"\frac{1}{2}"),
+    (re.compile(r"(-?\d{0,9})根号下?(\d{1,9})"), lambda match: rf"{match[1]}\sqrt{{{match[2]}}}"),
     (_AGE, _age),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
     # Last, for the first form that matches decides, and this one matches most sentences.

@@ -26,7 +26,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import (
+    INFINITY,
+    SETS,
+    STRUCTURES,
+    Node,
+    is_scalar,
+    num,
+    substitute,
+    sym,
+    symbols,
+    walk,
+)
 from harness.answers.grammar.units import makes_bound, qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
@@ -739,6 +750,8 @@ def _with_unit_of_result(chain: Statement) -> Statement:
     if last.op not in ("quantity", "deg") or (last.op == "deg" and _is_consistent(chain)):
         return chain
     is_plain = _is_plain_number if last.op == "quantity" else _is_arithmetic
+    # The percent sign of 5000×2%×3 stands around the product, as in 6000%.
+    chain = Statement(chain.labels, tuple(map(_percent_as_share, chain.values)))
     in_smaller = Statement(
         chain.labels,
         tuple(Node(last.op, (value, *last.args[1:])) if is_plain(value) else value for value in chain.values),
@@ -752,6 +765,16 @@ def _with_unit_of_result(chain: Statement) -> Statement:
         for value in chain.values
     )
     return Statement(chain.labels, tuple(values))
+
+
+def _percent_as_share(node: Node) -> Node:
+    """Return a calculation with numbers with a hundredth in place of each percentage; a lone one stays as it is."""
+    if node.op not in ("mul", "div", "add", "neg", "pct") or (node.op == "pct" and node.args[0].op == "num"):
+        return node
+    args = [
+        Node("div", (part.args[0], num(100))) if part.op == "pct" else _percent_as_share(part) for part in node.args
+    ]
+    return Node("div", (args[0], num(100))) if node.op == "pct" else Node(node.op, tuple(args))
 
 
 def _is_arithmetic(node: Node) -> bool:

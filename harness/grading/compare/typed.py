@@ -3,7 +3,7 @@
 The reference says what the sign stands for, so that each is read only beside a reference of one kind:
 
     v and x, alone        beside a judgement by a sign or in Chinese: √, ×, 对, 错误
-    <, >, = and a true     beside a lone <, > or =, where each is the word 小于, 大于 or 等于
+    <, >, = and a true    beside a lone <, > or =, where each is the word 小于, 大于 or 等于
     relation of numbers
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A

@@ -45,7 +45,7 @@ _NAMED = re.compile(
     r"(?P<unit>[\u3400-\u9fffA-Za-z°%℃²³]{0,6})(?P<sign>[,，;；、和]|余|…+|\\[cl]?dots(?:\\[cl]?dots)?)"
     r"(?P<name>[\u3400-\u9fffA-Za-z0-9_₀-₉∠△（）()]{0,12}[=＝:：]?)"
 )
-"""What stands between two boxes of a list: a unit, a comma, the name of the next value."""
+"""A unit, a comma and the name of the next value, which may stand between two boxes of a list."""
 
 
 def with_boxes_of_sentence(
