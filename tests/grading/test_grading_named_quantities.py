@@ -26,13 +26,13 @@ LINKS = ("", "是", "为", "：", " ")
 LATEX = ("{}", "\\text{{{}}}", " {} ", "\\mathrm{{{}}}")
 
 
-def written(row: Row, link: str = "", words: str = "{}") -> str:
-    """Return a row as text, `words` around each run of words."""
+def written(row: Row, link: str = "", words: str = "{}", mark: str = "，") -> str:
+    """Return a row as text, `words` around each run of words, `mark` between two quantities."""
     parts = (
         "".join((words.format(name + link) if name else "", number, words.format(unit) if unit else ""))
         for name, number, unit in row
     )
-    return "，".join(parts)
+    return mark.join(parts)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -42,6 +42,8 @@ def test_the_same_names_with_the_same_quantities_are_right(row: Row) -> None:
         answer = written(row, link, words)
         assert outcome(reference, f"\\boxed{{{answer}}}") == "correct", answer
         assert outcome(answer, f"\\boxed{{{reference}}}") == "correct", answer
+    for link, mark in product(LINKS, (" ", "  ")):
+        assert outcome(reference, f"\\boxed{{{written(row, link, mark=mark)}}}") == "correct", (row, link, mark)
     name, number, unit = row[0]
     joined = f"\\text{{{name}}}{number}\\text{{{unit}，" + f"{row[1][0]}}}{row[1][1]}\\text{{{row[1][2]}}}"
     assert outcome(written(row[:2]), f"\\boxed{{{joined}}}") == "correct", joined
@@ -58,6 +60,7 @@ def test_swapped_other_and_limited_quantities_are_never_right(row: Row) -> None:
     text = written(row)
     twins += [written((*row[:-1], (row[-1][0], other, row[-1][2]))) for other in ("1", "1 2", "-2", "2.5", "2或3")]
     twins += [written((*row[:-1], (name, *row[-1][1:]))) for name in ("高", "还差", "不是", row[0][0] or "共")]
+    twins += [twin.replace("，", " ") for twin in twins]
     twins += [written((*row, ("共", "10", "个"))), written(row[:1]), text + "左右", "不是" + text, text + "的一半"]
     twins += [written((*row[:-1], (*row[-1][:2], unit))) for unit in ("分米", "千克", "天")]
     accepted = [

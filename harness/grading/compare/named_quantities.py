@@ -1,7 +1,7 @@
 r"""Quantities with names, written in a row in Chinese: 长8厘米，宽5厘米, 6只鸡和4只兔, 商5余2, 7袋，还剩3个.
 
-A text is such a row if it is nothing but items of one of these three forms, with commas or 和 between them, and LaTeX's
-commands for words anywhere:
+A text is such a row if it is nothing but items of one of these three forms, with commas, 和 or spaces between them, and
+LaTeX's commands for words anywhere:
 
     a name, then its number, perhaps a unit    鸡6只 · 长：8厘米 · 鸡有6只; the first item may lack its name
     a number, a classifier, then what counts   6只鸡 · 24名男生
@@ -28,7 +28,7 @@ MAX_CHARS = 120
 _HAN = r"[\u3400-\u9fff]"
 _NAME = rf"(?P<name>{_HAN}{{{{{{least}},9}}}}?)\s*(?:(?:分得|分到|[是为有:：=＝])\s*)?"
 _UNIT = rf"\s*(?P<unit>{_HAN}{{0,4}}?|[a-zA-Z]{{1,3}})\s*"
-_MARK = r"(?:[,，、；;]|和)\s*"
+_MARK = r"(?:[,，、；;]|和|\s)\s*"
 _FIRST = re.compile(_NAME.format(least=0))
 _BETWEEN = re.compile(rf"{_UNIT}(?:{_MARK}|(?=余|还?剩)){_NAME.format(least=1)}")
 _LAST = re.compile(rf"{_UNIT}[。.]?")
