@@ -271,7 +271,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     if first is None:
         raise UsageError(f"{card.name} holds no rows")
     if unmet and card.address is not None:
-        raise _no_column(first, unmet[0], "the card (nor has any other row)")
+        raise _no_column(first, unmet[0], "any question, nor has any other row")
 
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
