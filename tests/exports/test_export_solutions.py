@@ -51,7 +51,10 @@ def test_trl_gets_the_prompt_and_the_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"to": "alpaca", "solution_key": "proof"}, "has no column 'proof' for any question, nor has any other row; it has question, solution"),
+        (
+            {"to": "alpaca", "solution_key": "proof"},
+            "has no column 'proof' for any question, nor has any other row; it has question, solution",
+        ),
         ({"to": "parquet", "solution_key": "solution"}, "parquet holds samples"),
         ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest chooses samples of a run"),
     ],
