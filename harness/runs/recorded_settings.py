@@ -37,7 +37,7 @@ _PARTS = {"base_url": "address"}
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; only the first 12 characters of a value of this length are shown."""
 
-_FREE_IN_A_CURVE = ("model", "seed")
+FREE_IN_A_CURVE = ("model", "seed")
 """Fields of an identity in which the steps of a curve may differ: what they compare, and another draw of the same."""
 
 NAMED_BY = {"prompt_digest": "prompt"}
@@ -123,7 +123,7 @@ def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> s
 
     These are the settings that the samples of one run must share, and the questions.
     """
-    fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(_FREE_IN_A_CURVE)
+    fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(FREE_IN_A_CURVE)
     changed = [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
     return "; ".join(
         f"{visible(change.in_words.field, MAX_SETTING_CHARS)} {in_words(change.old)}, the others {in_words(change.new)}"

@@ -597,7 +597,9 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
             return CellScore(code=0)
 
         sweeps.carry_out(planned, Watcher(), score=score)
-        assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), "s ck", 20)]
+        series, _ = planned.tracker_series(planned.cells[0]) or ("", 0)
+        assert re.fullmatch("s ck [0-9a-f]{8}", series)
+        assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), series, 20)]
         sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher(), score=score)
         sweeps.carry_out(planned, Watcher(), score=score)
         assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
@@ -605,7 +607,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
             sweeps.carry_out(replace(planned, track={"notes": "there"}), Watcher(), score=score)
             assert [options.step for options in scored].count(20) == 2, "sent once to another place"
         sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
-        assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), "s ck", 20), (
+        assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), series, 20), (
             "a tracker named later"
         )
         n_scored = len(scored)

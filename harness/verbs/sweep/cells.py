@@ -12,16 +12,18 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep import schema, training
+from harness.verbs.sweep import curve_settings, schema, training
 from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
 from harness.verbs.sweep.entry import Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
@@ -121,7 +123,30 @@ class Sweep:
     def tracker_series(self, cell: Cell) -> tuple[str, int] | None:
         """The name of the tracker run that gets a checkpoint's scores, and the step; None for other cells."""
         line_step = self.step_of(cell)
-        return None if line_step is None else (f"{self.name} {line_step[0]}".strip(), line_step[1])
+        return None if line_step is None else (self._tracker_runs[line_step[0]], line_step[1])
+
+    @cached_property
+    def _tracker_runs(self) -> Mapping[str, str]:
+        """Name of each curve → name of its tracker run: the sweep, the curve, and a checksum of the names of the
+        benchmarks and their settings, so that no curve in a tracker mixes scores that cannot be compared.
+        """
+        options: dict[str, dict[str, RunOptions]] = {}
+        for cell in self.cells:
+            if (line_step := self.step_of(cell)) is not None:
+                options.setdefault(line_step[0], {})[cell.benchmark] = cell.options
+        return {
+            line: " ".join(filter(None, (self.name, line, curve_settings.checksum(by_benchmark))))
+            for line, by_benchmark in options.items()
+        }
+
+    def destinations(self, cell: Cell) -> dict[str, str]:
+        """Name of each tracker → checksum of where it sends the cell's scores; of a checkpoint, also of the name of the
+        tracker run.
+        """
+        series_step = self.tracker_series(cell) if self.track else None
+        if series_step is None:
+            return dict(self.track)
+        return {name: digest([to, series_step[0]]) for name, to in self.track.items()}
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

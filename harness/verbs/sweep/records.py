@@ -5,8 +5,7 @@ Another process reads the records, too: it sees how the cells ended, and whether
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,8 +14,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import HarnessError
-from harness.core.files import open_named, read_record, write_atomically
+from harness.core.errors import HarnessError, StoreError
+from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import RunFolder
@@ -24,6 +23,7 @@ from harness.runs.layout import runs_in
 from harness.runs.lock import is_alive, last_holder
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import CELLS, record_path
+from harness.verbs.sweep import curve_settings
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 if TYPE_CHECKING:
@@ -56,12 +56,13 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
     stage: the last stage that ended. of_samples: checksum of everything that determined the samples, the file's entry
-    of the server among it. of_options: the same without the server; empty in records of earlier versions. scoring:
-    checksum of everything that determines the scores. tracked: name of each tracker that got the scores →
-    checksum of where it sent them; the names alone in records of earlier versions. reason: why samples are missing,
-    or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run or scoring would
-    have had as a command. refused: `of_options` of the settings under which the run refused its stored samples, since
-    they were made with others; the rest of the record stays that of these samples.
+    of the server among it. of_options: the same without the server; empty in records of earlier versions. of_curve:
+    checksum of the settings that its samples share with those of the other steps of a curve; empty in records of
+    earlier versions. scoring: checksum of everything that determines the scores. tracked: name of each tracker that got
+    the scores → checksum of where it sent them (`Sweep.destinations`); the names alone in records of earlier versions.
+    reason: why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code
+    that this run or scoring would have had as a command. refused: `of_options` of the settings under which the run
+    refused its stored samples, since they were made with others; the rest of the record stays that of these samples.
     """
 
     cell: str
@@ -69,6 +70,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     # The file's key keeps the name under which earlier versions wrote it.
     of_samples: str = msgspec.field(name="asked")
     of_options: str = ""
+    of_curve: str = ""
     scoring: str
     tracked: dict[str, str] | tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
@@ -127,22 +129,32 @@ def of_options(cell: Cell) -> str:
     return digest([*_options(cell)])
 
 
+def of_curve(sweep: Sweep, cell: Cell, *, sampled_now: bool) -> str:
+    """Checksum of the settings that the cell's samples share with those of the other steps of a curve.
+
+    sampled_now: the samples have just been made, or found to be of the settings in the file. Raises `StoreError`.
+    """
+    former = None if sampled_now else read(sweep, cell)
+    return former.of_curve if former is not None else curve_settings.checksum({cell.benchmark: cell.options})
+
+
+def refuse_other_curve(sweep: Sweep, cell: Cell) -> None:
+    """Raise `StoreError` if the cell's samples are known to be of other settings than the file's now.
+
+    It is for the cell of a deleted checkpoint, for which no server is started: a run would compare all settings.
+    """
+    if of_curve(sweep, cell, sampled_now=False) not in ("", of_curve(sweep, cell, sampled_now=True)):
+        error = StoreError(f"{cell.name}: its samples are of other settings")
+        error.other_settings = f"its checkpoint was deleted, and options of {visible(cell.benchmark, 80)} have changed"
+        raise error
+
+
 def _options(cell: Cell) -> tuple[dict[str, Any], list[str]]:
     """The cell's options that determine its samples, and the checksums of the files that these name."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # A fraction, because the checksums of sweeps begun earlier hold fractions.
         options["target_error"] = round(options["target_error"] / 100, 12)
-    return options, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]
-
-
-def _content(path: str) -> str:
-    """Checksum of a file of questions or of a card's file; empty if `path` is a benchmark's name, not a file."""
-    try:
-        with open_named(Path(path)) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        # A benchmark's name is no file; the name itself stands in the options.
-        return ""
+    return options, curve_settings.contents(cell.options)
 
 
 def scoring(sweep: Sweep) -> str:
@@ -207,7 +219,8 @@ def scored_record(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | 
     if record is None:
         return None
     last = "scored" if sweep.judge is None else "judged"
-    return record if _is_sent(sweep, record) and record.stage == last and record.scoring == scoring(sweep) else None
+    sent = _is_sent(record, sweep.destinations(cell))
+    return record if sent and record.stage == last and record.scoring == scoring(sweep) else None
 
 
 def sent_before(sweep: Sweep, cell: Cell, stage: Stage) -> dict[str, str]:
@@ -222,11 +235,11 @@ def sent_before(sweep: Sweep, cell: Cell, stage: Stage) -> dict[str, str]:
     return record.tracked if isinstance(record.tracked, dict) else {}
 
 
-def _is_sent(sweep: Sweep, record: CellRecord) -> bool:
-    """Whether each of the sweep's trackers got the cell's scores, where it sends scores now as far as is known."""
+def _is_sent(record: CellRecord, destinations: Mapping[str, str]) -> bool:
+    """Whether each tracker got the cell's scores, where it sends scores now as far as is known."""
     sent = record.tracked or {}
     former = sent if isinstance(sent, dict) else {}
-    return all(name in sent and former.get(name, now) == now for name, now in sweep.track.items())
+    return all(name in sent and former.get(name, now) == now for name, now in destinations.items())
 
 
 def in_one_line(sentence: str) -> str:

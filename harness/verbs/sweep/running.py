@@ -283,13 +283,14 @@ class _Group:
         """
         # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
         stored = None if sampled_now or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
-        now = {name: to for name, to in self._sweep.track.items() if name not in unsent}
+        now = {name: to for name, to in self._sweep.destinations(cell).items() if name not in unsent}
         sent = {**records.sent_before(self._sweep, cell, stage), **now}
         record = CellRecord(
             cell=cell.name,
             stage=stage,
             of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
             of_options=records.of_options(cell),
+            of_curve=records.of_curve(self._sweep, cell, sampled_now=sampled_now),
             scoring=records.scoring(self._sweep),
             tracked=(sent if stage in ("scored", "judged") else None) or msgspec.UNSET,
             reason=records.whole_sentences(records.in_one_line(files.as_keys(reason))),
@@ -305,15 +306,14 @@ class _Group:
         None if the check fails, or if the checkpoint was deleted. The cell is then recorded as failed, or scored if no
         sample is missing.
         """
-        spec = dict(self._group.spec or {})
-        model = cell.options.model or spec.get("model")
-        spec = {name: value for name, value in spec.items() if value is not None}
+        spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
         try:
-            wish = cell.options.but(serve=spec, model=model)
+            wish = cell.options.but(serve=spec, model=cell.options.model or spec.get("model"))
             questions = prepare.questions_of(wish, self._watcher, judged=self._sweep.judge is not None)
             prepare.refuse_other_settings(questions)
             if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
                 return prepare.server_of(questions, self._watcher)
+            records.refuse_other_curve(self._sweep, cell)
             stored, planned = records.n_stored(self._sweep, cell, questions)
             if stored < planned:
                 gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
@@ -438,7 +438,7 @@ class _Group:
     def _tracked(self, cell: Cell, stage: Stage) -> GradingOptions:
         """The options of the cell's scoring, with the trackers that get its score and did not get it before."""
         sent = records.sent_before(self._sweep, cell, stage)
-        if not (owed := [name for name, to in self._sweep.track.items() if sent.get(name) != to]):
+        if not (owed := [name for name, to in self._sweep.destinations(cell).items() if sent.get(name) != to]):
             return self._sweep.score
         series, step = self._sweep.tracker_series(cell) or (None, None)
         return ScoreOptions.of(**self._sweep.score.plain, track=owed, step=step, series=series)

@@ -5,7 +5,7 @@ The command line and Python both call these two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,23 @@ from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
 from harness.core.errors import Sentence, UsageError, option
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.verbs.judge import try_judge
 from harness.verbs.score import destinations_of, trackers_named
-from harness.verbs.sweep import cells, following, overwritten, run_notes, running, shared_servers, table, training
+from harness.verbs.sweep import (
+    cells,
+    following,
+    overwritten,
+    records,
+    run_notes,
+    running,
+    shared_servers,
+    table,
+    training,
+)
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.checkpoints import in_different_words
-from harness.verbs.sweep.records import REFUSED
 from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
@@ -115,8 +124,9 @@ def carry_out(
         groups = running.owing(sweep)
         to_load = (sweep.checkpoint_path(group.cells[0]) for group in groups if group.spec is not None)
         following.warn_of_fresh((path for path in to_load if path is not None), watcher)
-        if sweep.track and not groups:
-            watcher.standing(_sent_before(sweep))
+        before = _send_times(sweep)
+        for sentence in _new_tracker_runs(sweep, before) if groups else ():
+            watcher.standing(sentence)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
         if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
@@ -131,10 +141,13 @@ def carry_out(
             _warn_left_out(gone, watcher)
             sweep = remaining
         running.judge_late(sweep, score, watcher, on_cell)
+        after = _send_times(sweep)
+        if sweep.track and after.items() <= before.items():
+            watcher.standing(_nothing_sent(sweep, after))
         for sentence in overwritten.warnings(sweep):
             watcher.warn(sentence)
         ended = with_tables(sweep)
-        refused = [result.cell for result in ended.lost if result.reason.startswith(REFUSED)]
+        refused = [result.cell for result in ended.lost if result.reason.startswith(records.REFUSED)]
         for sentence in overwritten.of_other_settings(sweep, refused):
             watcher.warn(sentence)
         return ended
@@ -162,16 +175,52 @@ def _base_to_come(sweep: Sweep, base: str) -> Sentence:
     )
 
 
-def _sent_before(sweep: Sweep) -> Sentence:
-    """The sentence that all scores were sent before, and how to send one again."""
-    names, cell = ", ".join(sweep.track), sweep.cells[0]
-    marks = [option("score.track", [*sweep.track])]
-    if (series_step := sweep.tracker_series(cell)) is not None:
-        marks += [option("score.step", series_step[1]), option("score.series", series_step[0])]
-    return Sentence(
-        f"nothing is sent to {names}: the scores of {count_noun(len(sweep.cells), 'cell')} were sent there before. To "
-        f"send one again: `harness score {visible(str(sweep.folder(cell)), 200)} {' '.join(marks)}`"
-    )
+def _send_times(sweep: Sweep) -> dict[str, int]:
+    """Name of each cell whose score a tracker has where it sends the cell's scores now → the time of the cell's record,
+    which is written anew when a score is sent, in nanoseconds. Raises `StoreError`.
+    """
+    if not sweep.track:
+        return {}
+    return {
+        cell.name: records.path_of(sweep, cell).stat().st_mtime_ns
+        for cell in sweep.cells
+        if (record := records.read(sweep, cell)) is not None
+        and isinstance(record.tracked, dict)
+        and record.tracked.items() & sweep.destinations(cell).items()
+    }
+
+
+def _new_tracker_runs(sweep: Sweep, sent: Collection[str]) -> Iterator[Sentence]:
+    """Yield a sentence for each series of checkpoints that begins a new tracker run although scores were sent before.
+
+    sent: names of the cells whose score a tracker has.
+    """
+    trackers = [record.tracked for record in records.read_all(sweep.out)] if sweep.track else []
+    if not any(isinstance(tracked, dict) and tracked.keys() & sweep.track.keys() for tracked in trackers):
+        return
+    series = {cell.name: run[0] for cell in sweep.cells if (run := sweep.tracker_series(cell)) is not None}
+    for name in sorted({*series.values()} - {series[cell] for cell in sent if cell in series}):
+        yield Sentence(
+            f"from now on, scores go to a new tracker run, {visible(name, 200)}: settings, names or the tracker's "
+            "place have changed since scores were sent. Scores of other settings stay where they are"
+        )
+
+
+def _nothing_sent(sweep: Sweep, sent: Collection[str]) -> Sentence:
+    """The sentence that nothing was sent, and how to send a score again. sent: names of the cells that were sent."""
+    parts, n_unsent = [], len(sweep.cells) - len(sent)
+    if sent:
+        parts.append(f"the scores of {count_noun(len(sent), 'cell')} were sent there before")
+    if n_unsent:
+        parts.append(f"{count_noun(n_unsent, 'cell')} {are(n_unsent)} incomplete, of other settings or unsent")
+    again = ""
+    if cell := next((cell for cell in sweep.cells if cell.name in sent), None):
+        marks = [option("score.track", [*sweep.track])]
+        if (series_step := sweep.tracker_series(cell)) is not None:
+            marks += [option("score.step", series_step[1]), option("score.series", series_step[0])]
+        folder = visible(str(sweep.folder(cell)), 200)
+        again = f". To send one again: `harness score {folder} {' '.join(marks)}`"
+    return Sentence(f"nothing is sent to {', '.join(sweep.track)}: {'; '.join(parts)}{again}")
 
 
 def disagreement(result: CellResult) -> str:
