@@ -19,7 +19,7 @@ from harness.scoring import PairedComparison, Score
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
-from harness.scoring.score import accuracy_cell
+from harness.scoring.score import accuracy_cell, cut_share
 from harness.scoring.tally import MAX_MISSING_SHARE
 from harness.scoring.uncertainty import ABSENT, interval_cell, percent
 
@@ -238,6 +238,23 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
         tuple(notes),
         frozenset(range(1, len(columns) + with_p)),
     )
+
+
+def cut_notes(steps: Sequence[Step]) -> list[str]:
+    """The footnotes on steps of which so many samples were cut that their scores warn: by max_tokens, by the server."""
+    n_series, notes = len({step.series for step in steps}), []
+    for by_server, words in ((False, "max_tokens"), (True, "the server, below max_tokens,")):
+        named = [
+            f"{share:.1%} at step {f'{step.series} ' if n_series > 1 else ''}{step_text(step.step)}"
+            for step in _order(steps)
+            if step.score is not None and (share := cut_share(step.score)) and bool(step.score.early_cut) == by_server
+        ]
+        if named:
+            notes.append(
+                f"of the samples, {words} cut {listed_steps(named)}; few cut replies have an answer, so accuracies may "
+                "differ by the lengths of replies alone"
+            )
+    return notes
 
 
 def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Table:

@@ -481,6 +481,11 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
     )
 
 
+def cut_share(score: Score) -> float:
+    """The fraction of the samples that were cut, if it is above `MAX_TRUNCATED_SHARE`; else 0."""
+    return score.n_truncated / score.n_samples if score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
+
+
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:
     """The warnings of a score, as sentences.
 
@@ -488,10 +493,9 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     verdict and rule. planned: the largest number of samples planned of a question.
     """
     sentences = [*left_out, *(endpoint_warnings(score.endpoints) if score.endpoints else ())]
-    if score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples and score.early_cut:
+    if (share := cut_share(score)) and score.early_cut:
         sentences.append(score.early_cut.sentence)
-    elif score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
-        share = score.n_truncated / score.n_samples
+    elif share:
         sentences.append(
             f"{score.n_truncated} of {count_noun(score.n_samples, 'sample')} ({share:.1%}) were cut by max_tokens"
         )

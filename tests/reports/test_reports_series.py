@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
+from harness.core.hidden_limit import EarlyCut
 from harness.reports import to_markdown
 from harness.reports.plots import draw
 from harness.reports.report import report
-from harness.reports.series import Step, series_plot, series_table
+from harness.reports.series import Step, cut_notes, series_plot, series_table
 from harness.runs import suite_file
 from harness.runs.layout import runs_in
 from harness.scoring import Score, score_benchmark
+from harness.scoring.score import MAX_TRUNCATED_SHARE, _warnings
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
 from tests.system.command import harness
@@ -73,6 +77,27 @@ def test_a_series_of_one_sample_a_question_has_intervals_that_are_at_most_so_wid
     assert (shown.rows[0][3][:8], shown.rows[0][3][-4:]) == ("at most ", " [1]")
     assert [note.partition(":")[0] for note in shown.notes] == ["at most"], "and a footnote says what that means"
     assert series_table([Step("a", 1, EARLY)]).notes == ()
+
+
+def test_the_steps_whose_scores_warn_of_cut_replies_are_in_one_note_with_their_shares() -> None:
+    def cut(n: int, *, early: bool = False) -> Score:
+        by = EarlyCut(tokens=10, max_tokens=20, n_at=n, n_samples=400) if early else UNSET
+        return msgspec.structs.replace(LATE, n_truncated=n, n_samples=400, early_cut=by)
+
+    for n in range(0, 400, 7):
+        warns = n > MAX_TRUNCATED_SHARE * 400
+        steps = [Step("a", 2, cut(n)), Step("a", 1, cut(n)), Step("a", 3, cut(4)), Step("a", 4, None)]
+        notes = cut_notes(steps)
+        assert [note.partition(";")[0] for note in notes] == (
+            [f"of the samples, max_tokens cut {n / 400:.1%} at step 1, {n / 400:.1%} at step 2"] if warns else []
+        )
+        assert any("were cut" in warning for warning in _warnings(cut(n), (), {}, None)) == warns, "as each score warns"
+    both = cut_notes([Step("a", 1, cut(200)), Step("b", 1, cut(100, early=True))])
+    assert [note.partition(";")[0] for note in both] == [
+        "of the samples, max_tokens cut 50.0% at step a 1",
+        "of the samples, the server, below max_tokens, cut 25.0% at step b 1",
+    ]
+    assert cut_notes([Step("a", 1, EMPTY)]) == []
 
 
 def test_a_step_without_a_score_has_a_row_that_says_why() -> None:

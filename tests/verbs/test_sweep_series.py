@@ -99,6 +99,14 @@ def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(tra
     assert series[1].notes[0] == "ck-step_10+aime24: not run"
 
 
+def test_the_table_of_steps_names_those_with_cut_replies(training: Path) -> None:
+    write_runs(training, {"demo": {10: 0.1}}, cut=0.5)
+    write_runs(training, {"demo": {20: 0.1}, "aime24": {10: 0.1}})
+    notes = [table_of.notes for table_of in table.tables(results(sweeps.plan_of("s.yaml", {}, {})))]
+    (note,) = [note for listed in notes for note in listed if "max_tokens cut" in note]
+    assert re.match(r"of the samples, max_tokens cut \d\d\.\d% at step 10; ", note)
+
+
 def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.1}})
 
@@ -496,7 +504,7 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     numbers = [[(row.mean, row.sampling_low, row.sampling_high) for row in rows] for rows in (before, after)]
     assert numbers[0] == numbers[1]
     assert [row.missing for row in after] == ["demo", "", ""]
-    note = f" [{shown.notes.index('incomplete: demo; the tables above say why') + 1}]"
+    note = f" [{shown.notes.index('incomplete: demo; the tables of the benchmarks say why') + 1}]"
     assert [row[-2] == f"{cell} *{note}" for row in shown.rows] == [True, False, False], "step 20 is the base now"
     # Wrong twin: a benchmark without any score leaves no mean.
     shutil.rmtree(training / "ck-step_10+demo")

@@ -23,7 +23,7 @@ from harness.reports.looks import growth_warnings
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import benchmark_plot, late_table, series_table
+from harness.reports.series import benchmark_plot, cut_notes, late_table, series_table
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
@@ -57,7 +57,7 @@ def tables(results: Results) -> list[Table]:
     for name, steps in curves.series(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         notes = Notes()
-        legend = _beside_base(results, of_benchmark, notes)
+        legend = _beside_base(results, of_benchmark, notes) + "".join(map(notes.mark, cut_notes(steps)))
         sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
     if late := curves.late(results):
         sections.append(late_table(late))
@@ -397,7 +397,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
     interval, at_most = aggregate.sampling_interval, aggregate.at_most
     between = "" if interval is None else f" ({interval_cell(interval, at_most=at_most)})"
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
-    incomplete = f"incomplete: {names}; the tables above say why" if names else ""
+    incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
     lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete, aggregate.uncompared))))
     return f"{percent(aggregate.mean)}{between}{differs}{lost}", interval_cell(aggregate.question_interval)
 
