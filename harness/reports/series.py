@@ -180,6 +180,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
             labels,
             axis("step", "training steps", scale=domain, format=",~f"),
             "accuracy",
+            lone_points=len(present) < len(listed) or any(len(line) == 1 for line in lines.values()),
         ),
     )
 

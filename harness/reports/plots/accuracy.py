@@ -169,12 +169,14 @@ def curve_plot(score: Score) -> Plot | None:
     )
 
 
-def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str, Any]:
+def curves(labels: Sequence[str], x: Mapping[str, Any], value: str, *, lone_points: bool = False) -> dict[str, Any]:
     """The Vega-Lite drawing of lines with dots over bands, one colour and shape per label.
 
     x: the encoding of the horizontal position. value: the column of the lines; the bands reach from `low` to `high`.
+    lone_points: a dot may have no neighbour, and so no area between the two; the band's outline then is its interval.
     """
     colour = series_of(labels)
+    outline = {"stroke": colour, "strokeWidth": {"value": 1.8}} if lone_points else {}
     return {
         "encoding": {"x": x},
         "layer": [
@@ -184,6 +186,7 @@ def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str,
                     "y": axis("low", None, scale=SHARE, **SHARE_AXIS),
                     "y2": {"field": "high"},
                     "color": colour,
+                    **outline,
                 },
             },
             {"mark": {"type": "line"}, "encoding": {"y": axis(value, None, scale=SHARE), "color": colour}},
