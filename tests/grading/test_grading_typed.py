@@ -6,7 +6,9 @@ For: harness.grading.compare.typed, harness.answers.grammar.characters.
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
+from tests.budget import examples
 from tests.grading.outcomes import outcome
 
 RIGHT = {
@@ -52,3 +54,20 @@ def test_what_is_typed_for_a_sign_is_read_beside_that_sign_only() -> None:
     assert [outcome("=", ">"), outcome("＞", "<"), outcome("＞", "＝")] == ["wrong"] * 3
     open_pairs = [("＞", "2.05<2.5"), ("6天", "1÷1/6=6天"), ("9", "6÷2/3=9")]
     assert [outcome(*pair) for pair in open_pairs] == ["undecided"] * 3
+
+
+def test_an_equation_and_its_solution_on_one_line_are_not_one_product() -> None:
+    """Generated: a step and the solution as children write them; right ones are correct, other values never."""
+    random = Random(29)
+    for _ in range(examples(120)):
+        a, value, c = random.randint(2, 9), random.randint(2, 20), random.randint(1, 9)
+        step = random.choice([f"{a}x={a * value}", f"{a}x+{c}={a * value + c}", f"x-{c}={value - c}"])
+        form = random.choice(["{} x={}", "{}  x = {}", "{}（x={}）", "{}\\ x={}", "{}\nx={}"])
+        assert outcome(f"x={value}", form.format(step, value)) == "correct", (step, form)
+        assert outcome(f"x={value}", form.format(step, value + 1)) != "correct", (step, form)
+    for _ in range(examples(40)):
+        p, q = random.sample(range(2, 9), 2)
+        step = random.choice([f"(x-{p})(x-{q})=0", f"x-{p}=0或x-{q}=0", f"x²-{p + q}x+{p * q}=0"])
+        form = random.choice(["{}，x1={}，x2={}", "{} x1={} x2={}", "{} x={}或x={}"])
+        assert outcome(f"x={p}或x={q}", form.format(step, p, q)) in ("correct", "undecided"), (step, form)
+        assert outcome(f"x={p}或x={q}", form.format(step, p, q + 1)) != "correct", (step, form)

@@ -1,4 +1,4 @@
-"""Signs that children type in another way: v for √, x for ×, 小于 for <, and X for the unknown x.
+"""Signs that children type in another way: v for √, x for ×, 小于 for <, X for the unknown x, a blank for a comma.
 
 The reference says what the sign stands for, so that each is read only beside a reference of one kind:
 
@@ -7,6 +7,8 @@ The reference says what the sign stands for, so that each is read only beside a 
     relation of numbers
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A
+    a blank or brackets   between an equation and its solution, beside a value of that unknown: 3x=15 x=5, 3x=15（x=5）
+    x1 and x2             as the two solutions, beside values of x, where x1 is no product
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ _LATIN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 _UNKNOWNS = re.compile(r"(?=[^=<>≤≥＝＜＞]*[=<>≤≥＝＜＞])[\d\sxyz.,;，；、=<>≤≥≠＝＜＞+−()（）/^*或且和$-]+")
 """Relations of x, y and z and numbers, without a command of LaTeX."""
 
+_MAX_CHARS = 200
+"""Longest answer that may be an equation with its solution, in characters."""
+
+_UNKNOWN = re.compile(r"\s*\$?\s*([a-z])\s*[=＝]")
+_GAP = r"(?<=[\d)）])(?:\s|\\[ ,;:!]|\\q?quad(?![a-z])){1,9}"
+
 
 def as_typed(reference: str, answer: str) -> str:
     """Return an answer with the sign that its letter or word stands for beside the reference; any other as it is."""
@@ -32,11 +40,23 @@ def as_typed(reference: str, answer: str) -> str:
         return mark if not _LATIN.search(reference) and words_of(reference) in ("true", "false") else answer
     if (compared := _SIGN.fullmatch(reference)) is not None:
         return _COMPARISONS.get(_sign_of(text, compared[1]), answer)
+    if (unknown := _UNKNOWN.match(reference)) is not None and len(answer) <= _MAX_CHARS:
+        answer = text = _with_parts(text, unknown[1])
     # The cheap tests first: most answers have no such letter.
     if not any(letter in text for letter in "XYZ") or any(letter in text for letter in "xyz"):
         return answer
     small = answer.lower()
     return small if all(map(_UNKNOWNS.fullmatch, (reference, small))) else answer
+
+
+def _with_parts(text: str, unknown: str) -> str:
+    """Return equations with a comma before each solution that stands behind a blank or in brackets, and with x_1, x_2
+    for x1, x2 if both are there.
+    """
+    parted = re.sub(rf"{_GAP}(?={unknown}[12]?\s*[=＝])", "，", text)
+    parted = re.sub(rf"(?<=[\d)）])\s*[（(]({unknown}\s*[=＝][^()（）]+)[)）]\Z", r"，\1", parted)
+    numbered = rf"(?<![A-Za-z\d_.)）\\]){unknown}([12])(?=\s*[=＝])"
+    return re.sub(numbered, rf"{unknown}_\1", parted) if {*re.findall(numbered, parted)} == {"1", "2"} else parted
 
 
 def _sign_of(text: str, reference: str) -> str:
