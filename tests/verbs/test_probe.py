@@ -312,7 +312,7 @@ def test_draws_are_sound_only_where_they_could_show_another_temperature() -> Non
         accused = False
         for tokens in sampling._tokens_to_test(logprobs, draws):
             values = np.array([*tokens.values()])
-            mean, deviation = exact._moments(values, asked)
+            mean, deviation = exact._of_round(values[None], asked)
             ks = n[: len(tokens)]
             z = (ks @ values - ks.sum() * mean) / max(math.sqrt(ks.sum()) * deviation, 1e-9)
             accused |= abs(z) > NormalDist().inv_cdf(1 - level / 2)
@@ -327,7 +327,7 @@ def test_draws_are_sound_only_where_they_could_show_another_temperature() -> Non
 
 def _needs(logprobs: dict[str, float], least: float) -> float:
     likely = {name: value for name, value in logprobs.items() if value >= -0.1}
-    return exact.draws_needed(likely, 1.0, factor=1.5, level=0.001, power=0.8, least=min(least, -0.1))
+    return exact.rounds_needed([likely], 1.0, factor=1.5, level=0.001, power=0.8, least=[min(least, -0.1)])
 
 
 def test_later_draws_give_the_cause_by_the_sign_of_what_they_found() -> None:

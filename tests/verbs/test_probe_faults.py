@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from harness.cli.probe import _verdict_line
@@ -23,13 +24,14 @@ from harness.client.protocol.reply import Reply
 from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import bare, ends, exact, later, league, load, mixture, probe, reference, tools, worth
-from harness.verbs.probe.asking import CHAT, ProbeReply, Refused, Token, _Likely
+from harness.verbs.probe.asking import CHAT, Choice, ProbeReply, Refused, Token, _Likely, _ReplyLogprobs
 from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding, ProbeReport
 from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
-from harness.verbs.probe.subject import listed
+from harness.verbs.probe.subject import Subject, listed
+from tests.budget import examples
 from tests.verbs import toy_model
 from tests.verbs.toy_faults import (
     FAULTS,
@@ -429,8 +431,38 @@ def test_ranks_of_drawn_tokens_are_uniform_whatever_the_floor() -> None:
         _, p = later.too_odd([later.rank(token, stated, rng.random()) for token in tokens])
         assert (p < 1e-4) == odd
     cold = rng.choices(list(true), [p**2 for p in ps], k=300)
-    ranks = [later.rank_among(token, true, 0.5, rng.random()) for token in cold]
+    ranks = [later.rank_among(token, true, rng.random(), 0.5) for token in cold]
     assert later.too_odd([u for u in ranks if u is not None])[1] > 1e-3
+
+
+def test_later_draws_are_sound_only_where_they_could_show_another_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers draw hot behind llama.cpp's cuts, or as asked; few words decide nothing, however they are drawn."""
+    for constant in ("SIMULATED", "SIMULATED_AGAIN"):
+        monkeypatch.setattr(exact, constant, 199)
+    rng = np.random.default_rng(5)
+    places = [np.sort(toy_model._logits(str(i), 1.0, "", i))[::-1] for i in range(60)]
+    places = [values - math.log(np.exp(values).sum()) for values in places]
+    tops = [[_Likely(str(k), float(value)) for k, value in enumerate(values[:20])] for values in places]
+
+    def outcome(temperature: float, min_p: float, top_k: int, n: int = later.REPLIES) -> str:
+        def sampled(_subject: Subject, _n: int, **_fields: object) -> list[Choice]:
+            tokens = []
+            for i in rng.integers(0, len(places), n * 24):
+                kept = places[i][:top_k][places[i][:top_k] >= places[i][0] + math.log(min_p)]
+                k = min(int(exact._softmax(kept / temperature).cumsum().searchsorted(rng.random())), len(kept) - 1)
+                tokens.append(Token(str(k), float(kept[k]), tops[i]))
+            return [Choice(logprobs=_ReplyLogprobs(content=tokens))]
+
+        monkeypatch.setattr(later, "_sampled", sampled)
+        seen = later._later_draws(1.0)(Subject(ToyAsker(Toy()), int(rng.integers(99))))
+        return "untested" if seen.hidden else "sound"
+
+    n = examples(40)
+    assert "sound" not in {outcome(1.6, 0.05, 40) for _ in range(n)}
+    assert sum(outcome(1.0, 1e-9, 99) == "sound" for _ in range(n)) >= 0.9 * n
+    assert {outcome(hot, 0.05, 40, n=3) for hot in (1.0, 1.6)} == {"untested"}, "too few draws"
+    # Of these two tokens, one is nearly certain: no number of such places shows a temperature.
+    assert exact.rounds_needed([{"a": -0.01}] * 900, 1.0, factor=1.5, level=0.01, power=0.8) == math.inf
 
 
 def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:

@@ -9,7 +9,7 @@ one. Under the null hypothesis it is at most α with probability at most α (Bar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -34,6 +34,10 @@ only keep a hypothesis from rejection.
 """
 
 
+NO_TOKEN = -1e6
+"""A log-probability in place of a token that is missing: it is never drawn."""
+
+
 def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temperature: float, seed: int) -> float:
     """Return the two-sided p-value of the hypothesis that tokens were drawn at this temperature.
 
@@ -53,23 +57,59 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
     return two_sided(seen, lambda m: rng.multinomial(n, q, size=m) @ x)
 
 
-def draws_needed(
-    logprobs: Mapping[str, float], temperature: float, *, factor: float, level: float, power: float,
-    least: float = -math.inf,
-) -> float:  # fmt: skip
-    """Return about how many draws `temperature` needs to find, with the chance `power`, draws whose temperature is
-    `factor` times too high or too low. logprobs, temperature: as there. level: the p-value up to which it accuses.
-    least: the smallest log-probability of a token that the server does not cut.
+def temperature_at_places(
+    tokens: Sequence[str], places: Sequence[Mapping[str, float]], temperature: float, seed: int
+) -> tuple[float, float]:
+    """Test the hypothesis that one token was drawn at this temperature at each place. Return (how many standard
+    deviations less likely the tokens are than expected, two-sided p-value).
 
-    By the normal approximation of the statistic, n = ((z·s₀ + w·s₁) / (m₁ − m₀))², with mean m and deviation s of one
-    logarithm at both temperatures, and the normal quantiles z of 1 − level/2 and w of `power`.
+    tokens: the token of each place, one of those listed there. places: as `logprobs` of `temperature`, for each place.
+    The statistic is the same sum, and so is the test.
     """
-    x = np.array(list(logprobs.values()))
+    x = _padded(places)
+    cumulative = _softmax(x / temperature).cumsum(axis=-1)
+    drawn = sum(place[token] for token, place in zip(tokens, places, strict=True))
+    rng = np.random.default_rng(seed)
+
+    def simulate(m: int) -> NDArray[np.float64]:
+        """The sums of m simulated draws at all places."""
+        sums = np.zeros(m)
+        for row, shares, place in zip(x, cumulative, places, strict=True):
+            sums += row[np.minimum(shares.searchsorted(rng.random(m)), len(place) - 1)] if len(place) > 1 else row[0]
+        return sums
+
+    mean, deviation = _of_round(x, temperature)
+    return (mean - drawn) / max(deviation, 1e-9), two_sided(drawn, simulate)
+
+
+def rounds_needed(
+    places: Sequence[Mapping[str, float]], temperature: float, *, factor: float, level: float, power: float,
+    least: Sequence[float] = (),
+) -> float:  # fmt: skip
+    """Return about how many rounds of one draw at each place find, with the chance `power`, that the draws' temperature
+    is `factor` times too high or too low.
+
+    places, temperature: as in `temperature_at_places`; of draws at one place, rounds are draws. level: the p-value up
+    to which the test accuses. least: at each place, the smallest log-probability of a token that the server does not
+    cut; empty: it cuts none.
+
+    By the normal approximation of the statistic, n = ((z·s₀ + w·s₁) / (m₁ − m₀))², with mean m and deviation s of the
+    logarithms of one round at both temperatures, and the normal quantiles z of 1 − level/2 and w of `power`. A cut that
+    makes the draws of a higher temperature as likely as asked for, or likelier, hides it from any number of draws.
+    """
+    if not places:
+        return math.inf
+    x = _padded(places)
+    left = np.where(x >= np.array(least)[:, None], x, NO_TOKEN) if least else x
     z, w = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(power)
-    mean, deviation = _moments(x, temperature)
-    others = [_moments(x[x >= least], wrong) for wrong in (temperature * factor, temperature / factor)]
-    # Where both means are equal, as with a single token, no number of draws is enough.
-    return max((math.inf if abs(m - mean) < 1e-9 else ((z * deviation + w * sd) / (m - mean)) ** 2) for m, sd in others)
+    mean, deviation = _of_round(x, temperature)
+    needed = []
+    for wrong, sign in ((temperature * factor, -1), (temperature / factor, 1)):
+        m, sd = _of_round(left, wrong)
+        moved = sign * (m - mean)
+        # Where both means are equal, as with a single token, no number of draws is enough.
+        needed.append(((z * deviation + w * sd) / moved) ** 2 if moved > 1e-9 else math.inf)
+    return max(needed)
 
 
 def fitted_temperature(counts: Mapping[str, int], logprobs: Mapping[str, float]) -> float | None:
@@ -173,15 +213,25 @@ def entropy(logprobs: Mapping[str, float]) -> float:
     return float(-(q * np.log(np.maximum(q, 1e-300))).sum())
 
 
-def _moments(x: NDArray[np.float64], temperature: float) -> tuple[float, float]:
-    """Mean and standard deviation of a token's logarithm, one of x, if tokens are drawn at this temperature."""
+def _padded(places: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+    """The log-probabilities of each place in a row, with `NO_TOKEN` at the end of short rows."""
+    x = np.full((len(places), max(map(len, places))), NO_TOKEN)
+    for row, place in zip(x, places, strict=True):
+        row[: len(place)] = list(place.values())
+    return x
+
+
+def _of_round(x: NDArray[np.float64], temperature: float) -> tuple[float, float]:
+    """Mean and standard deviation of the sum of the logarithms of one token of each row of x, drawn at this
+    temperature.
+    """
     q = _softmax(x / temperature)
-    mean = float(q @ x)
-    return mean, math.sqrt(max(0.0, float(q @ (x - mean) ** 2)))
+    means = (q * x).sum(axis=-1, keepdims=True)
+    return float(means.sum()), math.sqrt(float((q * (x - means) ** 2).sum()))
 
 
 def _softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities that sum to one, from logarithms."""
-    e = np.exp(x - x.max())
-    distribution: NDArray[np.float64] = e / e.sum()
+    """Probabilities that sum to one in each row, from logarithms."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    distribution: NDArray[np.float64] = e / e.sum(axis=-1, keepdims=True)
     return distribution

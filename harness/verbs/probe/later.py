@@ -14,27 +14,43 @@ Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/
     mean of u    the server draws             examples
     below 1/2    likely tokens too often      a lower temperature, a cut that nobody asked for
     above 1/2    unlikely tokens too often    a higher temperature, a draft model's tokens accepted unchecked
+
+A cut and a higher temperature may together leave the mean at 1/2. So the temperature is tested as that of the first
+token is (see `sampling`): by the sum of the log-probabilities of the drawn tokens, among those that usual cuts keep and
+among all listed ones. A check is sound only if its draws would have shown another temperature.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 
 from harness.core.errors import option
 from harness.core.inert import quoted
 from harness.scoring.intervals import normal_two_sided
+from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.reference import GRAVE
-from harness.verbs.probe.sampling import CUTS, NEAR, SURE, core
-from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
+from harness.verbs.probe.sampling import BLIND, BOUND, CUTS, NEAR, PARTS, POWER, SURE, core, rounds_needed
+from harness.verbs.probe.subject import FLOOR_NATS, LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
 
-REPLIES = 12
-"""Number of sampled replies, of `LONG` tokens each, in the test of the tokens after the first: some 270 tokens."""
+REPLIES, LOOKS = 12, 2
+"""Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
+number of looks, each at the tokens of the earlier ones, too.
+"""
+
+ODD = 0.05
+"""With a p-value of a look below this, a check is not sound. Sound servers have smaller ones at one look in twenty."""
+
+PARTS_OF_LOOK = PARTS // LOOKS
+"""Number of tests at a look; its p-value is the smallest of theirs, multiplied by this."""
 
 CUT_REPLIES = 4
 """Number of sampled replies in a test of each cut at later places; a single token outside the cut decides."""
@@ -89,11 +105,11 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
     return min(1.0, sum(p for p in probabilities.values() if p > own) + share * own)
 
 
-def rank_among(token: str, top: Mapping[str, float], temperature: float, share: float) -> float | None:
+def rank_among(token: str, top: Mapping[str, float], share: float, temperature: float) -> float | None:
     """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
-    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: the draw's
-    temperature divided by the temperature of the log-probabilities. share: uniform on 0 to 1.
+    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. share: uniform on 0 to 1.
+    temperature: the draw's temperature divided by the temperature of the log-probabilities.
     """
     if token not in top:
         return None
@@ -133,37 +149,96 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
-def _finding(sent: str, us: Sequence[float], n_all: int, likely: Sequence[float] = ()) -> Seen:
-    """Return what the ranks of later tokens show: their mean is 0.5 if the server draws as it states.
+def least_kept(tokens: Sequence[Token], tops: Sequence[Mapping[str, float]]) -> list[float]:
+    """Return the smallest log-probability at each place that no cut removes: a top_k, a top_p or a min_p, or several of
+    them, that kept each drawn token at its own place.
 
-    sent: what was asked, in words. us: the ranks (see `rank`) of the tested tokens. n_all: number of all tokens after
-    the first of each reply. likely: ranks among likely tokens only; the test with the smaller p-value decides.
+    tokens: the drawn ones. tops: the lists at their places.
     """
-    (z, p), us = min(((too_odd(ranks), ranks) for ranks in (us, likely) if ranks), key=lambda test: test[0][1])
-    kind = "likelier" if z < 0 else "less likely"
-    came = (
-        f"{len(us)} of {n_all} tokens after the first are {abs(z):.1f} standard deviations {kind} than the server's "
-        f"own log-probabilities say"
-    )
-    return Seen(
-        outcome="spoils", sent=sent, came=came, p=min(1.0, 2 * p) if likely else p, mend="" if z < 0 else _MEND_HOT
-    )
+    # How strong a min_p, a top_k and a top_p may be that keep a token: its distance from the largest log-probability,
+    # and the number and the probability of the likelier tokens.
+    lists, drawn = [], []
+    for token, top in zip(tokens, tops, strict=True):
+        values = sorted(top.values(), reverse=True)
+        own = values[-1] if token.logprob is None else token.logprob
+        likelier = accumulate(map(math.exp, values), initial=0.0)
+        depths = [(values[0] - value, n, p) for n, (value, p) in enumerate(zip([*values, own], likelier, strict=True))]
+        n_likelier = sum(value > own for value in values)
+        drawn.append((values[0] - own, *depths[n_likelier][1:]))
+        lists.append((values, depths))
+    deepest = [max(depths) + FLOOR_NATS for depths in zip(*drawn, strict=True)]
+    return [
+        min(value for value, depth in zip(values, depths, strict=False) if all(map(operator.le, depth, deepest)))
+        for values, depths in lists
+    ]
 
 
-def _later_draws(subject: Subject) -> Seen:
-    """Test whether later tokens come as often as the server's log-probabilities say, at temperature 1."""
-    sent = f"{REPLIES} replies of {LONG} tokens at temperature 1"
-    if subject.mixed:
-        return untested(sent, subject.mixed)
-    tokens = _later(_sampled(subject, REPLIES))
-    if len(tokens) < MIN_PLACES:
-        return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
-    rng = random.Random(subject.seed)  # noqa: S311 - no secret
+def _look(
+    tokens: Sequence[Token], value: float, ranks: Callable[[str, Mapping[str, float], float], float | None], seed: int
+) -> tuple[float, str, float, str]:
+    """What these later tokens show of the temperature: (p-value, sentence, how many standard deviations less likely
+    they are than stated, why the check is not sound or empty).
+
+    value: the temperature asked for divided by the one of the log-probabilities. ranks: returns the rank of a token in
+    its list by a number that is uniform on 0 to 1, None without one. seed: of the simulation.
+    """
+    rng = random.Random(seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
-    us = [rank(token.token, top, rng.random()) for token, top in zip(tokens, tops, strict=True)]
-    # A higher temperature and a cut move these ranks in opposite directions; those among likely tokens ignore the cut.
-    likely = [rank_among(t.token, core(top), 1.0, rng.random()) for t, top in zip(tokens, tops, strict=True)]
-    return _finding(sent, us, len(tokens), [u for u in likely if u is not None])
+    us = [u for t, top in zip(tokens, tops, strict=True) if (u := ranks(t.token, top, rng.random())) is not None]
+    tests = [(*too_odd(us), len(us))] if us else []
+    least, blind = least_kept(tokens, tops), True
+    for among in (core, dict):
+        # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
+        sets = [{name: x for name, x in among(top).items() if "\ufffd" not in name} for top in tops]
+        places = [i for i, token in enumerate(tokens) if token.token in sets[i]]
+        drawn, lists, kept = [tokens[i].token for i in places], [sets[i] for i in places], [least[i] for i in places]
+        if places:
+            tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
+        blind &= any(rounds_needed(lists, value, power=POWER, least=cut) > 1 for cut in ((), kept))
+    z, p, n = min(tests, key=lambda test: test[1])
+    p = min(1.0, PARTS_OF_LOOK * p)
+    came = (
+        f"{n} of {len(tokens)} tokens after the first are {abs(z):.1f} standard deviations "
+        f"{'likelier' if z < 0 else 'less likely'} than the server's own log-probabilities say"
+    )
+    odd = f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again, or with `temperature 1`"
+    return p, came, z, odd if p < ODD else BLIND if blind else ""
+
+
+def _later_draws(value: float) -> Callable[[Subject], Seen]:
+    """Return the check that later tokens come as often as the server's log-probabilities say, at this temperature."""
+
+    def look(subject: Subject) -> Seen:
+        """Sample replies, and as many again if the first ones do not decide."""
+        sent = f"{REPLIES} replies of {LONG} tokens at temperature {value:g}"
+        if subject.mixed:
+            return untested(sent, subject.mixed)
+        before, tokens, n_looks = subject.server.n_tokens, list[Token](), 0
+        # Engines differ in whether they state log-probabilities before or after the temperature.
+        warm = _sampled(subject, 1) if value != 1 else []
+        while True:
+            choices = _sampled(subject, REPLIES, temperature=value)
+            tokens += _later(choices)
+            if len(tokens) < MIN_PLACES:
+                return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
+            # A reply may come empty; every other one has the same list at its first token.
+            first, first_warm = (next((c.tokens[0].top for c in some if c.tokens), {}) for some in (choices, warm))
+            stated = stated_at(first, first_warm, value) if warm else value
+            if stated is None:
+                return untested(
+                    sent, "the first token does not show at which temperature the server states log-probabilities"
+                )
+            ranks = rank if value == 1 else partial(rank_among, temperature=value / stated)
+            p, came, z, hidden = _look(tokens, value / stated, ranks, subject.seed)
+            # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
+            p, n_looks = min(1.0, LOOKS * p), n_looks + 1
+            room = subject.room is None or 2 * (subject.server.n_tokens - before) <= subject.room
+            if not hidden or p <= BOUND or n_looks == LOOKS or not room:
+                break
+            sent = f"{LOOKS * REPLIES} replies of {LONG} tokens at temperature {value:g}"
+        return Seen(outcome="spoils", sent=sent, came=came, p=p, hidden=hidden, mend="" if z < 0 else _MEND_HOT)
+
+    return look
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
@@ -183,30 +258,6 @@ def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature:
     if min(raw, scaled) > SAME_NATS or abs(raw - scaled) < SAME_NATS:
         return None
     return 1.0 if raw < scaled else temperature
-
-
-def _later_cold_draws(subject: Subject) -> Seen:
-    """Test whether later tokens come as often as the log-probabilities say, at the temperature `COLD`."""
-    sent = f"{REPLIES} replies of {LONG} tokens at temperature {COLD:g}"
-    if subject.mixed:
-        return untested(sent, subject.mixed)
-    # Engines differ in whether they state log-probabilities before or after the temperature.
-    warm, cold = _sampled(subject, 1), _sampled(subject, REPLIES, temperature=COLD)
-    tokens = _later(cold)
-    # A reply may come empty; every other one has the same list at its first token.
-    first_cold, first_warm = (next((c.tokens[0].top for c in choices if c.tokens), {}) for choices in (cold, warm))
-    if len(tokens) < MIN_PLACES:
-        return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
-    stated = stated_at(first_cold, first_warm, COLD)
-    if stated is None:
-        return untested(sent, "the first token does not show at which temperature the server states log-probabilities")
-    rng = random.Random(subject.seed)  # noqa: S311 - no secret
-    tops = undrawn([token.top for token in tokens])
-    ranks = [rank_among(token.token, top, COLD / stated, rng.random()) for token, top in zip(tokens, tops, strict=True)]
-    us = [u for u in ranks if u is not None]
-    if len(us) < MIN_PLACES:
-        return untested(sent, f"only {len(us)} of {len(tokens)} tokens after the first are among the listed likeliest")
-    return _finding(sent, us, len(tokens))
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
@@ -323,10 +374,13 @@ _MEND_HOT = (
 )
 
 CHECKS = (
-    Check(name="later draws", group="sampling", look=_later_draws, why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=900),
     Check(
-        name="later draws at 0.5", group="sampling", look=_later_cold_draws,
-        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=1_000,
+        name="later draws", group="sampling", look=_later_draws(1.0),
+        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=900,
+    ),
+    Check(
+        name="later draws at 0.5", group="sampling", look=_later_draws(COLD),
+        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=2_000,
     ),
     Check(name="later cuts", group="sampling", look=_later_cuts, why=_WHY, mend=_MEND, quick=False, tokens=900),
     Check(

@@ -36,7 +36,9 @@ of 0.05, the default of llama.cpp. Draws among them show the temperature whateve
 """
 
 PARTS = 6
-"""A check of a temperature has three tests after each of two prompts; the smallest p-value is multiplied by this."""
+"""A check of a temperature has three tests at each of two looks: after one prompt and another, or of the later tokens
+of some replies and of more. The smallest p-value is multiplied by this.
+"""
 
 BOUND = FALSE_ALARM / 6
 """The smallest bound that Holm's method sets for a p-value: a probe has six checks with one."""
@@ -97,8 +99,13 @@ def core(listed: Mapping[str, float]) -> dict[str, float]:
     return {token: value for token, value in listed.items() if value >= least}
 
 
-_needed = partial(exact.draws_needed, factor=OFF, level=BOUND / PARTS)
-"""About how many draws of these tokens find a temperature that is off by `OFF` with the chance `power`."""
+rounds_needed = partial(exact.rounds_needed, factor=OFF, level=BOUND / PARTS)
+"""About how many draws at these places find a temperature that is off by `OFF` with the chance `power`."""
+
+BLIND = (
+    f"too few draws show a temperature {OFF:g} times as high or low behind a cut of unlikely tokens (top_k, top_p, "
+    "min_p): `whole distribution` looks for cuts, and neutral values of these fields in each request prevent them"
+)
 
 
 def _plan(
@@ -112,7 +119,7 @@ def _plan(
     plans = []
     for opened in subject.openings:
         tokens = tokens_of(opened.logprobs)
-        needed = _needed(tokens, value, power=PLANNED) / max(1 - exact.unlisted(tokens, value), 1 / most)
+        needed = rounds_needed([tokens], value, power=PLANNED) / max(1 - exact.unlisted(tokens, value), 1 / most)
         n = round(min(most, max(DRAWS, needed)))
         if subject.room is None or opened.tokens <= (subject.draw_tokens or 0):
             plans.append((max(1.0, needed / most), bool(subject.off_road(opened.path)), n * opened.tokens, n, opened))
@@ -136,12 +143,9 @@ def _why_blind(listed: Mapping[str, float], draws: Draws, value: float) -> str:
     for tokens in _tokens_to_test(listed, draws):
         n = sum(draws.counts[token] for token in tokens)
         cuts = [-math.inf, *(cut for cut in tokens.values() if cut <= least)]
-        if n >= max(_needed(tokens, value, power=POWER, least=cut) for cut in cuts):
+        if n >= max(rounds_needed([tokens], value, power=POWER, least=[cut]) for cut in cuts):
             return ""
-    return (
-        f"too few draws show a temperature {OFF:g} times as high or low behind a cut of unlikely tokens (top_k, top_p, "
-        "min_p): `whole distribution` looks for cuts, and neutral values of these fields in each request prevent them"
-    )
+    return BLIND
 
 
 def _temperature(value: float) -> Callable[[Subject], Seen]:
