@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from harness.verbs.probe.findings import ProbeReport
     from harness.verbs.probe.league import ProviderLook, ProviderStanding
 
+EXAMINED = {"sampling": "sampling", "template": "prompts", "context": "long prompts"}
+"""Group of checks → what they examine; the verdict names those of which no check was made."""
+
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
 SHOWN_CHARS = 400
@@ -317,15 +320,18 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
         verdict = "nothing spoils a score" if report.thorough else "nothing that was tested spoils a score"
-        if report.ended_by:
-            verdict = f"NOT finished, since {report.ended_by} answers no more; {verdict}"
         if unexplained(report):
             verdict += f"; greedy replies do not repeat: not explained; {spell(option('checks', GREEDY))} finds out why"
     elif report.differs and reference is not None and not Path(reference).exists():
         verdict = f"the two servers differ ({', '.join(report.differs)}): their scores are of two set-ups"
     else:
         verdict = f"{n['spoils']} of its checks would spoil a score"
-    return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
+    if report.ended_by:
+        verdict = f"NOT finished, since {report.ended_by} answers no more; {verdict}"
+    counts = f"({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
+    made = {finding.group for finding in report.findings if finding.outcome != "untested"}
+    not_made = [name for group, name in EXAMINED.items() if group not in made]
+    return f"{verdict} {counts}" + (f"; not examined: {', '.join(not_made)}" if report.sound and not_made else "")
 
 
 def _matrix(reports: list[ProbeReport]) -> None:

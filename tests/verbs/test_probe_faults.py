@@ -662,6 +662,14 @@ def test_greedy_replies_that_do_not_repeat_are_explained_next_or_the_verdict_say
         assert seen.get("temperature 0") == cold
         assert (doubt in _verdict_line(came, None)) == says, _verdict_line(came, None)
         assert budget is None or {"later draws", "temperature 0"}.isdisjoint(came.left_out)
+    # A fault that was seen before the server stopped is no end of the probe, and few checks examine little.
+    fault = msgspec.structs.replace(came.findings[0], outcome="spoils")
+    ended = msgspec.structs.replace(came, ended_by="the server", findings=[fault, *came.findings[1:]])
+    assert _verdict_line(ended, None).startswith(
+        "NOT finished, since the server answers no more; 1 of its checks would"
+    )
+    assert _verdict_line(came, None).endswith("; not examined: sampling, prompts, long prompts")
+    assert "not examined" not in _verdict_line(probe.examine(ToyAsker(Toy()), probe.CHECKS, seed=1), None)
     # One check of a temperature that shows nothing is no check of it, though the budget did not leave it out.
     unheard = msgspec.structs.replace(
         came, left_out={"later draws": 900}, findings=[
