@@ -217,6 +217,8 @@ def _copied(subject: Subject) -> Seen:
     # If two whole replies differ by such changes, too, the batch makes them and not the stream.
     if not frequent or changes(again, whole):
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
+        if n < MIN_CHANGES:
+            return untested(sent, f"the model copied other words: {n} of {len(stream)} characters are special")
         return sound(sent, f"{len(stream)} characters, {n} of them special; the stream changes none of them")
     (lost, put), n = max(frequent, key=lambda item: item[1])
     return spoils(sent, f"the stream has {put!r} where the whole reply has {quoted(repr(lost))}, {n} times")
