@@ -329,9 +329,9 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
     if report.ended_by:
         verdict = f"NOT finished, since {report.ended_by} answers no more; {verdict}"
     counts = f"({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
-    made = {finding.group for finding in report.findings if finding.outcome != "untested"}
-    not_made = [name for group, name in EXAMINED.items() if group not in made]
-    return f"{verdict} {counts}" + (f"; not examined: {', '.join(not_made)}" if report.sound and not_made else "")
+    examined = {finding.group for finding in report.findings if finding.outcome != "untested"}
+    missing = [name for group, name in EXAMINED.items() if group not in examined]
+    return f"{verdict} {counts}" + (f"; not examined: {', '.join(missing)}" if report.sound and missing else "")
 
 
 def _matrix(reports: list[ProbeReport]) -> None:

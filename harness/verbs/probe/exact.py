@@ -66,16 +66,16 @@ def temperature_at_places(
     tokens: the token of each place, one of those listed there. places: as `logprobs` of `temperature`, for each place.
     The statistic is the same sum, and so is the test.
     """
-    x = _padded(places)
+    x = _rows(places)
     cumulative = _softmax(x / temperature).cumsum(axis=-1)
-    drawn = sum(place[token] for token, place in zip(tokens, places, strict=True))
+    drawn = sum(top[token] for token, top in zip(tokens, places, strict=True))
     rng = np.random.default_rng(seed)
 
     def simulate(m: int) -> NDArray[np.float64]:
         """The sums of m simulated draws at all places."""
         sums = np.zeros(m)
-        for row, shares, place in zip(x, cumulative, places, strict=True):
-            sums += row[np.minimum(shares.searchsorted(rng.random(m)), len(place) - 1)] if len(place) > 1 else row[0]
+        for row, shares, top in zip(x, cumulative, places, strict=True):
+            sums += row[np.minimum(shares.searchsorted(rng.random(m)), len(top) - 1)] if len(top) > 1 else row[0]
         return sums
 
     mean, deviation = _of_round(x, temperature)
@@ -99,7 +99,7 @@ def rounds_needed(
     """
     if not places:
         return math.inf
-    x = _padded(places)
+    x = _rows(places)
     left = np.where(x >= np.array(least)[:, None], x, NO_TOKEN) if least else x
     z, w = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(power)
     mean, deviation = _of_round(x, temperature)
@@ -213,11 +213,11 @@ def entropy(logprobs: Mapping[str, float]) -> float:
     return float(-(q * np.log(np.maximum(q, 1e-300))).sum())
 
 
-def _padded(places: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
+def _rows(places: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
     """The log-probabilities of each place in a row, with `NO_TOKEN` at the end of short rows."""
     x = np.full((len(places), max(map(len, places))), NO_TOKEN)
-    for row, place in zip(x, places, strict=True):
-        row[: len(place)] = list(place.values())
+    for row, top in zip(x, places, strict=True):
+        row[: len(top)] = list(top.values())
     return x
 
 

@@ -149,7 +149,7 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
-def least_kept(tokens: Sequence[Token], tops: Sequence[Mapping[str, float]]) -> list[float]:
+def cut_levels(tokens: Sequence[Token], tops: Sequence[Mapping[str, float]]) -> list[float]:
     """Return the smallest log-probability at each place that no cut removes: a top_k, a top_p or a min_p, or several of
     them, that kept each drawn token at its own place.
 
@@ -186,15 +186,15 @@ def _look(
     tops = undrawn([token.top for token in tokens])
     us = [u for t, top in zip(tokens, tops, strict=True) if (u := ranks(t.token, top, rng.random())) is not None]
     tests = [(*too_odd(us), len(us))] if us else []
-    least, blind = least_kept(tokens, tops), True
+    least, blind = cut_levels(tokens, tops), True
     for among in (core, dict):
         # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
         sets = [{name: x for name, x in among(top).items() if "\ufffd" not in name} for top in tops]
         places = [i for i, token in enumerate(tokens) if token.token in sets[i]]
-        drawn, lists, kept = [tokens[i].token for i in places], [sets[i] for i in places], [least[i] for i in places]
+        drawn, lists, levels = [tokens[i].token for i in places], [sets[i] for i in places], [least[i] for i in places]
         if places:
             tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
-        blind &= any(rounds_needed(lists, value, power=POWER, least=cut) > 1 for cut in ((), kept))
+        blind &= any(rounds_needed(lists, value, power=POWER, least=cut) > 1 for cut in ((), levels))
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
