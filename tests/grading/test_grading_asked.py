@@ -72,3 +72,14 @@ def test_another_word_in_the_sentence_leaves_it_as_it_is_read_without_the_questi
         ("每人最多种几棵？", "答：最多种6棵。"), ("平均每人植树多少棵？一共植树多少棵？", "答：平均每人植树6棵。"),
     ):  # fmt: skip
         assert verdict(asked, "6棵", reply) == "undecided", (asked, reply)
+
+
+def test_a_longer_unit_is_not_cut_at_the_noun_that_the_question_asks_for() -> None:
+    """36个人 where the question asks 多少人: the quantity is no 36个 before the question's 人."""
+    for asked, reference, reply, expected in (
+        ("舞蹈队有多少人？", "36人", "36个人", "correct"), ("舞蹈队有多少人？", "36人", r"\boxed{36个人}", "correct"),
+        ("爷爷今年几岁？", "70岁", "70周岁", "correct"), ("这个角是多少度？", "45度", "45角度", "undecided"),
+        ("这座桥用了几年？", "2年", "2周年", "undecided"), ("舞蹈队有多少人？", "36人", "35个人", "wrong"),
+        ("平均每人植多少棵树？", "8棵", "平均每人植8棵树。", "correct"),
+    ):  # fmt: skip
+        assert verdict(asked, reference, reply) == expected, (asked, reply)
