@@ -567,7 +567,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}.{near_names(name, DROPPABLE)}",
                 field="drop",
-                value=visible(name, 60),
+                value=name if name in sampling_fields() else "…",  # another text may be a key
             )
     dropped = {name: None for name in options.drop if name in sampling_fields()}
     sampling = sampling.but(**dropped)

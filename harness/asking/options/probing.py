@@ -12,8 +12,8 @@ from harness.asking.options.request import HowWritten
 from harness.asking.options.whom import WhichServer
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError, option
-from harness.core.inert import visible
 from harness.core.options import COMMAS, Option, Options
+from harness.presets.sampling import sampling_fields
 
 
 class ProbeRules(Options):
@@ -121,7 +121,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
             raise UsageError(
                 f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only where a check is about it",
                 field="drop",
-                value=visible(odd, 60),
+                value=odd if odd in sampling_fields() else "…",  # another text may be a key
             )
         if self.save_reference is not None and self.further_fields is not None:
             raise UsageError(
