@@ -370,7 +370,8 @@ _MEND_HOT = (
     "Tokens that are less likely than stated come first of all from a higher temperature than the request asks for: "
     "look for a proxy or a setting that rewrites `temperature`; "
     f"{option('checks', ['temperature 0', 'temperature 1'])} says whether the draws are hotter or colder. If the "
-    "temperature is the one that was asked for, switch off speculative decoding (a draft model's tokens may be accepted unchecked), and probe again."
+    "temperature is the one that was asked for, switch off speculative decoding (a draft model's tokens may be "
+    "accepted unchecked), and probe again."
 )
 
 CHECKS = (
