@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import random
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
