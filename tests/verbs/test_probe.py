@@ -339,7 +339,7 @@ def test_later_draws_give_the_cause_by_the_sign_of_what_they_found() -> None:
         for check in ("later draws", "later draws at 0.5"):
             (seen,) = probe.examine(asker, probe.select([check]), seed=11).findings
             assert (seen.outcome, first in seen.mend) == ("spoils", True), seen
-            assert ("checks=['temperature 0', 'temperature 1'] names" in seen.mend) == (fault.factor > 1)
+            assert ("checks=['temperature 0', 'temperature 1'] says" in seen.mend) == (fault.factor > 1)
 
 
 class BrokenBytes(Fault):
