@@ -197,6 +197,23 @@ def read_frame(stream: BinaryIO, max_bytes: int) -> bytes | None:
     return body if len(body) == size else None
 
 
+def take_frame(buffer: bytearray, max_bytes: int) -> bytes | None:
+    """Take the first frame out of what a pipe has brought, and return its JSON; None while the frame is incomplete.
+
+    Raises `DecodeError` for a frame that is longer than `max_bytes`.
+    """
+    if len(buffer) < _FRAME_LENGTH.size:
+        return None
+    end = _FRAME_LENGTH.size + _FRAME_LENGTH.unpack_from(buffer)[0]
+    if end > _FRAME_LENGTH.size + max_bytes:
+        raise DecodeError("a frame over its bound")
+    if len(buffer) < end:
+        return None
+    body = bytes(buffer[_FRAME_LENGTH.size : end])
+    del buffer[:end]
+    return body
+
+
 def digest(value: Any) -> str:
     """SHA-256 (hex) of the canonical JSON of `value`: sorted keys, no spaces, ASCII escapes."""
     # ASCII escapes, because a lone surrogate has no UTF-8.

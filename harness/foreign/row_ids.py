@@ -171,6 +171,14 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
     proof = _proof(seen.rows, identities, min(sizes.values())) if uneven and repeats == "auto" else None
     # Most questions have one row: nothing speaks of samples, and programs that write such files count rows.
     is_list = usual == 1 and proof is None
+    n_questions = dict.fromkeys(sizes, 1)
+    if repeats == "questions":
+        n_questions = dict(sizes)
+    elif repeats == "auto" and proof is not None:
+        n_questions = {content: size // proof.n_samples for content, size in sizes.items()}
+    elif repeats == "auto" and (listed or is_list):
+        n_questions = {content: max(1, round(size / usual)) for content, size in sizes.items()}
+    in_passes = proof is not None and proof.in_passes
     before: Counter[str] = Counter()
     ids: dict[str, int] = {}
     numbers = array("I")
@@ -178,15 +186,10 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
         key = identities[number].content
         question_id = f"row-{position}"
         if key is not None:
-            n_questions = {"samples": 1, "questions": sizes[key], "auto": 1}[repeats]
-            if proof is not None:
-                n_questions = sizes[key] // proof.n_samples
-            elif (listed or is_list) and repeats == "auto":
-                n_questions = max(1, round(sizes[key] / usual))
             # Which of the equal questions this row belongs to: the next one in each pass over the list; in blocks, and
             # without a proof, they get equal shares of the rows, in order.
-            in_passes = proof is not None and proof.in_passes
-            ordinal = before[key] % n_questions if in_passes else before[key] * n_questions // sizes[key]
+            n = n_questions[key]
+            ordinal = before[key] % n if in_passes else before[key] * n // sizes[key]
             before[key] += identities[number].n_responses
             question_id = f"{key}-{ordinal + 1}" if ordinal else key
         numbers.append(ids.setdefault(question_id, len(ids)))

@@ -19,7 +19,6 @@ from harness.answers.words import words_of
 from harness.grading.compare.plain_numbers import plain_number
 
 _MARKS = {"v": "√", "x": "×"}
-_COMPARISONS = {"<": "小于", "＜": "小于", ">": "大于", "＞": "大于", "=": "等于", "＝": "等于"}
 _SIGN = re.compile(r"\s*\$?\s*([<>=＜＞＝])\s*\$?\s*")
 _RELATION = re.compile(r"\$?([^<>=＜＞＝]{1,60})([<>=＜＞＝])([^<>=＜＞＝]{1,60}?)\$?")
 _LATIN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
@@ -39,7 +38,8 @@ def as_typed(reference: str, answer: str) -> str:
     if (mark := _MARKS.get(text.casefold())) is not None:
         return mark if not _LATIN.search(reference) and words_of(reference) in ("true", "false") else answer
     if (compared := _SIGN.fullmatch(reference)) is not None:
-        return _COMPARISONS.get(_sign_of(text, compared[1]), answer)
+        sign = _sign_of(text, compared[1])
+        return words_of(sign) if sign else answer
     if (unknown := _UNKNOWN.match(reference)) is not None and len(answer) <= _MAX_CHARS:
         answer = text = _with_parts(text, unknown[1])
     # The cheap tests first: most answers have no such letter.
@@ -66,11 +66,11 @@ def _sign_of(text: str, reference: str) -> str:
     if (sign := _SIGN.fullmatch(text)) is not None:
         return sign[1]
     relation = _RELATION.fullmatch(text)
-    if relation is None or _COMPARISONS[relation[2]] != _COMPARISONS[reference]:
+    if relation is None or words_of(relation[2]) != words_of(reference):
         return ""
     left, right = plain_number(relation[1].strip()), plain_number(relation[3].strip())
     if left is None or right is None:
         return ""
     difference = left.top * right.bottom - right.top * left.bottom
     is_true = {"小于": difference < 0, "大于": difference > 0, "等于": difference == 0}
-    return reference if is_true[_COMPARISONS[reference]] else ""
+    return reference if is_true[words_of(reference)] else ""

@@ -103,6 +103,3 @@ def _as_list(text: str, boxes: Sequence[Box], values: Sequence[str | None]) -> t
     # Numbers before the values, as in (1) 12；(2) 24, make their order count.
     orders = [items] if in_formula else permutations(items)
     return tuple("；".join(f"({n}) {item}" for n, item in enumerate(row, 1)) for row in orders)
-
-
-__all__ = ["with_boxes_of_sentence"]

@@ -23,7 +23,6 @@ import os
 import secrets
 import selectors
 import signal
-import struct
 import subprocess
 import time
 from collections import deque
@@ -757,18 +756,14 @@ class Pool:
             return
         worker.buffer += data
         answered = False
-        while len(worker.buffer) >= 4:
-            (size,) = struct.unpack_from(">I", worker.buffer)
-            if size > MAX_FRAME_BYTES:
-                self.replace(worker, "crash")
-                return
-            if len(worker.buffer) < 4 + size:
-                break
-            body = bytes(worker.buffer[4 : 4 + size])
-            del worker.buffer[: 4 + size]
-            if not self.accept(worker, body):
-                return
-            answered = True
+        try:
+            while (body := codec.take_frame(worker.buffer, MAX_FRAME_BYTES)) is not None:
+                if not self.accept(worker, body):
+                    return
+                answered = True
+        except codec.DecodeError:
+            self.replace(worker, "crash")
+            return
         if answered:
             # Each answer has a deadline of its own, from the reply before it.
             worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
