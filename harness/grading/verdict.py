@@ -50,7 +50,7 @@ from harness.grading.find.several import most_values, parts_of
 from harness.grading.find.side_by_side import with_values_beside
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "29"
+VERSION = "30"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"

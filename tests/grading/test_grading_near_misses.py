@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from pathlib import Path
 
 import msgspec
@@ -150,6 +151,25 @@ def test_a_ratio_in_simplest_form_is_no_quotient() -> None:
         assert missed("3:2", wrong, simplest) == ("wrong", "form"), wrong
     # A time has no simplest form.
     assert missed("4:5", "20:25", simplest)[0] == "wrong"
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_fraction_in_lowest_terms_is_neither_decimal_nor_reducible(sign: str) -> None:
+    simplest = GradeRules(form="simplest")
+    for top, bottom in ((a, b) for b in (2, 4, 5, 8, 10) for a in range(1, 2 * b) if gcd(a, b) == 1):
+        whole, rest = divmod(top, bottom)
+        value = f"{top / bottom:.4g}"
+        mixed = [f"{whole}又{rest}/{bottom}", rf"{whole}\frac{{{rest}}}{{{bottom}}}"] if whole else []
+        reducible = [f"{whole}又{2 * rest}/{2 * bottom}", f"{whole} {3 * rest}/{3 * bottom}"] if whole else []
+        percent = f"{top * 100 / bottom:g}%"
+        reference = f"{sign}{top}/{bottom}"
+        for right in (f"{top}/{bottom}", f"{value}={sign}{top}/{bottom}", f"{top}/{bottom}={sign}{value}", *mixed):
+            assert missed(reference, f"\\boxed{{{sign}{right}}}", simplest) == ("correct", None), right
+        for wrong in (value, percent, f"{2 * top}/{2 * bottom}", f"{2 * top}/{2 * bottom}={sign}{value}", *reducible):
+            assert missed(reference, f"\\boxed{{{sign}{wrong}}}", simplest) == ("wrong", "form"), wrong
+            assert missed(reference, f"\\boxed{{{sign}{wrong}}}") == ("correct", None), wrong
+    # A reference that is a decimal, or has letters, does not ask for a fraction.
+    assert missed("0.375", "3/8", simplest) == missed("x/2", "0.5x", simplest) == ("correct", None)
 
 
 def test_a_card_states_a_form_by_name() -> None:

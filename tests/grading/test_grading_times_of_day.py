@@ -96,7 +96,7 @@ def test_the_morning_begins_at_one() -> None:
 
 
 def test_an_hour_counted_to_12_may_be_one_after_noon() -> None:
-    forms = ("{}:{:02}", "{}点{}分")
+    forms = ("{}:{:02}", "{}点{}分", "{}时{}分")
     for hour, minute, form, reference in product((1, 4, 11), (5, 30, 32), forms, forms):
         answer, case = form.format(hour, minute), (hour, minute, form, reference)
         assert _grade(reference.format(hour + 12, minute), answer) == "undecided", case

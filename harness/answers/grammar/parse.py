@@ -533,7 +533,7 @@ class _AnswerParser(Powers):
             self.position += 1
             bottom = self.take()
             if bottom.value and top.value < bottom.value and top.value.denominator == bottom.value.denominator == 1:
-                return num(whole.args[0] + top.value / bottom.value)
+                return _mixed_number(whole, num(top.value), num(bottom.value))
         raise Unreadable("two numbers side by side")
 
     def join_factors(self, left: Node, right: Node, *, mixed: bool) -> Node:
@@ -553,8 +553,16 @@ class _AnswerParser(Powers):
             if _has_no_places(top) and _has_no_places(bottom) and top.args[0] > 0:
                 if top.args[0] >= bottom.args[0]:
                     raise Unreadable("a number beside an improper fraction, which may be a product or a mixed number")
-                return num(left.args[0] + top.args[0] / bottom.args[0])
+                return _mixed_number(left, top, bottom)
         return times(left, right)
+
+
+def _mixed_number(whole: Node, top: Node, bottom: Node) -> Node:
+    """Return a mixed number; one that can be reduced (1 2/4) stays a sum, so that its form can be told."""
+    fraction = top.args[0] / bottom.args[0]
+    if fraction.denominator < bottom.args[0]:
+        return Node("add", (whole, Node("div", (top, bottom))))
+    return num(whole.args[0] + fraction)
 
 
 def _has_no_places(node: Node) -> bool:

@@ -74,7 +74,7 @@ _SIGNED = re.compile(rf"(正负|负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
 _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
 _MIXED = re.compile(
-    rf"(\d+|{_NUMERAL})又(?:(\d+)/(\d+)|(\d+|{_NUMERAL})分之(\d+|{_NUMERAL}?))\s*([\u3400-\u9fff]{{0,6}})"
+    rf"([-−负]?)\s*(\d+|{_NUMERAL})又(?:(\d+)/(\d+)|(\d+|{_NUMERAL})分之(\d+|{_NUMERAL}?))\s*([\u3400-\u9fff]{{0,6}})"
 )
 _IN_WORDS = re.compile(r"(?=.*[大小等是为超]).{3,80}")
 _TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
@@ -287,12 +287,12 @@ def _versus(match: re.Match[str]) -> str | None:
 
 
 def _mixed_number(match: re.Match[str]) -> str | None:
-    r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, perhaps with a unit; None unless the fraction is below 1."""
-    unit = match[6]
-    whole, above, below = (_count(part or "") for part in (match[1], match[2] or match[5], match[3] or match[4]))
+    r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, with its sign and unit; None unless the fraction is below 1."""
+    sign, unit = "-" if match[1] else "", match[7]
+    whole, above, below = (_count(part or "") for part in (match[2], match[3] or match[6], match[4] or match[5]))
     if whole is None or below is None or above is None or not 0 < above < below or (unit and not _is_unit(unit)):
         return None
-    return rf"{whole}\frac{{{above}}}{{{below}}}" + (rf"\text{{ {unit} }}" if unit else "")
+    return rf"{sign}{whole}\frac{{{above}}}{{{below}}}" + (rf"\text{{ {unit} }}" if unit else "")
 
 
 def _rough(match: re.Match[str]) -> str | None:

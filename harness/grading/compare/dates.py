@@ -101,26 +101,42 @@ _HOURS, _MINUTES = 24, 60
 def as_times(reference: str, answer: str) -> tuple[str, str]:
     """Return two answers with 9点, 9时 and 9时30分 as 9:00 and 9:30, if the other side is a time of day.
 
-    17时35分 beside 17小时 stays as it is, since it may be a duration there.
+    17时35分 beside 17小时 stays as it is, since it may be a duration there. 4时25分 beside 16时25分 may be the same
+    time, after noon.
     """
     if reference.isascii() and answer.isascii():
         return reference, answer
     left, right = _hour(reference), _hour(answer)
     if left is not None and right is not None:
-        return (left[0], right[0]) if left[1] != right[1] and left[0] == right[0] else (reference, answer)
+        may_be_afternoon = right.time[0] > 0 and left.time == (right.time[0] + _HOURS // 2, right.time[1])
+        # 点 names no duration.
+        return (left.text, right.text) if left.sign != right.sign or may_be_afternoon else (reference, answer)
     if left is not None and _TIME.fullmatch(time := usual_spelling(answer).replace("：", ":")):
-        return left[0], time
+        return left.text, time
     if right is not None and _TIME.fullmatch(time := usual_spelling(reference).replace("：", ":")):
-        return time, right[0]
+        return time, right.text
     return reference, answer
 
 
-def _hour(text: str) -> tuple[str, str] | None:
-    """Return (9点 or 9时30分 as `9:00` or `9:30`, its 点 or 时); None if the text is no such hour."""
+class _Hour(NamedTuple):
+    """9点 or 9时30分: (hour, minute), and the sign 点 or 时."""
+
+    time: tuple[int, int]
+    sign: str
+
+    @property
+    def text(self) -> str:
+        """The time as `9:00` or `9:30`."""
+        hour, minute = self.time
+        return f"{hour}:{minute:02}"
+
+
+def _hour(text: str) -> _Hour | None:
+    """Return the time of 9点 or 9时30分; None if the text is no such hour."""
     match = _HOUR.fullmatch(without_text_commands(text).strip()) if len(text) <= MAX_CHARS else None
     if match is None:
         return None
     hour, minute = (number_in_words(part) or part for part in (match[1], match[3] or "0"))
     if not (hour.isascii() and minute.isascii()) or int(hour) >= _HOURS or int(minute) >= _MINUTES:
         return None
-    return f"{int(hour)}:{int(minute):02}", match[2]
+    return _Hour((int(hour), int(minute)), match[2])

@@ -22,6 +22,13 @@ _ADDITIVE = ("add", "pm", "mp")
 
 def has_form(answer: Node, reference: Node, form: Form) -> bool:
     """Whether `answer`, which equals `reference`, is written in the form `form`."""
+    if form == "simplest" and _is_fractions(reference):
+        # 化成最简分数: of 0.375=3/8 and 3/8=0.375 only 3/8 has the form.
+        chain = answer.args[0] if answer.op == "rel" else (answer,)
+        values = [value for value in chain if not symbols(value) and not any(map(_is_decimal, walk(value)))]
+        if not values:
+            return False
+        answer = values[-1]
     answer, reference = _value_of(answer), _value_of(reference)
     if form == "fraction":
         return _is_fraction(answer)
@@ -95,6 +102,19 @@ def _is_product_of_sums(node: Node) -> bool:
 
 
 # --- simplest form ---
+def _is_fractions(node: Node) -> bool:
+    """Whether `node` is a fraction, or a list of fractions and integers; they may have names and units."""
+    if any(map(_is_decimal, walk(node))):
+        return False
+    values = [_without_minus(_value_of(part)) for part in (node.args if node.op == "list" else (node,))]
+    return all(map(_is_rational, values)) and not all(map(_is_integer, values))
+
+
+def _is_decimal(node: Node) -> bool:
+    """Whether `node` is a number with a point or a percentage."""
+    return node.op == "pct" or (node.op == "num" and node.args[1] >= 0)
+
+
 def _is_simplest(node: Node) -> bool:
     """Whether the numbers of this node cannot be simplified further. They can in 6/8, 6:8, √8, 2·3, 1 + 1, 1/√2 and
     2^3.
@@ -184,13 +204,17 @@ def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
 
 _PLAIN_EXPONENT = re.compile(r"\s*(-?\d(?:\.\d{1,20})?)\s*(?:[×x*·]|\\times|\\cdot)\s*10\s?[-−](\d{1,2})\s*")
 _FRACTION_BEHIND = re.compile(r"÷\s{0,3}(\d{1,9}/\d{1,9})(?![\d/.])")
+_NUMBER = r"(-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15}|%)?)"
+_AGAIN_IN_BRACKETS = re.compile(rf"\s*{_NUMBER}\s*[(（]\s*{_NUMBER}\s*[)）]\s*")
 _POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
 
 
 def meant_formula(reference: str, answer: str) -> str | None:
     """Return the formula that an answer may mean by the signs of a keyboard: 5.2×10^{-5} for 5.2×10-5 beside a
-    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天; None for any other answer.
+    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天, 3/8=0.375 for 3/8（0.375）; None for any other answer.
     """
+    if again := _AGAIN_IN_BRACKETS.fullmatch(answer):
+        return f"{again[1]}={again[2]}"
     if "÷" in answer and (divided := _FRACTION_BEHIND.sub(r"÷(\1)", answer)) != answer:
         return divided
     plain = _PLAIN_EXPONENT.fullmatch(answer) if _POWER_OF_TEN.search(reference) else None
