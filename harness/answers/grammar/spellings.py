@@ -287,7 +287,7 @@ def _versus(match: re.Match[str]) -> str | None:
 
 
 def _mixed_number(match: re.Match[str]) -> str | None:
-    r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, with its sign and unit; None unless the fraction is below 1."""
+    r"""Return `3\frac{2}{3}` for 3又2/3 and 三又三分之二, perhaps with a unit; None for an improper fraction."""
     sign, unit = "-" if match[1] else "", match[7]
     whole, above, below = (_count(part or "") for part in (match[2], match[3] or match[6], match[4] or match[5]))
     if whole is None or below is None or above is None or not 0 < above < below or (unit and not _is_unit(unit)):
