@@ -477,7 +477,9 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if is_ruled and extraction.method in _BOXED and text.count("box", start, end) > 1:
         joined = _with_boxes_of_sentence(question.references, extraction, text, start, end)
         if joined is not extraction:
-            return joined._replace(answer=shorten_answer(joined.answer))
+            is_rate = is_rate_before_box(text, joined.start, joined.answer, question.references)
+            method = UNSTATED if is_rate else joined.method
+            return joined._replace(answer=shorten_answer(joined.answer), method=method)
     if is_ruled and not text.isascii() and _are_rows(question.references):
         # Few references are rows, so that most commands have no need of these.
         from harness.grading.compare.named_quantities import row_of
@@ -504,15 +506,17 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
 def _with_boxes_of_sentence(
     references: tuple[str, ...], extraction: Extraction, text: str, start: int, end: int
 ) -> Extraction:
-    """Return the answer that all boxes of the last sentence are, if the references have several parts."""
-    from harness.grading.compare.blanks import joins_parts
+    """Return the answer that all boxes of the last sentence are, if the references have several parts, or if the boxes
+    join a quantity.
+    """
+    from harness.grading.compare.blanks import joins_parts, joins_units
     from harness.grading.compare.named_quantities import names_quantities
 
     parts = most_values(references)
     for is_row in (names_quantities, joins_parts):
         if all(is_row(without_boxes(reference)) for reference in references):
-            return with_boxes_of_sentence(extraction, text, start, end, parts, is_row)
-    return with_boxes_of_sentence(extraction, text, start, end, parts, None) if parts > 1 else extraction
+            return with_boxes_of_sentence(extraction, text, start, end, 1, is_row, alone=False)
+    return with_boxes_of_sentence(extraction, text, start, end, parts, joins_units, alone=parts == 1)
 
 
 def _as_asked(question: Question, extraction: Extraction, end: int, reply: tuple[str, str, int]) -> Extraction:

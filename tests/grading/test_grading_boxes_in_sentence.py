@@ -19,6 +19,8 @@ _SENTENCES = [
     ("12；24", 12, 24, "长{}厘米，宽{}厘米|答：长是{}厘米，宽是{}厘米。|长方形的长为{}cm，宽为{}cm"),
     ("12，24", 12, 24, "长{}厘米，宽{}厘米"),
     ("3小时20分", 3, 20, "答：路上用了{}小时{}分。|{}时{}分"),
+    ("12.5元", 12, 5, "{}元{}角|答：一共要{}元{}角。"),
+    ("12；5", 12, 5, "{}元{}角"),
     ("12元5角", 12, 5, "{}元{}角|答：一共要{}元{}角。"),
     ("3:2", 3, 2, "{}：{}|甲乙的比是{}:{}。"),
     ("(3,2)", 3, 2, "横坐标为{}，纵坐标为{}"),
@@ -42,9 +44,11 @@ def _replies() -> Iterator[tuple[str, str, str]]:
             stated = sentence.format(first, second).rstrip("。")
             yield reference, f"{stated}，一共{box.format(first + second)}", "wrong"
             label, colon, name = start.rpartition("：")
-            for word in _LIMITS:
-                for head, gap in ((f"{label}{colon}{word}{name}", middle), (start, f"{middle}{word}")):
-                    yield reference, f"{before}{head}{box}{gap}{box}{end}".format(first, second), "open"
+            heads = [(f"{label}{colon}{word}{name}", middle) for word in _LIMITS]
+            # Beside one value a box before such a word may be that of a step.
+            gaps = [(start, f"{middle}{word}") for word in _LIMITS if reference != "12.5元"]
+            for head, gap in (*heads, *gaps):
+                yield reference, f"{before}{head}{box}{gap}{box}{end}".format(first, second), "open"
 
 
 def test_a_box_for_each_part_of_the_answer_and_its_twins() -> None:
@@ -55,11 +59,26 @@ def test_a_box_for_each_part_of_the_answer_and_its_twins() -> None:
     assert outcomes["open", "undecided"] == sum(n for (known, _), n in outcomes.items() if known == "open") > 100
 
 
+def test_a_line_for_each_part_of_the_answer_and_its_twins() -> None:
+    for end in ("", "。", "，", "$", "厘米\n"):
+        for names in (("商是", "余数是"), ("第一空：", "第二空："), ("①", "② "), ("长：", "宽：")):
+            for values, expected in (((7, 1), "correct"), ((6, 1), "wrong"), ((7, 2), "wrong"), ((1, 7), "undecided")):
+                dollar = "$" if end == "$" else ""
+                lines = [f"{name}{dollar}\\boxed{{{value}}}{end}" for name, value in zip(names, values, strict=True)]
+                reply = "先算得\\boxed{57}\n" + "\n".join(lines)
+                assert outcome("7；1", reply) == expected, reply
+                assert outcome("7；1", reply.replace(names[0], f"不{names[0]}")) == "undecided"
+
+
 def test_steps_over_sentences_and_references_of_one_part_keep_the_last_box() -> None:
     for reference, reply, expected in (
         ("12", "长\\boxed{3}厘米，面积\\boxed{12}平方厘米", "correct"),
         ("9；20", "第一步得\\boxed{36}。\n所以填\\boxed{9；20}", "correct"),
         ("2,3", r"We have \boxed{2} and \boxed{4}, so \boxed{2,3}.", "correct"),
-        ("7；1", "先得\\boxed{7}。\n再得\\boxed{1}", "wrong"),
+        ("7；1", "先得\\boxed{6}。\n再得\\boxed{7}", "undecided"),
+        ("12.5元", "第一种要\\boxed{6.25}元，一共要\\boxed{12.5}元", "correct"),
+        ("12.5元", "\\boxed{12}元\\boxed{5}分", "wrong"),
+        ("12.5元", "每支\\boxed{12}元\\boxed{5}角", "undecided"),
+        ("12元5角", "每支\\boxed{12}元\\boxed{5}角", "undecided"),
     ):
         assert outcome(reference, reply) == expected, reply

@@ -131,6 +131,12 @@ def joins_parts(text: str) -> bool:
     return _RATIO.fullmatch(plain) is not None or bool(_numbers_of(plain))
 
 
+def joins_units(text: str) -> bool:
+    """Whether a text is one quantity in several units: 3小时20分, 12元5角."""
+    plain = _LAYOUT.sub("", without_text_commands(text))
+    return _PARTS.fullmatch(plain) is not None and bool(_numbers_of(plain))
+
+
 def _numbers_of(text: str) -> tuple[str, ...]:
     """Return 2 and 30 of 2小时30分 or 2.5小时=2小时30分, 7 and 1 of 7余1 or 57÷8=7……1; nothing for any other text."""
     row = row_of(text)

@@ -9,7 +9,8 @@ answer only if each box holds one value and nothing but these forms stands in it
                                                           signs of a formula       3:4=\boxed{9}:12=15:\boxed{20}
 
 A list needs as many boxes as parts. Behind names its order counts, and another order stays open, since the names may
-have another order, too. Every other sentence with several boxes states no answer.
+have another order, too. Lines before that hold a name and a box belong to the sentence. Every other
+sentence with several boxes states no answer.
 """
 
 from __future__ import annotations
@@ -40,27 +41,34 @@ _LEAD = re.compile(rf"(?:.*[：:])?(?:{LEAD})*", re.DOTALL)
 _ROUGH = re.compile(r"[≈~～<>≤≥≠＜＞]|\\(?:approx|sim|leq?|geq?|neq?|lt|gt)(?![a-z])")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _FORMULA = re.compile(r"[\d:：∶=＝.+−×÷-]*[:：∶=＝][\d:：∶=＝.+−×÷-]*")
+_LINE = re.compile(r"[^\n。！？\\]{0,30}\\boxed\{[^{}\n]{1,30}\}[$\u3400-\u9fffA-Za-z°%℃²³\s]{0,8}[,，;；。]?")
+_LINE_ENDS = re.compile(r"[,，;；。]?\s*\n\s*")
 _COMMAS = ",，;；、和"
 _NAMED = re.compile(
     r"(?P<unit>[\u3400-\u9fffA-Za-z°%℃²³]{0,6})(?P<sign>[,，;；、和]|余|…+|\\[cl]?dots(?:\\[cl]?dots)?)"
-    r"(?P<name>[\u3400-\u9fffA-Za-z0-9_₀-₉∠△（）()]{0,12}[=＝:：]?)"
+    r"(?P<name>[\u3400-\u9fffA-Za-z0-9_₀-₉①-⑳∠△（）()]{0,12}[=＝:：]?)"
 )
 """A unit, a comma and the name of the next value, which may stand between two boxes of a list."""
 
 
 def with_boxes_of_sentence(
-    extraction: Extraction, text: str, lo: int, hi: int, parts: int, is_row: Callable[[str], bool] | None
+    extraction: Extraction, text: str, lo: int, hi: int, parts: int, is_row: Callable[[str], bool], *, alone: bool
 ) -> Extraction:
     """Return the answer that the boxes of the last sentence are; an unstated one if that sentence has another form.
 
-    parts: values of the reference, at least 2. is_row: whether a text joins or names its values as the reference does;
-    None if the reference is a list. An answer of one box, or of boxes with other than single values, stays as it is.
+    parts: values of the reference if it is a list, else 1. is_row: whether a text joins or names its values as the
+    reference may do. alone: whether the last box may be the answer, and the others those of steps. An answer of one
+    box, or of boxes with other than single values, stays as it is.
     """
     if extraction.method not in ("box", "boxes") or extraction.opened_by:
         return extraction
     begin = max(lo, *(1 + text.rfind(stop, lo, extraction.start) for stop in _STOPS))
     begin = begin if extraction.end - begin <= _MAX_CHARS else extraction.start
-    boxes = [box for box in islice(boxes_from_end(text, begin, hi), _MAX_CHARS) if box.end <= extraction.end][::-1]
+    boxes = [box for box in islice(boxes_from_end(text, begin, hi), _MAX_CHARS) if box.end <= extraction.end]
+    if 0 < len(boxes) < parts:
+        begin = _with_lines_before(text, begin, max(lo, extraction.end - _MAX_CHARS), parts - len(boxes))
+        boxes += islice(boxes_from_end(text, begin, boxes[-1].outer_start), _MAX_CHARS)
+    boxes.reverse()
     if len(boxes) < 2 or boxes[0].start == extraction.start or 1 < parts <= parts_of(boxes[-1].content):
         return extraction
     if any(_VALUE.fullmatch(without_text_commands(box.content).strip()) is None for box in boxes):
@@ -71,9 +79,8 @@ def with_boxes_of_sentence(
     name = _LEAD.sub("", head, count=1)
     stands = not (_ROUGH.search(head) or limits("".join(_HAN.findall(head))) or is_denied(text, clause, lo))
     values = [beside_box(text, box, lo, hi) for box in boxes]
-    if is_row is None:
-        answers = _as_list(text, boxes, values) if len(boxes) == parts else ()
-    else:
+    answers = _as_list(text, boxes, values) if len(boxes) == parts else ()
+    if not answers:
         opened = "".join(
             f"{text[left.outer_end : right.outer_start]}{right.content}" for left, right in pairwise(boxes)
         )
@@ -81,16 +88,30 @@ def with_boxes_of_sentence(
         unit = (values[-1] or "").removeprefix(boxes[-1].content)
         plain = (without_text_commands(_LAYOUT.sub("", f"{row}{unit}")) for row in rows)
         answers = tuple(islice(filter(is_row, plain), 1))
+    if alone and not answers:
+        return extraction
     if not (stands and answers):
         return whole._replace(method=UNSTATED)
     return whole._replace(answer=answers[0], method="boxes", before=answers[1:])
+
+
+def _with_lines_before(text: str, begin: int, lo: int, count: int) -> int:
+    """Return where at most `count` lines before text[begin] begin that name a value each: `商：\\boxed{7}`."""
+    for _ in range(count):
+        line_end = len(text[lo:begin].rstrip()) + lo
+        line = max(lo, 1 + text.rfind("\n", lo, line_end))
+        if _LINE.fullmatch(text, line, line_end) is None:
+            break
+        begin = line
+    return begin
 
 
 def _as_list(text: str, boxes: Sequence[Box], values: Sequence[str | None]) -> tuple[str, ...]:
     """Return the values of boxes as a list, and then in all other orders if names stand before them; nothing if other
     words stand between the boxes.
     """
-    gaps = [_LAYOUT.sub("", without_text_commands(text[a.outer_end : b.outer_start])) for a, b in pairwise(boxes)]
+    between = (text[a.outer_end : b.outer_start] for a, b in pairwise(boxes))
+    gaps = [_LAYOUT.sub("", without_text_commands(_LINE_ENDS.sub("，", gap))) for gap in between]
     items = [_LAYOUT.sub("", without_text_commands(value)) for value in values if value is not None]
     if len(items) < len(boxes):
         return ()
