@@ -698,10 +698,12 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
+    from harness.grading.compare.as_asked import as_asked
     from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
     from harness.grading.compare.wording import is_another_wording, obstacle
 
+    answer = as_asked(question.last_turn, question.references, answer)
     rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)

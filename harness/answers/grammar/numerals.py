@@ -6,6 +6,7 @@ Words that are more than one number give None.
 from __future__ import annotations
 
 import re
+from math import prod
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -178,6 +179,33 @@ def _chinese_integer(text: str) -> int | None:
         else:
             return None
     return value + (digit or 0) if text else None
+
+
+_SCALE_OF = {"百": 100, "千": 1_000, "万": 10**4, "亿": 10**8}
+_SCALES = r"[百千万亿]{1,3}(?![米克瓦])"
+_JOINED = re.compile(rf"(?<![\d.,百千万亿])\d{{1,9}}{_SCALES}(?:\s?零?\d{{1,9}}(?:{_SCALES})?){{1,4}}(?![\d.百千万亿])")
+_TERM_OF_JOINED = re.compile(r"(零?)(\d+)([百千万亿]*)")
+
+
+def with_joined_scales(text: str) -> str:
+    """Return a text with numbers such as 3亿5000万 and 3万5000 in plain digits: 350000000 and 35000.
+
+    Each term must be less than the scale before it. A last term without a scale has 零 before it, or as many digits as
+    the scale has zeros: 3万5 may be 35000 or 30005, and stays.
+    """
+    return _JOINED.sub(lambda match: _value_of_joined(match[0]) or match[0], text)
+
+
+def _value_of_joined(text: str) -> str | None:
+    """Return the digits of 3亿5000万; None if its terms do not go down."""
+    total, above = 0, 10**16
+    for zero, digits, scales in _TERM_OF_JOINED.findall(text):
+        scale = prod(_SCALE_OF[sign] for sign in scales)
+        value = int(digits) * scale
+        if value >= above or scale >= above or not (scales or zero or 10 ** len(digits) == above):
+            return None
+        total, above = total + value, scale
+    return str(total)
 
 
 def numeral(words: str) -> int | None:

@@ -94,6 +94,8 @@ class Powers(Atoms):
                 break
         factor, joined = split_scale("".join(words))
         if factor != 1:
+            if self.peek().kind == "num":
+                raise Unreadable("a number behind a numeral of scale")
             node = num(node.args[0] * factor) if node.op == "num" else times(node, num(factor))
             if not joined:
                 return node

@@ -21,6 +21,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     下午3时30分, 3点20分, 三点半, 5点一刻       3:30 p.m., 3:20 点, 3:30 点, 5:15 点
     2 kg 500 g, 2 h 30 m                2 kg 500 g with units in place of letters
     三小时二十分, 一个半小时, 1元2角5分, 1米52    3小时20分, 1.5小时, 1.25元, 1.52米
+    3亿5000万, 3万5千                    350000000, 35000
     三天半, 两个半, 十二块五, 两米五厘米, 36周岁  3.5天, 2.5个, 12.5元, 2米5厘米, 36岁
     x is odd                            x \equiv 1 \pmod{2}
     A=2 \quad B=-1                      A=2, B=-1
@@ -39,7 +40,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from harness.answers.grammar.numbered_blanks import BLANKS, values_of_blanks
-from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.numerals import number_in_words, with_joined_scales
 from harness.answers.grammar.relations_in_words import in_signs
 from harness.answers.grammar.units import is_counted, smaller_unit, unit_of
 
@@ -425,6 +426,7 @@ def numbers_blanks(source: str) -> bool:
 
 def usual_spelling(source: str) -> str:
     """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
+    source = with_joined_scales(source)
     flat = _flat(source).rstrip(".")
     for form, rewritten in (*_FORMS_OF_LIMITS, *_FORMS):
         if (match := form.fullmatch(flat)) is not None:

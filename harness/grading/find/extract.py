@@ -136,7 +136,7 @@ _ANNOUNCEMENT_CHARS = 60
 
 _ASIDE = re.compile(
     r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
-    r"|(?<=[\d%})$])\s*,?\s*(?:or\s+)?(?:about|approximately|roughly|≈)\s*[\d.]+%?"
+    r"|(?<=[\d%})$])\s*,?\s*(?:or\s+)?(?:about|approximately|roughly|≈)\s*\d[\d.]*+%?+(?!\s*[百千万亿\d])"
 )
 """A rounded form of the value before it: "(about 0.8)", ", approximately 0.8"."""
 
@@ -178,7 +178,8 @@ _SENTENCE_END = re.compile(
 NUMBER = re.compile(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥￥＄]? [-−]?
     (?: \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d) | \d+/\d+ | \d+(?:\.\d+)? | \.\d+ ) (?:[eE][+-]?\d+)? %?
-    (?:\s+(?i:hundred|thousand|million|billion|trillion|dozen)\b|[万亿萬億])* """
+    (?:\s+(?i:hundred|thousand|million|billion|trillion|dozen)\b
+      | (?:[万亿]零?\d{1,9}(?:千(?![米克瓦]))?)*[万亿萬億])* """
 )
 """A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
 

@@ -1,0 +1,72 @@
+"""Values beside their questions: rounded ones where rounding is asked for, and the 万 that a question prints.
+
+For: harness.grading.compare.as_asked, harness.answers.grammar.numerals.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from harness.core.records import Message
+from harness.grading.verdict import grade
+from tests.grading.given import question, sample
+from tests.grading.outcomes import outcome
+
+ROUND = "把这个数四舍五入到{}位。"
+PRINTED = "{}≈（　）{}（保留一位小数）"
+
+
+def beside(text: str, reference: str, reply: str) -> str:
+    """The verdict on a reply beside a question with this text."""
+    asked = replace(question(reference), messages=(Message(role="user", content=text),))
+    return grade(asked, sample(reply)).verdict
+
+
+@pytest.mark.parametrize(("sign", "scale"), [("万", 10**4), ("亿", 10**8)])
+def test_a_rounded_value_is_right_where_rounding_is_asked_for(sign: str, scale: int) -> None:
+    random = Random(30)
+    for _ in range(25):
+        tenths = random.randrange(11, 999)
+        number = tenths * scale // 10 + random.randrange(-scale // 25, scale // 25)
+        whole = round(number / scale)
+        reference, text = f"{whole}{sign}", ROUND.format(sign)
+        for form in ("{n}≈{v}", "≈{v}", "约{v}", "\\boxed{{{n}≈{v}}}", "答：{n}≈{v}。", "{n}\\approx {v}", "{v}"):
+            right = form.format(n=number, v=reference)
+            assert beside(text, reference, right) == "correct", right
+            assert beside(text, reference, form.format(n=number, v=f"{whole + 1}{sign}")) == "wrong", right
+        # Where no rounding is asked for, the rounded value may not be what was asked.
+        assert beside(f"写成用{sign}作单位的数。", reference, f"{number}≈{reference}") == "undecided"
+        assert whole % 10 == 0 or beside(text, reference, f"{number + 2 * scale}≈{reference}") != "correct"
+        printed, value = PRINTED.format(number, sign), f"{tenths // 10}.{tenths % 10}"
+        assert beside(printed, f"{value}{sign}", value) == beside(printed, f"{value}{sign}", f"{value}{sign}")
+        assert beside(printed, f"{value}{sign}", value) == "correct"
+        assert beside(printed, f"{value}{sign}", f"{tenths // 10 + 1}.{tenths % 10}") == "wrong"
+        assert beside(printed.replace("）", "）人"), f"{value}{sign}", value) == "wrong"
+
+
+def test_numbers_with_numerals_of_scale_are_sums() -> None:
+    random = Random(31)
+    for _ in range(40):
+        scales = sorted(random.sample([("亿", 10**8), ("万", 10**4), ("千", 1_000)], 2), key=lambda pair: -pair[1])
+        (high, above), (low, below) = scales
+        first, second = random.randrange(1, 99), random.randrange(1, min(9_000, above // below))
+        value = first * above + second * below
+        texts = [f"{first}{high}{second}{low}", f"{first}{high}{second * below:0{len(str(above)) - 1}}", str(value)]
+        for reference in texts:
+            for answer in texts:
+                assert outcome(reference, answer) == outcome(reference, f"{answer}人") == "correct", (reference, answer)
+            exchanged = f"{second}{high}{first}{low}"
+            assert first == second or outcome(reference, exchanged) in ("wrong", "undecided"), (reference, exchanged)
+            assert outcome(reference, f"{first + 1}{high}{second}{low}") == "wrong"
+            # A product of the two was the reading of 5千3万, which goes up.
+            assert outcome(reference, f"{second}{low}{first}{high}") in ("wrong", "undecided")
+    for text in ("3万5", "12万560", "5千3万", "3万5万", "3万50000"):
+        assert {outcome(text, "150000000"), outcome(text, "30005"), outcome("150000000", text)} <= {
+            "undecided",
+            "wrong",
+        }
+    # The 千 of a unit is none.
+    assert outcome("3千克500克", "3.5千克") == outcome("3500克", "3千克500克") == "correct"
