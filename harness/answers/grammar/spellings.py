@@ -399,8 +399,6 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     # Last, for the first form that matches decides, and this one matches most sentences.
     (_IN_WORDS, lambda match: in_signs(match[0])),
 )
-
-
 _FORMS_OF_LIMITS = ((_ROUGH, _rough),)
 """Forms that limit a value: they are read, and name none."""
 
