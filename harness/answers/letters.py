@@ -42,7 +42,10 @@ _SAYS_OF_IT = re.compile(
 
 _LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
-_BETWEEN = r"(?:[\s,，、;/&]|and\b|和|及)*"
+_BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
+_LEAD = re.compile(
+    r"(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]?\s*(?=[(\[（]?\s*[A-Z])"
+)
 _LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?:\s*(?:,\s*)?(?:\bor\b|或)\s*[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = re.compile(
@@ -84,11 +87,18 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
 
 def letters_of(answer: str) -> frozenset[str] | None:
     """The letters of an answer that consists of two or more different ones: `A, C`, `AC`, `(A) and (C)`; else None."""
-    plain = _plain(answer)
+    plain = _plain(answer).rstrip("。.")
+    plain = plain if plain.isascii() else plain[_end_of_lead(plain) :]
     if _LETTERS_TOGETHER.fullmatch(plain) is None:
         return None
     letters = re.findall(r"(?<![a-z])[A-Z](?![a-z])", plain)
     return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= LAST_LETTER else None
+
+
+def _end_of_lead(plain: str) -> int:
+    """Return where the letters begin behind words such as 故选 and 答案是; 0 without such words."""
+    lead = _LEAD.match(plain)
+    return 0 if lead is None else lead.end()
 
 
 def is_one_of_letters(answer: str) -> bool:

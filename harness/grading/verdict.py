@@ -22,6 +22,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
+from harness.answers.letters import letter_of, letters_of
 from harness.answers.words import without_text_commands
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
@@ -427,7 +428,6 @@ def _with_options_behind(
     Such a sentence says the option again, or another one, whose letter must then get the same verdict; for all else it
     is left out of the text.
     """
-    from harness.answers.letters import letter_of
     from harness.grading.find.options_behind import options_stated
 
     own = letter_of(extraction.answer, _last_letter(question), any_case=True)
@@ -467,6 +467,11 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question), is_bare=_are_bare(question.references),
     )  # fmt: skip
+    if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
+        # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
+        extraction = extract_from(
+            text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER, is_bare=False
+        )
     if extraction is None:
         names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
         span = naming_sentence(text, start, end, question.references) if names else None
@@ -611,7 +616,8 @@ def _are_rows(references: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=4_096)
 def _most_parts(references: tuple[str, ...]) -> int:
     """Return the largest number of values of a reference; cached, since a question's samples all need it."""
-    return max((parts_of(without_boxes(reference)) for reference in references), default=1)
+    plain = list(map(without_boxes, references))
+    return max((max(parts_of(reference), len(letters_of(reference) or ())) for reference in plain), default=1)
 
 
 def _last_letter(question: Question) -> str:

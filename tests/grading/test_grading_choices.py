@@ -208,3 +208,34 @@ def test_behind_a_letter_the_text_of_its_option_keeps_it_and_that_of_another_ope
 def test_the_option_that_the_text_behind_a_letter_ends_in_counts(behind: str, outcome: str) -> None:
     problem = question("B", kind="choice", choices=OPTIONS_IN_CHINESE[0])
     assert grade(problem, sample(f"\\boxed{{B}}\n{behind}")).verdict == outcome
+
+
+SEVERAL = (
+    "\\boxed{{{0}{1}}}", "\\boxed{{{0}、{1}}}", "故选（{0}{1}）", "故选：{0}{1}。",
+    "所以选 \\boxed{{{0}}} 和 \\boxed{{{1}}}。", "因此答案是 \\boxed{{{0}, {1}}}", "正确的选项是 {0}、{1}",
+    "答案：{0}{1}",
+    "The answer is {0} and {1}.", "{0}和{1}。", "选{0}{1}",
+)  # fmt: skip
+BEFORE = ("", "{0}正确。\n", "选项{1}正确，\n", "故{0}正确；{1}正确；其余错误。\n")
+
+
+def test_several_letters_are_never_one_of_them_and_are_the_set_that_is_asked_for() -> None:
+    options = ("1", "2", "3", "4")
+    for first, second in ("AB", "CA", "BD", "DC"):
+        for form, before in product(SEVERAL, BEFORE):
+            reply = (before + form).format(first, second)
+            for letter in (first, second):
+                assert outcome_of(letter, reply, options) in ("undecided", "wrong"), (letter, reply)
+                assert outcome_of(letter, f"【答案】{first}{second}\n【解析】{letter}正确。", options) == "undecided"
+            both = "".join(sorted((first, second)))
+            assert outcome_of(both, reply) == "correct", (both, reply)
+            other = next(letter for letter in "ABCD" if letter not in both)
+            for reference in ("".join(sorted((first, other))), "".join(sorted(both + other))):
+                assert outcome_of(reference, reply) in ("undecided", "wrong"), (reference, reply)
+    # A product of two letters, and a word of capitals, stay what they are.
+    assert outcome_of("AC", "\\boxed{CA}") == outcome_of("B", "The answer is B, not a CAB.", options) == "correct"
+
+
+def outcome_of(reference: str, reply: str, options: tuple[str, ...] = ()) -> str:
+    """The verdict on a reply to a question with these options, or to one with the options in its text."""
+    return grade(question(reference, kind="choice" if options else None, choices=options), sample(reply)).verdict

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
-from harness.answers.letters import letter_of
+from harness.answers.letters import letter_of, letters_of
 from harness.grading.find.chinese import hedges
 
 _MARKUP = re.compile(
@@ -27,8 +27,9 @@ _MARKUP = re.compile(
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
 _AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
 _COMMA = r"\s*[,，、;]\s*"
+_RUN = r"(?<![A-Za-z0-9_\\])(?-i:[A-H]{2,8})(?![A-Za-z0-9'’_^])"
 _LETTERS = (
-    rf"(?P<letters>{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
+    rf"(?P<letters>[(（\[【]?\s*{_RUN}\s*[)）\]】]?|{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
     r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b))*)"
 )
 _INTRO = (
@@ -48,7 +49,7 @@ _STATED = re.compile(
               |ing)?
             |corresponds?\s+to|points?\s+to|(?:therefore|thus|hence|so),?)(?=\W)
       | \b(?:correct|final)\s*[:：]
-      | 正确的?是 | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)应?该?[是为]?
+      | 正确的?是 | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)[】\]]?应?该?[是为]?
       | (?:正解|答え)は? | 정답[은이]? )
     {_INTRO} {_LETTERS}
     """
@@ -186,6 +187,11 @@ class StatedChoice(NamedTuple):
 
 def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
     """Return the choice that a response makes among A to `last`; None if it makes none."""
+    stripped = text.rstrip()
+    start = stripped.rfind("\n") + 1
+    letters = letters_of(stripped[start:])
+    if letters is not None and max(letters) <= last:
+        return StatedChoice(stripped[start:], start, len(stripped))
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
@@ -201,7 +207,12 @@ def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
         if len({stated.answer for stated in statements}) > 1:
             return None  # options are discussed, no choice is made
         statements = [stated for stated in statements if _ENDS.match(plain, stated.end)]
-    return max(statements, key=lambda stated: stated.end, default=None)
+    stated = max(statements, key=lambda stated: stated.end, default=None)
+    if stated is not None and _CALLED_RIGHT_IN_CHINESE.match(plain, stated.start):
+        # An analysis that calls an option right does not take back an answer that was stated before it.
+        answers = {earlier.answer for earlier in _statements(_STATED, plain, last)}
+        return stated._replace(stands=stated.stands and answers <= {stated.answer})
+    return stated
 
 
 def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
@@ -228,7 +239,10 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
         # phrase.
         start_of_search = match.start() + 1
         words = match["letters"]
-        letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
+        run = re.search(_RUN, words)
+        letters = list(run[0] if run is not None else re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words))
+        if len(letters) > len(set(letters)) and run is not None:
+            continue  # ABBA is a word
         if not all("A" <= letter.upper() <= last for letter in letters):
             continue
         # Forty characters reach the denial before a phrase; a longer look would take in the sentence before.

@@ -30,7 +30,7 @@ from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
-from harness.answers.letters import letter_of
+from harness.answers.letters import letter_of, letters_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.answer_heading import with_label_for_heading
 from harness.grading.find.behind import values_behind
@@ -379,11 +379,16 @@ def _of_box(
     boxes: the boxes before it. The other parameters are those of `extract_from`.
     """
     statement = _final_formula_behind(text, box.outer_end, hi)
-    if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
+    names_option = letter_of(box.content, last, any_case=True) is not None or letters_of(box.content) is not None
+    if statement is None and kind == "choice" and not names_option:
         statement = _choice_beside(text, box, lo, hi, last)
     if statement is not None:
         return _with_unit(statement, text, hi, kind)
-    whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
+    if kind == "choice":
+        joined = join_boxes(text, box, boxes, 2)
+        whole = box if letters_of(joined.content) is None else joined
+    else:
+        whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind, is_bare)
     end = end_of_unit(text, box.outer_end, hi)
     if end < hi and (behind := values_behind(text, end, hi, answer.answer, is_boxed=True)) != ():
