@@ -13,7 +13,7 @@ import pytest
 
 import harness
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
-from harness.grading.find.several import MAX_BOXES, MAX_GAP_CHARS, join_boxes, parts_of, with_exact_value
+from harness.grading.find.several import MAX_BOXES, MAX_GAP_CHARS, join_boxes, parts_of, with_box_before
 
 PIECES = [
     "\\boxed", "\\fbox", "\\framebox", "boxed", "box", "fbox", "\\", "{", "{", "}", "}", "\\{", "\\}", "5", "7", " ",
@@ -197,11 +197,11 @@ def test_a_sign_of_both_doubles_and_a_comma_groups_only_three_digits(answer: str
 def test_a_rounded_box_is_joined_to_the_exact_one_before_it(gap: str, content: str) -> None:
     text = rf"so \boxed{{0}} \boxed{{\sqrt2}}{gap}\boxed{{\approx 1.41}}"
     last, *earlier = boxes_from_end(text)
-    box = with_exact_value(text, last, earlier)
+    box, _ = with_box_before(text, last, earlier)
     assert box.content == content
     assert text[box.start : box.end].replace(rf"}}{gap}\boxed{{", " ") == content
     plain, *before = boxes_from_end(r"\boxed{\sqrt2} \boxed{1.41}")
-    assert with_exact_value("", plain, before) is plain
+    assert with_box_before(" ", plain, before) == (plain, True)
 
 
 STRUCK = ["~~{}~~", "<s>{}</s>", "<del>{}</del>", "<strike>{}</strike>"]

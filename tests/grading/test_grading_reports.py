@@ -102,7 +102,7 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
     ("response", "last", "contains"),
     [
         (r"<think>\boxed{1}</think>\boxed{0.5}", "correct", "the reasoning ends at character 24"),
-        (r"\boxed{0.3} or \boxed{0.6}", "wrong", "1 other box passed over"),
+        (r"\boxed{0.3}, \boxed{0.6}", "wrong", "1 other box passed over"),
         ("<think>hm", "no answer", "never closed"),
         ("I do not know", "no answer", "no box, phrase, formula or number"),
         ("\\boxed{\x1b[31m}", "undecided", r"\x1b[31m"),

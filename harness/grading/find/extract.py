@@ -64,7 +64,7 @@ from harness.grading.find.refusals import (
 )
 from harness.grading.find.rest_of_sentence import adds_nothing
 from harness.grading.find.sentences import MAX_CHARS, concludes_relation, statement_end
-from harness.grading.find.several import join_boxes, with_exact_value
+from harness.grading.find.several import join_boxes, with_box_before
 from harness.grading.find.surroundings import is_left_standing, is_supposed
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
@@ -167,7 +167,11 @@ _SPOKEN_ANSWER = re.compile(
 )
 
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
-_FORMULA_LINK = re.compile(r"[\s,;、，]*+(?:and|or|和|或)?[\s,]*+(?=\$|\\\()")
+_FORMULA_LINK = re.compile(
+    r"(?:\s?[A-Za-z°%\u3400-\u9fff²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
+)
+"""The text between two formulas of one answer, if it is only a link; a unit may stand there only before a word."""
+
 _SENTENCE_END = re.compile(
     r"""(?x) \n | </answer> | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
@@ -384,12 +388,17 @@ def _of_box(
         statement = _choice_beside(text, box, lo, hi, last)
     if statement is not None:
         return _with_unit(statement, text, hi, kind)
+    states = True
     if kind == "choice":
         joined = join_boxes(text, box, boxes, 2)
         whole = box if letters_of(joined.content) is None else joined
+    elif parts is None:
+        whole, states = with_box_before(text, box, boxes)
     else:
-        whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
+        whole = join_boxes(text, box, boxes, parts)
     answer = _answer_of_boxes(text, box, whole, lo, hi, kind, is_bare)
+    if not states:
+        return answer._replace(method=UNSTATED)
     end = end_of_unit(text, box.outer_end, hi)
     if end < hi and (behind := values_behind(text, end, hi, answer.answer, is_boxed=True)) != ():
         statement = _stated_behind(text, end, hi, kind)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from harness.answers.boxed import Box, without_boxes
+from harness.grading.compare.plain_numbers import plain_number
 
 MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
@@ -29,6 +30,14 @@ _BETWEEN = re.compile(
 )
 """Everything that may stand between two boxes of one answer."""
 
+_JOINS = re.compile(
+    r"(?xi) (?:[\s~$*,，]|\\[)\]])* (?: (?P<or>\bor\b|或者?) | (?P<and>\band\b|[和及与]) | (?P<both>并?且) )"
+    r" (?:[\s~$*]|\\[(\[])* (?:(?:\\[a-z]+|[a-z])(?:_\{?\w{1,3}\}?|[₀-₉]{1,3})?\s*=[\s$]*)?"
+)
+"""A word that joins two boxes, perhaps with the name of the second value."""
+
+_RELATION = re.compile(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
+_WORD_OF_LINK = {"or": r"\text{ or }", "and": ", ", "both": "且"}
 _OR = re.compile(r"(?i)\bor\b|或")
 _LABEL = re.compile(
     r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\})|[₀-₉]{1,3})?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z"
@@ -77,20 +86,36 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     return Box(joined, chain[0].start, last.end, chain[0].outer_start, last.outer_end)
 
 
-def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
-    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`; else return the
-    last box.
+def with_box_before(text: str, last: Box, earlier: Iterable[Box]) -> tuple[Box, bool]:
+    r"""Join the last two boxes if the last is a rounded form, `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`, or if both hold
+    relations that nothing but a word joins, `\boxed{k<1}且\boxed{k≠0}`; else return the last box. Second, whether that
+    box is an answer: of two values that a word joins, `\boxed{2} or \boxed{3}`, none is.
 
     earlier: the boxes before the last one, the nearest first.
     """
     before = next(iter(earlier), None)
-    if before is None or _APPROXIMATE.match(last.content) is None:
-        return last
+    if before is None:
+        return last, True
     gap = text[before.outer_end : last.outer_start]
+    if (word := _JOINS.fullmatch(gap)) is not None and not _is_same(before.content, last.content):
+        if not all(_RELATION.search(box.content) for box in (before, last)):
+            return last, False
+        joined = f"{before.content}{_WORD_OF_LINK[word.lastgroup or '']}{last.content}"
+        return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True
+    if _APPROXIMATE.match(last.content) is None:
+        return last, True
     # If a sentence or paragraph ends between the two boxes, the rounded value is another answer.
     if len(gap) > MAX_GAP_CHARS or re.search(r"[.!?]\s|\n\n", gap):
-        return last
-    return Box(f"{before.content} {last.content}", before.start, last.end, before.outer_start, last.outer_end)
+        return last, True
+    joined = f"{before.content} {last.content}"
+    return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True
+
+
+def _is_same(first: str, second: str) -> bool:
+    """Whether two boxes hold the same text or the same plain number: 3/4 and 0.75."""
+    left, right = plain_number(first), plain_number(second)
+    same_value = left is not None and right is not None and left.top * right.bottom == right.top * left.bottom
+    return first.strip() == second.strip() or same_value
 
 
 def parts_of(answer: str) -> int:
