@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
-from harness.answers.boxed import boxes_from_end, without_boxes
+from harness.answers.boxed import boxes_from_end, has_box, without_boxes
 from harness.answers.letters import letter_of, letters_of
 from harness.answers.words import without_text_commands
 from harness.core.codec import digest
@@ -463,6 +463,10 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         whole = text[start:end].strip()
         # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
         return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
+    whole = "" if truncated or end - start > MAX_ANSWER_CHARS else text[start:end].strip()
+    if whole in question.references and not has_box(whole, 0, len(whole)):
+        begin = text.index(whole, start)
+        return Extraction(whole, begin, begin + len(whole), "line")
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question), is_bare=_are_bare(question.references),

@@ -172,6 +172,40 @@ def test_a_fraction_in_lowest_terms_is_neither_decimal_nor_reducible(sign: str) 
     assert missed("0.375", "3/8", simplest) == missed("x/2", "0.5x", simplest) == ("correct", None)
 
 
+SIMPLIFIED = {
+    "1/(x-1)": (["-1/(1-x)"], ["(x+1)/((x+1)(x-1))", "(x+1)/(x²-1)"]),
+    "x/2": (["0.5x", r"\frac12x"], ["2x/4", r"\frac{2x}{4}", "x÷2"]),
+    "a+b": (["b+a"], ["(a²-b²)/(a-b)", "(a+b)(a-b)/(a-b)"]),
+    "2/x": ([r"\frac{2}{x}"], ["6/(3x)", "4x/(2x^2)"]),
+    "(x-2)/(x+2)": (["-(2-x)/(x+2)"], ["(x-2)²/((x+2)(x-2))", "(x²-4x+4)/(x²-4)"]),
+    "-2ab": (["-2ba"], ["3ab-5ab", "-ab-ba"]),
+    "(x+2)/3": (["x/3+2/3"], ["(2x+4)/6"]),
+    "1/x+1/y": (["(x+y)/(xy)"], ["2/(2x)+1/y"]),
+}
+PERCENTAGES = [
+    ("decimal", "0.375", "37.5%"),
+    ("decimal", "0.6", "六成"),
+    ("fraction", "3/4", "75%"),
+    ("fraction", "4/5", "4÷5"),
+]
+
+
+def test_letters_are_collected_and_cancelled_in_the_simplest_form() -> None:
+    simplest = GradeRules(form="simplest")
+    for reference, (rights, wrongs) in SIMPLIFIED.items():
+        for right in (reference, *rights):
+            assert missed(reference, f"\\boxed{{{right}}}", simplest) == ("correct", None), right
+        for wrong in wrongs:
+            assert missed(reference, f"\\boxed{{{wrong}}}", simplest) == ("wrong", "form"), wrong
+
+
+@pytest.mark.parametrize(("form", "reference", "answer"), PERCENTAGES)
+def test_a_percentage_is_neither_decimal_nor_fraction(form: Form, reference: str, answer: str) -> None:
+    assert missed(reference, answer, GradeRules(form=form)) == ("wrong", "form")
+    assert missed(answer, answer, GradeRules(form=form)) == ("correct", None) or "÷" in answer
+    assert missed(reference, answer) == ("correct", None)
+
+
 def test_a_card_states_a_form_by_name() -> None:
     columns = {"question": "q", "answer": "a"}
     card = {"name": "n", "title": "N", "source": {"kind": "file", "path": "x.jsonl"}, "columns": columns}

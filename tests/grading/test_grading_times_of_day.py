@@ -107,3 +107,18 @@ def test_an_hour_counted_to_12_may_be_one_after_noon() -> None:
     assert _grade("16:30", "四点半") == "undecided"
     for wrong in ("5点半", "4:20", "上午4:30", "凌晨4点半"):
         assert _grade("16:30", wrong) == "wrong"
+
+
+def test_noon_and_night_name_their_half_of_the_day() -> None:
+    hours = {("中午", 11): 11, ("中午", 12): 12, ("中午", 1): 13, ("夜里", 11): 23, ("夜里", 9): 21, ("夜里", 2): 2}
+    for (part, shown), hour in hours.items():
+        for minute in (5, 30):
+            time, written = f"{hour}:{minute:02}", f"{part}{shown}点{minute}分"
+            assert _grade(written, time) == _grade(time, written) == "correct", written
+            # An hour that is counted to 12 may be meant in the same half.
+            assert hour > 12 or _grade(written, f"{(hour + 12) % 24}:{minute:02}") == "wrong", written
+            assert _grade(written, f"{part}{shown}:{minute:02}") == _grade(written, f"{part}{shown}时{minute}分")
+    assert _grade("中午12:30", "12:30") == "correct"
+    # Whether 7:10 is meant on the day that the other side names is not read.
+    assert _grade("第二天7:10", "7:10") == _grade("7:10", "第二天7:10") == "undecided"
+    assert _grade("第二天7:10", "8:10") != "correct"

@@ -40,6 +40,7 @@ _SIGNS = {
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
     "¢": r"\text{cents}", "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%",
     "：": ":", "∶": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
+    "∥": r"\parallel ", "⊥": r"\perp ",
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
@@ -115,6 +116,11 @@ _MICRO = re.compile(
 )
 """The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
 
+_PARALLEL = re.compile(r"(?<=[A-Z])\s?//\s?(?=[A-Z])")
+_POWER_IN_WORDS = re.compile(r"(?<=[\da-zA-Z)）])的([负-]?)(\d{1,3}|[a-z])次[方幂]")
+_ROOT_IN_WORDS = re.compile(r"根号下?(\d{1,9})")
+"""Roots and powers as a keyboard without signs writes them: 2根号3, 3.2×10的5次方."""
+
 _OHMS = re.compile(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
 """The sign of the unit ohm behind its prefix. Without a prefix `2 \\Omega` is a product."""
 
@@ -151,6 +157,11 @@ def plain_source(source: str) -> str:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Omega" in source:
         source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
+    if "//" in source:
+        source = _PARALLEL.sub(r"\\parallel ", source)
+    if "次" in source or "根" in source:
+        source = _POWER_IN_WORDS.sub(lambda power: f"^{{{power[1] and '-'}{power[2]}}}", source)
+        source = _ROOT_IN_WORDS.sub(r"\\sqrt{\1}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()

@@ -57,7 +57,7 @@ _BASE = re.compile(r"([0-9A-Za-z]+)\s*(?:\(\s*(?:in\s+)?base[ -](\d{1,2})\s*\)|(
 _DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\s*(?:and\s+)?(\d+)\s*seconds?)?")
 _CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")
 _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
-PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|下午|傍晚|晚上"
+PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里"
 """Pattern of the words that say which half of the day an hour belongs to."""
 
 _DAYTIME = re.compile(rf"({PARTS_OF_DAY})?\s*(\d{{1,2}})(?:([点时])零?(\d{{1,2}})分?|([:：])(\d\d))")
@@ -213,7 +213,7 @@ def _at(when: str | None, hour: int, minute: int) -> str | None:
     if when is None or hour > _NOON:
         # 点 stays, so that 3点20分 is read as a time of day, and never as the ratio 3:20.
         return rf"{hour}:{minute:02}\text{{ 点}}"
-    return f"{hour}:{minute:02} {'p' if when in _AFTER_NOON else 'a'}.m."
+    return f"{hour}:{minute:02} {'p' if hour in _AFTER_NOON.get(when, ()) else 'a'}.m."
 
 
 def _compound(match: re.Match[str]) -> str | None:
@@ -351,13 +351,13 @@ _HOURS, _NOON, _RIGHT_ANGLE = 24, 12, 90
 _HOURS_OF_PART = {
     "凌晨": (*range(1, 7),), "清晨": (*range(4, 9),), "早晨": (*range(4, 12),), "早上": (*range(4, 12),),
     "上午": (*range(1, 12),), "下午": (*range(1, 12), *range(13, 24)), "傍晚": (*range(4, 8), *range(16, 20)),
-    "晚上": (*range(5, 12), *range(17, 24)),
+    "晚上": (*range(5, 12), *range(17, 24)), "中午": (11, 12, 1, 13), "夜里": (1, 2, 3, 4, 9, 10, 11, 21, 22, 23),
 }  # fmt: skip
-"""Part of the day → its hours, counted to 12 or to 24. 12 and 0 belong to no part, since usage differs: 晚上12点 is
-midnight to most people.
+"""Part of the day → its hours, counted to 12 or to 24. 12 belongs to 中午 only, and 0 to no part, since usage differs:
+晚上12点 is midnight to most people.
 """
 
-_AFTER_NOON = ("下午", "傍晚", "晚上")
+_AFTER_NOON = {"中午": (12, 1), "下午": range(1, 12), "傍晚": range(4, 8), "晚上": range(5, 12), "夜里": range(9, 12)}
 _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
 

@@ -98,14 +98,21 @@ _TIME = re.compile(r"\d{1,2}:\d\d(?: [ap]\.m\.|\\text\{ 点\})?")
 _HOURS, _MINUTES = 24, 60
 
 
+NEXT_DAY = re.compile(r"\s*(?:第二天|次日|翌日|隔天)的?\s*")
+
+
 def as_times(reference: str, answer: str) -> tuple[str, str]:
-    """Return two answers with 9点, 9时 and 9时30分 as 9:00 and 9:30, if the other side is a time of day.
+    """Return two answers with 9点, 9时 and 9时30分 as 9:00 and 9:30, if the other side is a time of day;
+    both without 第二天 or 次日, if both have it.
 
     17时35分 beside 17小时 stays as it is, since it may be a duration there. 4时25分 beside 16时25分 may be the same
     time, after noon.
     """
     if reference.isascii() and answer.isascii():
         return reference, answer
+    days = NEXT_DAY.match(reference), NEXT_DAY.match(answer)
+    if days[0] is not None and days[1] is not None:
+        reference, answer = reference[days[0].end() :], answer[days[1].end() :]
     left, right = _hour(reference), _hour(answer)
     if left is not None and right is not None:
         may_be_afternoon = right.time[0] > 0 and left.time == (right.time[0] + _HOURS // 2, right.time[1])

@@ -31,7 +31,7 @@ from harness.grading.compare.blanks import ORDER_IS_OPEN, compare_joined, compar
 from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
-from harness.grading.compare.forms import has_form, meant_formula
+from harness.grading.compare.forms import keeps_form, meant_formula
 from harness.grading.compare.named_quantities import same_named_quantities
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
@@ -118,7 +118,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         return Comparison(None, "names", (f"{answer.strip()} may be {meant}",))
     if result.equal and rules.form is not None:
         read = _read(numeral_as_digits(without_boxes(answer)), False), _read(without_boxes(reference), False)
-        if all(isinstance(node, Node) for node in read) and not has_form(*read, rules.form):  # type: ignore[arg-type]
+        if not keeps_form(answer, *read, rules.form):
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
 

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from math import gcd, isqrt
+from math import gcd, isqrt, prod
 from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
+from harness.grading.compare.dates import NEXT_DAY
 from harness.grading.compare.radicals import NotExact, factors
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
 _ADDITIVE = ("add", "pm", "mp")
+
+
+def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form) -> bool:
+    """Whether an answer, which equals the reference, is written in the form `form`, or cannot be read.
+
+    text: the answer, whose ÷ the tree does not keep: a division, 4÷5, is a step to a fraction.
+    """
+    if isinstance(answer, str) or isinstance(reference, str):
+        return True
+    if form in ("fraction", "simplest") and "÷" in text.rpartition("=")[2]:
+        return False
+    return has_form(answer, reference, form)
 
 
 def has_form(answer: Node, reference: Node, form: Form) -> bool:
@@ -29,6 +42,8 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
         if not values:
             return False
         answer = values[-1]
+    if form in ("fraction", "decimal") and _has_percent(answer) and not _has_percent(reference):
+        return False
     answer, reference = _value_of(answer), _value_of(reference)
     if form == "fraction":
         return _is_fraction(answer)
@@ -47,7 +62,7 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
     # 1.5 is the quotient of 3:2, and no ratio.
     if reference.op == "ratio" != answer.op:
         return False
-    return all(_is_simplest(here) for here in walk(answer))
+    return all(_is_simplest(here) for here in walk(answer)) and not _can_cancel(answer, reference)
 
 
 def _value_of(node: Node) -> Node:
@@ -55,6 +70,11 @@ def _value_of(node: Node) -> Node:
     while node.op in ("quantity", "deg", "pct", "rel"):
         node = node.args[0][-1] if node.op == "rel" else node.args[0]
     return node
+
+
+def _has_percent(node: Node) -> bool:
+    """Whether a percentage stands anywhere in `node`."""
+    return any(here.op == "pct" for here in walk(node))
 
 
 def _without_minus(node: Node) -> Node:
@@ -129,15 +149,55 @@ def _is_simplest(node: Node) -> bool:
         top, bottom = (_without_minus(part) for part in args)
         if _is_integer(top) and _is_integer(bottom):
             return bottom.args[0] > 1 and gcd(top.args[0].numerator, bottom.args[0].numerator) == 1
-        # √2/2 is in simplest form; 1/√2 and (1/2)/x are not.
-        return not any(_has_fraction(part) for part in args) and not any(here.op == "root" for here in walk(args[1]))
+        # √2/2 is in simplest form; 1/√2, (1/2)/x and 2x/4 are not.
+        has_inner = any(map(_has_fraction, args)) or any(here.op == "root" for here in walk(args[1]))
+        return not has_inner and gcd(*map(_content, args)) == 1
     if op == "root":
         return _is_squarefree(args[0], _without_minus(args[1]))
     if op == "add":
-        return sum(not symbols(term) and _is_rational(term) for term in args) < 2
+        monomials = [_monomial(term) for term in args if symbols(term) or _is_rational(term)]
+        return len(monomials) == len(set(monomials))  # 3ab - 5ab has two terms of one kind
     if op == "mul":
         return sum(_is_rational(factor) for factor in args) < 2
     return op != "pow" or not (_is_rational(args[0]) and _is_rational(args[1]))
+
+
+def _can_cancel(answer: Node, reference: Node) -> bool:
+    """Whether a fraction with letters has a denominator of a higher degree than the reference, in lowest terms, has:
+    (x+1)/(x²-1) beside 1/(x-1). A reference of several fractions does not tell.
+    """
+    degrees = [
+        [_degree(here.args[1]) for here in walk(node) if here.op == "div" and symbols(here.args[1])]
+        for node in (reference, answer)
+    ]
+    return len(degrees[0]) < 2 and sum(degrees[1]) > sum(degrees[0])
+
+
+def _degree(node: Node) -> int:
+    """Return the degree of a polynomial in all its letters; 0 for what is none."""
+    if node.op == "sym":
+        return 1
+    if node.op == "pow":
+        exponent = node.args[1]
+        return _degree(node.args[0]) * (int(exponent.args[0]) if _is_integer(exponent) else 0)
+    degrees = [_degree(part) for part in node.args if isinstance(part, Node)]
+    return sum(degrees) if node.op == "mul" else max(degrees, default=0)
+
+
+def _content(node: Node) -> int:
+    """Return the largest integer that divides all coefficients of a polynomial; 1 for what has none."""
+    node = _without_minus(node)
+    if _is_integer(node):
+        return abs(int(node.args[0]))
+    contents = [_content(part) for part in node.args] if node.op in ("add", "mul") else [1]
+    return prod(contents) if node.op == "mul" else gcd(*contents)
+
+
+def _monomial(term: Node) -> Node | tuple[Node, ...]:
+    """Return the factors of a term with letters, without its coefficient and in one order: a and b of 3ba."""
+    term = _without_minus(term)
+    factors = term.args if term.op == "mul" else (term,)
+    return tuple(sorted((factor for factor in factors if symbols(factor)), key=repr))
 
 
 def _has_fraction(node: Node) -> bool:
@@ -211,8 +271,12 @@ _POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
 
 def meant_formula(reference: str, answer: str) -> str | None:
     """Return the formula that an answer may mean by the signs of a keyboard: 5.2×10^{-5} for 5.2×10-5 beside a
-    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天, 3/8=0.375 for 3/8（0.375）; None for any other answer.
+    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天, 3/8=0.375 for 3/8（0.375）, 第二天7:10 for 7:10 beside
+    a time with 第二天; None for any other answer.
     """
+    days = NEXT_DAY.match(reference), NEXT_DAY.match(answer)
+    if (days[0] is None) != (days[1] is None):
+        return answer[days[1].end() :] if days[1] is not None else f"{(days[0] or reference)[0]}{answer.strip()}"
     if again := _AGAIN_IN_BRACKETS.fullmatch(answer):
         return f"{again[1]}={again[2]}"
     if "÷" in answer and (divided := _FRACTION_BEHIND.sub(r"÷(\1)", answer)) != answer:
