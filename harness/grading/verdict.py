@@ -30,7 +30,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.asked import BOX, asked_quantity
+from harness.grading.find.asked import BOX, asked_quantity, names_another
 from harness.grading.find.beside_box import NUMBER
 from harness.grading.find.boxes_in_sentence import with_boxes_of_sentence
 from harness.grading.find.chinese_clauses import of_clause, quantities_before
@@ -504,6 +504,9 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     else:
         extraction = _as_asked(question, extraction, end, reply)
     extraction = _with_opposite(question, text, extraction)
+    is_named = any("是" in reference or "=" in reference or "为" in reference for reference in question.references)
+    if asks and not is_named and names_another(question.last_turn, without_boxes(extraction.answer)):
+        extraction = extraction._replace(method=UNSTATED)
     if is_ruled and extraction.method == UNSTATED and not (text.isascii() or truncated):
         extraction = same_text(text, start, end, question.references) or extraction
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.

@@ -83,3 +83,30 @@ def test_a_longer_unit_is_not_cut_at_the_noun_that_the_question_asks_for() -> No
         ("平均每人植多少棵树？", "8棵", "平均每人植8棵树。", "correct"),
     ):  # fmt: skip
         assert verdict(asked, reference, reply) == expected, (asked, reply)
+
+
+NAMED = {
+    "长方形长5厘米，宽4厘米，周长多少？": (
+        "18厘米",
+        ("周长是", "它的周长=", "长方形的周长为"),
+        ("面积是", "宽是", "对角线为"),
+    ),
+    "一支笔12元，一本书32元，书多少钱？": ("32元", ("书是", "书的价格是", "这本书为"), ("笔是", "笔的价格=")),
+    "二次函数 y=x²-2x-3 的最小值是多少": ("-4", ("最小值是", "它的最小值=", "函数的最小值为"), ("最大值是", "最大值=")),
+    "一共要付多少元？": ("32元", ("答案是", "一共是", "总价是", "结果为"), ()),
+}
+
+
+def test_a_value_with_another_name_than_the_asked_one_is_undecided() -> None:
+    for text, (reference, rights, others) in NAMED.items():
+        for form in ("{}{}", "答：{}{}。", "\\boxed{{{}{}}}", "12+20=32\n答：{}{}。"):
+            for name in rights:
+                assert verdict(text, reference, form.format(name, reference)) == "correct", (form, name)
+            for name in others:
+                assert verdict(text, reference, form.format(name, reference)) == "undecided", (form, name)
+    # A reference with a name is compared with the name.
+    assert verdict("长和宽各是多少？", "长是5厘米", "长是5厘米") == "correct"
+    assert (
+        verdict("12和18的最大公因数和最小公倍数分别是多少？", "6；36", "答：最大公因数是6，最小公倍数是36。")
+        == "correct"
+    )

@@ -38,6 +38,33 @@ _QUANTITY = re.compile(
 )
 
 
+_NAMED = re.compile(
+    rf"(?:{LEAD}|[，,\s])*(?P<name>[\u3400-\u9fff]{{1,10}}?)(?:[是为有=＝:：]|等于)[\s$]*(?:[-−]?\d|\\|[{NUMERAL_SIGNS}]).{{0,60}}"
+)
+_NO_NAME = re.compile(
+    "答案|结果|结论|解析|解答|验证|验算|单位|最终|最后|正确|应该|得数|原式|一共|总共|合计|大约|系数|[的是有了共总个这那它他她们在和与各为吗呢把求出要能可以约合解答]"
+)
+"""Words and signs that name nothing of what a question asks for."""
+
+_EXTREME = re.compile("最(.)")
+
+
+def names_another(question: str, answer: str) -> bool:
+    """Whether an answer names its value (面积是18厘米) by no sign of what the question asks for (周长多少): neither one
+    common character, nor the same extreme (最大值 beside 最小值).
+
+    False if the question or the answer names nothing. A name that has one character in common is not read further.
+    """
+    named = _NAMED.fullmatch(answer.strip()) if len(answer) <= MAX_CHARS else None
+    clause = None if named is None else _clause_that_asks(question)
+    # Before a unit, as in 要付多少元, the words may name a deed: 总价 answers them.
+    if named is None or clause is None or clause[1] not in ("", "钱"):
+        return False
+    names = [set(re.findall("[\u3400-\u9fff]", _NO_NAME.sub("", words))) for words in (named["name"], clause[0])]
+    extremes = [set(_EXTREME.findall(words)) for words in (named["name"], clause[0])]
+    return all(names) and (not names[0] & names[1] or (all(extremes) and not extremes[0] & extremes[1]))
+
+
 def asked_quantity(question: str, text: str, lo: int, hi: int) -> tuple[str, str, int] | None:
     """Return the quantity of the last sentence of text[lo:hi], the words before it, and where the sentence begins
     behind its label, if the sentence is the question with this quantity; None for any other.
