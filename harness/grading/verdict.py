@@ -483,6 +483,11 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if question.kind == "choice" and question.choices and not text.isascii():
         extraction = _with_options_behind(question, text, start, end, extraction, truncated=truncated)
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    is_whole = not truncated or extraction.method in _BOXED
+    if is_ruled and is_whole and (parts := most_values(question.references)) > 1:
+        filled = _with_parts(question, extraction, text, start, end, parts)
+        if filled is not extraction:
+            return filled._replace(answer=shorten_answer(filled.answer))
     if is_ruled and extraction.method in _BOXED and text.count("box", start, end) > 1:
         joined = _with_boxes_of_sentence(question.references, extraction, text, start, end)
         if joined is not extraction:
@@ -513,6 +518,16 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+def _with_parts(question: Question, extraction: Extraction, text: str, start: int, end: int, parts: int) -> Extraction:
+    """Return the answer with the values of all named blanks or numbered parts; else the answer as it is."""
+    from harness.grading.find.filled_blanks import with_blanks_filled
+    from harness.grading.find.numbered_parts import with_numbered_parts
+
+    bare = _are_bare(tuple(value for reference in question.references for value in re.split("[;；，、]", reference)))
+    filled = with_blanks_filled(extraction, question.last_turn, text, start, end, parts, bare=bare)
+    return filled if filled is not extraction else with_numbered_parts(extraction, text, start, end, parts)
 
 
 def _with_boxes_of_sentence(

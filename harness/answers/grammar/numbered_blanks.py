@@ -6,7 +6,10 @@ import re
 
 _BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|(?:（|(?<![^\s,，;；、。])\()([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
 # A value: behind a sign of operation, (1) is a factor, as in (1)+(2).
-_IN_BLANK = r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))[^()（）①-⑥;；,，、。\s第=＝]{1,20})"
+_IN_BLANK = (
+    r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))"
+    r"(?:[^()（）①-⑥;；,，、。\s第]|\s(?=[=＝+−-])|(?<=[=＝+−-])\s){1,40}(?<![=＝+−*/-]))"
+)
 BLANKS = re.compile(rf"(?:{_BLANK}{_IN_BLANK}[\s,，;；、。]*){{2,6}}")
 _EACH_BLANK = re.compile(rf"{_BLANK}{_IN_BLANK}")
 

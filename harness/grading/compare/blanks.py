@@ -20,7 +20,7 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.spellings import numbers_blanks
 from harness.answers.grammar.tree import Node, num
-from harness.answers.grammar.units import smaller_unit
+from harness.answers.grammar.units import smaller_unit, unit_of
 from harness.answers.words import without_text_commands
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
@@ -28,11 +28,14 @@ from harness.grading.compare.named_quantities import names_quantities, row_of
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 
-ORDER_IS_OPEN = (
+_ORDER_IS_OPEN = (
     "the answer has the values in another order, and nothing says whether the reference has the values of several "
     "blanks; the card does, by `rules: {ordered: true}` or `rules: {ordered: false}`"
 )
 """Step of a comparison that leaves open whether the order of values counts."""
+
+_MIXED_UNITS = "the reference has no units, and the answer has two units of one kind of quantity"
+"""Step of a comparison that leaves open whether the values have the units of their blanks."""
 
 _NOT_BARE = frozenset(("list", "tuple", "set", "interval", "union", "bracket", "matrix", "rel", "member", "congruence"))
 """Kinds of nodes that are no bare value."""
@@ -189,6 +192,29 @@ def _is_fraction_of(items: list[str], answer: str, rules: GradeRules) -> bool:
     if node is None or node.op not in ("div", "ratio") or len(node.args) != len(items):
         return False
     return all(same(num(Fraction(item)), value, rules).equal for item, value in zip(items, node.args, strict=True))
+
+
+def left_open(reference: str, answer: str, rules: GradeRules, in_order: Callable[[], Comparison]) -> Comparison | None:
+    """Return why equal values need not be right: units of two sizes, or another order of blanks; None if they are.
+
+    in_order: compares the two with the order of the values.
+    """
+    if _mixes_units(reference, answer):
+        return Comparison(None, "list", (_MIXED_UNITS,))
+    may_count = rules.ordered is None and (separates_blanks(reference) or numbers_blanks(without_boxes(answer)))
+    return Comparison(None, "order", (_ORDER_IS_OPEN,)) if may_count and not in_order().equal else None
+
+
+def _mixes_units(reference: str, answer: str) -> bool:
+    """Whether an answer has two units of one dimension, 15米；45厘米, beside a list of bare numbers: the unit of one
+    blank at least is another one.
+    """
+    listed = _values_listed(reference, list_commas=True)
+    node = _node(without_boxes(answer), list_commas=True) if listed else None
+    if node is None or node.op != "list" or any(item.op == "quantity" for item in listed):
+        return False
+    units = {unit for item in node.args if item.op == "quantity" and (unit := unit_of(item.args[1])) is not None}
+    return len(units) > len({unit.dimension for unit in units})
 
 
 @lru_cache(maxsize=1_024)

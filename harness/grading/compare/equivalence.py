@@ -17,7 +17,6 @@ from harness.answers.boxed import without_boxes
 from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
-from harness.answers.grammar.spellings import numbers_blanks
 from harness.answers.grammar.tree import Node, sym, walk
 from harness.answers.grammar.units import is_counted, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
@@ -27,7 +26,7 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
-from harness.grading.compare.blanks import ORDER_IS_OPEN, compare_joined, compare_row, separates_blanks
+from harness.grading.compare.blanks import compare_joined, compare_row, left_open
 from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
@@ -110,9 +109,10 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     result = _with_claims(reference, answer, kind, rules)
     if result.equal and is_rough(reference, answer, rules):
         return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
-    if result.equal and _may_count_order(reference, answer, rules):
-        in_order = _with_claims(reference, answer, kind, replace(rules, ordered=True))
-        result = result if in_order.equal else Comparison(None, "order", (ORDER_IS_OPEN,))
+    if result.equal:
+        ordered = replace(rules, ordered=True)
+        in_order = left_open(reference, answer, rules, lambda: _with_claims(reference, answer, kind, ordered))
+        result = in_order or result
     meant = meant_formula(reference, answer) if result.equal is False else None
     if meant is not None and _equal(reference, meant, kind, rules, ()).equal:
         return Comparison(None, "names", (f"{answer.strip()} may be {meant}",))
@@ -121,11 +121,6 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         if not keeps_form(answer, *read, rules.form):
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
-
-
-def _may_count_order(reference: str, answer: str, rules: GradeRules) -> bool:
-    """Whether the values may be those of blanks, so that the same values in another order need not be right."""
-    return rules.ordered is None and (separates_blanks(reference) or numbers_blanks(without_boxes(answer)))
 
 
 def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:

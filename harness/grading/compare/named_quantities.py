@@ -40,7 +40,7 @@ _DOTS = r"(?:…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})"
 _DIVISION = re.compile(r"(?P<top>\d{1,9})\s*[÷/]\s*(?P<by>\d{1,9})\s*(?:[=＝]|的(?=商))\s*")
 _BLANK = r"[(（]?\s*(?P<{}>\d{{1,12}})\s*[)）]?"
 _REMAINDER = re.compile(rf"商?{_BLANK.format('quotient')}\s*(?:余|{_DOTS})\s*{_BLANK.format('rest')}[。.]?")
-_OF_FIGURE = re.compile("(?:这个|该|此)?(?:长方形|正方形|长方体|三角形|平行四边形|梯形|菱形|圆柱|圆锥)的")
+OF_FIGURE = re.compile("(?:这个|该|此)?(?:长方形|正方形|长方体|三角形|平行四边形|梯形|菱形|圆柱|圆锥)的")
 _HAS = re.compile("(?:笼子?[里中])?(?:有|租|买)了?(?=.)")
 _BEFORE_FIRST = re.compile(rf"{_HAS.pattern}|(?:可以?|能)?(?:装|做|分|租|买)(?:成|满|了|好|得)?(?=$)")
 """A verb before the first name, or in place of one: 有鸡6只，兔4只; 可以装7袋，还剩3个."""
@@ -156,7 +156,7 @@ def _row_of_counts(text: str) -> _Row | None:
 
 def _put(row: _Row, name: str, number: str, unit: str) -> bool:
     """Add a quantity to a row; False if the row has its name already."""
-    name = _OF_FIGURE.sub("", name)
+    name = OF_FIGURE.sub("", name)
     name = _FURTHER.get(name, name)
     if name in row:
         return False

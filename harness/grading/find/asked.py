@@ -31,7 +31,7 @@ BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 
 _LAYOUT = re.compile(r"\\[,;:! ()\[\]]|[\s*_$~]")
 _UNIT = rf"(?:{UNIT})(?:/(?:{UNIT}))?|{CLASSIFIER}|[倍成折]|\\?[%％]"
-_OWN_UNIT = re.compile(_UNIT)
+OWN_UNIT = re.compile(_UNIT)
 _QUANTITY = re.compile(
     rf"(?P<number>[-−]?\d+(?:\.\d+)?(?:/\d+)?|\\[dt]?frac\{{\d+\}}\{{\d+\}}|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?)"
     rf"(?P<unit>{_UNIT})?"
@@ -81,7 +81,7 @@ def asked_quantity(question: str, text: str, lo: int, hi: int) -> tuple[str, str
     for quantity in _QUANTITY.finditer(plain):
         head, tail = plain[: quantity.start()], plain[quantity.end() :]
         # Behind 多少人 stands a unit, so that the 人 of 36个人 is part of the answer's.
-        behind = _OWN_UNIT.sub("", clause[1], count=1) if quantity["unit"] and _OWN_UNIT.match(clause[1]) else clause[1]
+        behind = OWN_UNIT.sub("", clause[1], count=1) if quantity["unit"] and OWN_UNIT.match(clause[1]) else clause[1]
         if (head or tail) and clause[0].endswith(head) and behind.endswith(tail):
             left_out = clause[0].removesuffix(head) if head else ""
             return None if limits(left_out) or "每" in left_out else (quantity.group(), head, begin)

@@ -77,7 +77,7 @@ def with_boxes_of_sentence(
     clause = boxes[0].outer_start - len(_MARK.split(text[begin : boxes[0].outer_start])[-1])
     head = text[clause : boxes[0].outer_start]
     name = _LEAD.sub("", head, count=1)
-    stands = not (_ROUGH.search(head) or limits("".join(_HAN.findall(head))) or is_denied(text, clause, lo))
+    stands = states_value(text, clause, boxes[0].outer_start, lo)
     values = [beside_box(text, box, lo, hi) for box in boxes]
     answers = _as_list(text, boxes, values) if len(boxes) == parts else ()
     if not answers:
@@ -93,6 +93,12 @@ def with_boxes_of_sentence(
     if not (stands and answers):
         return whole._replace(method=UNSTATED)
     return whole._replace(answer=answers[0], method="boxes", before=answers[1:])
+
+
+def states_value(text: str, clause: int, end: int, lo: int) -> bool:
+    """Whether no word of text[clause:end], the clause before a value, limits or denies this value."""
+    head = text[clause:end]
+    return not (_ROUGH.search(head) or limits("".join(_HAN.findall(head))) or is_denied(text, clause, lo))
 
 
 def _with_lines_before(text: str, begin: int, lo: int, count: int) -> int:
