@@ -639,7 +639,8 @@ def _are_rows(references: tuple[str, ...]) -> bool:
 def _most_parts(references: tuple[str, ...]) -> int:
     """Return the largest number of values of a reference; cached, since a question's samples all need it."""
     plain = list(map(without_boxes, references))
-    return max((max(parts_of(reference), len(letters_of(reference) or ())) for reference in plain), default=1)
+    letters = (letters_of(reference) or () for reference in plain if reference != reference.lower())
+    return max([1, *map(parts_of, plain), *map(len, letters)])
 
 
 def _last_letter(question: Question) -> str:

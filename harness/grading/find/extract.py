@@ -383,8 +383,7 @@ def _of_box(
     boxes: the boxes before it. The other parameters are those of `extract_from`.
     """
     statement = _final_formula_behind(text, box.outer_end, hi)
-    names_option = letter_of(box.content, last, any_case=True) is not None or letters_of(box.content) is not None
-    if statement is None and kind == "choice" and not names_option:
+    if statement is None and kind == "choice" and not _names_options(box.content, last):
         statement = _choice_beside(text, box, lo, hi, last)
     if statement is not None:
         return _with_unit(statement, text, hi, kind)
@@ -548,6 +547,11 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     letter = Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
     behind = values_behind(tail, end, len(tail), choice.answer)
     return _with_behind(letter, behind, tail, end, len(tail))
+
+
+def _names_options(content: str, last: str) -> bool:
+    """Whether a box names an option, or several."""
+    return letter_of(content, last, any_case=True) is not None or letters_of(content) is not None
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
