@@ -127,7 +127,7 @@ def renumbers(reference: str, answer: str) -> bool:
 
     The roots of an equation have no order; the terms of a sequence do. Which of them are meant is not read.
     """
-    sides = [[_NUMBERED.fullmatch(part) for part in _LINK.split(text.strip(" $"))] for text in (reference, answer)]
+    sides = [[_NUMBERED.fullmatch(part) for part in _LINK.split(text.replace("$", ""))] for text in (reference, answer)]
     if any(None in side or len(side) < 2 for side in sides):
         return False
     values = [[item[4] for item in side if item is not None] for side in sides]

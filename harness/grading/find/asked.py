@@ -33,7 +33,7 @@ _LAYOUT = re.compile(r"\\[,;:! ()\[\]]|[\s*_$~]")
 _UNIT = rf"(?:{UNIT})(?:/(?:{UNIT}))?|{CLASSIFIER}|[倍成折]|\\?[%％]"
 OWN_UNIT = re.compile(_UNIT)
 _QUANTITY = re.compile(
-    rf"(?P<number>[-−]?\d+(?:\.\d+)?(?:/\d+)?|\\[dt]?frac\{{\d+\}}\{{\d+\}}|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?)"
+    rf"(?P<number>[-−]?\d+(?:\.\d+)?(?:/\d+|[万亿])?|\\[dt]?frac\{{\d+\}}\{{\d+\}}|[{NUMERAL_SIGNS}]+(?:分之[{NUMERAL_SIGNS}]+)?)"
     rf"(?P<unit>{_UNIT})?"
 )
 
