@@ -730,9 +730,11 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     from harness.grading.compare.as_asked import as_asked
     from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
+    from harness.grading.compare.letters_as_unit import with_units
     from harness.grading.compare.wording import is_another_wording, obstacle
 
     answer = as_asked(question.last_turn, question.references, answer)
+    question, answer = with_units(question, answer)
     rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)

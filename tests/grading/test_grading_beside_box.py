@@ -209,7 +209,8 @@ def test_a_currency_before_the_box_is_compared(reference: str, reply: str, expec
 def test_a_reference_with_a_letter_that_names_a_unit_does_not_refuse_its_number(unit: str) -> None:
     assert outcome(f"5 {unit}", r"\boxed{5}") == "undecided"
     assert outcome(f"5 {unit}", r"\boxed{6}") == "wrong"
-    assert outcome("5 x", r"\boxed{5}") == outcome("5m", r"\boxed{5}") == "wrong", "a letter is a variable"
+    assert outcome(f"5{unit}", r"\boxed{5}") == "undecided"
+    assert outcome("5 x", r"\boxed{5}") == outcome("5n", r"\boxed{5}") == "wrong", "a letter is a variable"
 
 
 IN_BRACKETS = [

@@ -4,7 +4,7 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     30 m2, 12 cm3, 30 sq m              30 m^2, 12 cm^3, 30 square m
     \$18\frac34, $3/4                   18\frac34 dollars, 3/4 dollars
     2046 (base 7)                       2046_{7}
-    36 degrees 15 minutes               36^\circ 15'
+    36 degrees 15 minutes, 36度15分       36^\circ 15'
     9:40 in the morning, 11:05 at night 9:40 a.m., 11:05 p.m.
     one out of three, 百分之25, 3分之2      1/3, 25%, 2/3
     2.5成, 二成五, 三成                   25\%, 25\%, 30\%
@@ -54,7 +54,10 @@ _POWER = re.compile(rf"({_NUMBER})\s*(mm|cm|dm|km|m|in|ft|yd|mi)\s?([23])")
 _SQUARE = re.compile(rf"(?i)({_NUMBER})\s*(sq|cu)\.?\s*(mm|cm|dm|km|m|in|ft|yd|mi)\.?")
 _MIXED_MONEY = re.compile(r"\\?\$\s*(\d+\s*\\[dt]?frac\s*(?:\{\d+\}\s*\{\d+\}|\d\s*\d)|\d+/\d+)")
 _BASE = re.compile(r"([0-9A-Za-z]+)\s*(?:\(\s*(?:in\s+)?base[ -](\d{1,2})\s*\)|(?:in\s+)?base[ -](\d{1,2}))")
-_DEGREES = re.compile(r"(-?\d+)\s*degrees?,?\s*(?:and\s+)?(\d+)\s*minutes?(?:,?\s*(?:and\s+)?(\d+)\s*seconds?)?")
+_DEGREES = re.compile(
+    r"(-?\d+) ?(?:degrees?|度|°|\^ ?\{? ?\\circ ?\}?),? ?(?:and )?(\d+) ?(?:minutes?|分)"
+    r"(?:,? ?(?:and )?(\d+) ?(?:seconds?|秒))?"
+)
 _CLOCK = re.compile(r"(?i)(1[0-2]|[1-9]):([0-5]\d)\s*(?:in\s+the\s+(morning|afternoon|evening)|(at\s+night))")
 _NUMERAL = r"[零〇一二两三四五六七八九十百千]{1,8}"
 PARTS_OF_DAY = "上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|夜里"
@@ -88,8 +91,6 @@ _ROUGH = re.compile(rf"(?:大约|约|大概){VERB_OF_ROUGH_VALUE}\s*({_AMOUNT})|
 _BEARING = re.compile(
     rf"(?:[在位于]{{1,2}})?([东西南北])偏([东西南北])\s*(\d{{1,2}}(?:\.\d)?|{_NUMERAL})\s*(?:°|度|\^\s*\{{?\s*\\circ\s*\}}?)(?:的?方向)?"
 )
-_ONE_HALF = re.compile("一半")
-_AGE = re.compile(rf"(\d+|{_NUMERAL})周岁")
 _UNIT_IN_BRACKETS = re.compile(
     r"((?:.*=)?\s*[-−]?(?:\d+(?:\.\d+)?(?:/\d+)?|(?:\d+\s*)?\\[dt]?frac\s*\{\d+\}\s*\{\d+\}|\d+又\d+/\d+))"
     r"\s*[(（]\s*(?:单位\s*[:：是为]?\s*)?([\u3400-\u9fff]{1,4}(?:/[\u3400-\u9fff]{1,4})?|[\u3371-\u33df℃℉])\s*[)）]"
@@ -335,8 +336,7 @@ def _exact_money(match: re.Match[str]) -> str | None:
 
 
 def _age(match: re.Match[str]) -> str | None:
-    age = _count(match[1])
-    return None if age is None else rf"{age}\text{{ 岁}}"
+    return None if (age := _count(match[1])) is None else rf"{age}\text{{ 岁}}"
 
 
 def _unit_in_brackets(match: re.Match[str]) -> str | None:
@@ -392,9 +392,9 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_ROOTS, lambda match: rf"{match[1]}_1={match[2]}, {match[1]}_2={match[3]}"),
     (BLANKS, values_of_blanks),
     (_BEARING, _bearing),
-    (_ONE_HALF, lambda _: r"\frac{1}{2}"),
+    (re.compile("一半"), lambda _: r"\frac{1}{2}"),
     (re.compile(r"(-?\d{0,9})根号下?(\d{1,9})"), lambda match: rf"{match[1]}\sqrt{{{match[2]}}}"),
-    (_AGE, _age),
+    (re.compile(rf"(\d+|{_NUMERAL})周岁"), _age),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
     # Last, for the first form that matches decides, and this one matches most sentences.
     (_IN_WORDS, lambda match: in_signs(match[0])),

@@ -77,28 +77,17 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("radian", 1, "radian rad 弧度"),
     ("celsius", 1, "celsius centigrade 摄氏度"),
     ("fahrenheit", "5/9", "fahrenheit 华氏度"),
-    ("force", 1, "newton"),
-    ("energy", 1, "joule"),
-    ("energy", 1000, "kilojoule"),
-    ("energy", "1/1000", "millijoule"),
-    ("energy", 10**6, "megajoule"),
-    ("energy", 3600, "wh"),
-    ("energy", 3600_000, "kwh"),
-    ("power", 1, "watt"),
-    ("power", 1000, "kilowatt"),
-    ("power", "1/1000", "milliwatt"),
-    ("power", 10**6, "megawatt"),
-    ("current", 1, "ampere amp"),
+    ("force", 1, "newton 牛 牛顿"),
+    ("energy", 1, "joule 焦 焦耳"),
+    ("energy", 3600, "wh 瓦时"),
+    ("energy", 3600_000, "kwh 度电"),
+    ("power", 1, "watt 瓦 瓦特"),
+    ("current", 1, "ampere amp 安 安培"),
     ("charge", 1, "coulomb"),
-    ("potential", 1, "volt"),
-    ("resistance", 1, "ohm"),
-    ("frequency", 1, "hertz"),
-    ("frequency", 1000, "kilohertz"),
-    ("frequency", 10**6, "megahertz"),
-    ("frequency", 10**9, "gigahertz"),
-    ("pressure", 1, "pascal"),
-    ("pressure", 1000, "kilopascal"),
-    ("pressure", 10**6, "megapascal"),
+    ("potential", 1, "volt 伏 伏特"),
+    ("resistance", 1, "ohm 欧 欧姆"),
+    ("frequency", 1, "hertz 赫 赫兹"),
+    ("pressure", 1, "pascal 帕 帕斯卡"),
     ("temperature", 1, "kelvin"),
     ("substance", 1, "mole"),
     ("energy_ev", 1, "electronvolt"),
@@ -112,6 +101,16 @@ _BY_NAME = {
     for dimension, factor, names_of_unit in _UNIT_TABLE
     for name in names_of_unit.split()
 }
+_BY_NAME |= {
+    prefix + name: (dimension, factor * Fraction(size))
+    for name, (dimension, factor) in [*_BY_NAME.items()]
+    if dimension in names("force energy power current potential resistance frequency pressure")
+    for prefix, size in (
+        ("giga", 10**9), ("mega", 10**6), ("kilo", 1000), ("milli", "1/1000"),
+        ("兆", 10**6), ("千", 1000), ("毫", "1/1000"), ("微", "1/1000000"),
+    )
+    if prefix.isascii() == name.isascii()
+}  # fmt: skip
 
 _DERIVED: dict[str, dict[str, int]] = {
     "area": {"length": 2},

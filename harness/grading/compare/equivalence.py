@@ -31,6 +31,7 @@ from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_clai
 from harness.grading.compare.dates import as_times, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import keeps_form, meant_formula
+from harness.grading.compare.letters_as_unit import quantity_in_letters, with_kilowatt_hours
 from harness.grading.compare.named_quantities import same_named_quantities
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.polynomials import polynomial, same_polynomials
@@ -60,7 +61,6 @@ _FORMS: dict[Form, str] = {
 _FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
 _ANGLE = re.compile(r"∠|\\angle(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
-_NUMBER_AND_LETTERS = re.compile(r"\s*([-−]?[\d.,/]{1,40})[\s~]+([A-Za-zµμ][A-Za-zµμ/^²³·0-9]{0,20})\s*")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _REPEATED = re.compile(
@@ -172,6 +172,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     reference, answer = without_boxes(reference), _without_remark(without_boxes(answer))
     if kind != "choice":
         answer = as_typed(reference, answer)
+        if "度" in reference or "度" in answer:
+            reference, answer = with_kilowatt_hours(reference, answer)
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices, rules)
@@ -275,8 +277,8 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if result.equal and (_ALLOWS_ALL_BUT.search(reference) is None) != (_ALLOWS_ALL_BUT.search(answer) is None):
         return Comparison(None, "alternatives")
     in_units = "quantity" in (reference_node.op, answer_node.op)
-    if result.equal is False and not in_units and (number := _number_before_unit(reference)) is not None:
-        number_node = _read(number, listed)
+    if result.equal is False and not in_units and (lettered := quantity_in_letters(reference)) is not None:
+        number_node = _read(lettered[0], listed)
         if not isinstance(number_node, str) and same(number_node, answer_node, rules).equal:
             return Comparison(None, "names")
     if (
@@ -327,15 +329,6 @@ def _unread_words(node: Node) -> set[str]:
     factors = (part for here in walk(node) if here.op == "mul" for part in here.args)
     words = names | {str(part.args[0]) for part in factors if part.op == "text"}
     return {name for name in words if _CHINESE.search(name) and unit_of(name) is None and not is_counted(name)}
-
-
-def _number_before_unit(reference: str) -> str | None:
-    """Return the number of a reference such as `5 m`, whose letters are read as variables, but may name a unit; None
-    for any other reference.
-    """
-    match = _NUMBER_AND_LETTERS.fullmatch(reference)
-    unit = match[2].replace("²", "^2").replace("³", "^3") if match is not None else ""
-    return match[1] if match is not None and unit_of(unit) is not None else None
 
 
 def _names_another_figure(reference: str, answer: str) -> bool:

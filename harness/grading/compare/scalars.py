@@ -241,9 +241,11 @@ def _spellings(letters: _Letters) -> list[str]:
     spellings = [" ".join(f"{letter}^{power}" for letter, power in letters)]
     for first in range(len(letters) - 1):
         (prefix, power), (letter, raised) = letters[first : first + 2]
-        if power == 1 and prefix in _PREFIX_LETTERS:
-            joined = (*letters[:first], (prefix + letter, raised), *letters[first + 2 :])
-            spellings.append(" ".join(f"{name}^{exponent}" for name, exponent in joined))
+        if abs(power) == 1 and prefix in _PREFIX_LETTERS:
+            # N/kg is read as N/k·g.
+            exponent = raised if power == 1 else -abs(raised)
+            joined = (*letters[:first], (prefix + letter, exponent), *letters[first + 2 :])
+            spellings.append(" ".join(f"{name}^{power}" for name, power in joined))
     if all(power == 1 for _, power in letters):
         spellings.append("".join(letter for letter, _ in letters))  # MJ is no product of M and J
     return spellings

@@ -85,8 +85,8 @@ Keep = Callable[[Sequence[Grade]], None]
 """Keeps grades of a grading that has not ended."""
 
 _LONG_PROMPT_CHARS = 1 << 16
-"""A question with a longer prompt, in characters, goes to the rules without the prompt, which they do not read.
-Thousands of such questions may wait for a verdict.
+"""A question with a longer prompt, in characters, goes to the rules without the prompt, of which they read
+little. Thousands of such questions may wait for a verdict.
 """
 
 
