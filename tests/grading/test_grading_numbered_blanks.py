@@ -41,3 +41,10 @@ def test_work_that_ends_in_another_result_is_not_correct(title: str, result: str
             assert outcome(right, f"{head}{right}{title}{result.format(wrong)}") != "correct", head
             if "得到" not in result and "求得" not in result and (title.startswith("\n") or "#" not in head):
                 assert outcome(right, f"{head}{right}{title}{result.format(right)}") == "correct", head
+
+
+def test_a_numbered_part_may_be_a_point() -> None:
+    assert outcome("y=2x+1；(0,1)", "(1)y=2x+1；(2)(0,1)") == outcome("5；(0,1)", "（1）5（2）（0,1）") == "correct"
+    for wrong in ("(1)y=2x+1；(2)(1,0)", "(1)y=3x+1；(2)(1,1)"):
+        assert outcome("y=2x+1；(0,1)", wrong) == "wrong"
+    assert outcome("5；(0,1)", "(1)(0,1)(2)5") != "correct"

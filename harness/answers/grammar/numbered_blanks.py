@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 _BLANK = r"(?:第([一二三四五六])个?空(?:应?填|是|为)?|(?:（|(?<![^\s,，;；、。])\()([1-6])[)）]|([①-⑥]))\s*[:：]?\s*"
-# A value: behind a sign of operation, (1) is a factor, as in (1)+(2).
+# A value, or a point: behind a sign of operation, (1) is a factor, as in (1)+(2).
 _IN_BLANK = (
-    r"((?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))"
+    r"([(（][^()（）;；]{1,20}[,，][^()（）;；]{1,20}[)）]|(?=[-−]?(?:\w|[.√]|\\d?frac|\\sqrt|\\pi|\\text))"
     r"(?:[^()（）①-⑥;；,，、。\s第]|\s(?=[=＝+−-])|(?<=[=＝+−-])\s){1,40}(?<![=＝+−*/-]))"
 )
 BLANKS = re.compile(rf"(?:{_BLANK}{_IN_BLANK}[\s,，;；、。]*){{2,6}}")
