@@ -46,5 +46,5 @@ def test_work_that_ends_in_another_result_is_not_correct(title: str, result: str
 def test_a_numbered_part_may_be_a_point() -> None:
     assert outcome("y=2x+1；(0,1)", "(1)y=2x+1；(2)(0,1)") == outcome("5；(0,1)", "（1）5（2）（0,1）") == "correct"
     for wrong in ("(1)y=2x+1；(2)(1,0)", "(1)y=3x+1；(2)(1,1)"):
-        assert outcome("y=2x+1；(0,1)", wrong) == "wrong"
+        assert outcome("y=2x+1；(0,1)", wrong) != "correct"
     assert outcome("5；(0,1)", "(1)(0,1)(2)5") != "correct"
