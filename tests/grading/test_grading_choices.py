@@ -236,6 +236,15 @@ def test_several_letters_are_never_one_of_them_and_are_the_set_that_is_asked_for
     assert outcome_of("AC", "\\boxed{CA}") == outcome_of("B", "The answer is B, not a CAB.", options) == "correct"
 
 
+def test_a_letter_may_be_called_an_option_and_right() -> None:
+    options = ("1", "2", "3", "4")
+    for right in ("C选项", "C项", "选C项", "C是正确的", "C选项正确", "C对"):
+        assert outcome_of("C", right, options) == "correct", right
+        assert outcome_of("B", right, options) == "wrong", right
+    for other in ("C选项错误", "C不正确", "C项不对", "C是错的"):
+        assert outcome_of("C", other, options) != "correct", other
+
+
 def outcome_of(reference: str, reply: str, options: tuple[str, ...] = ()) -> str:
     """The verdict on a reply to a question with these options, or to one with the options in its text."""
     return grade(question(reference, kind="choice" if options else None, choices=options), sample(reply)).verdict

@@ -40,7 +40,7 @@ _SIGNS = {
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
     "¢": r"\text{cents}", "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%",
     "：": ":", "∶": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
-    "∥": r"\parallel ", "⊥": r"\perp ",
+    "∥": r"\parallel ", "⊥": r"\perp ", "≌": r"\cong ", "∽": r"\sim ", "﹪": r"\%",
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip

@@ -93,7 +93,7 @@ _BEARING = re.compile(
 )
 _UNIT_IN_BRACKETS = re.compile(
     r"((?:.*=)?\s*[-−]?(?:\d+(?:\.\d+)?(?:/\d+)?|(?:\d+\s*)?\\[dt]?frac\s*\{\d+\}\s*\{\d+\}|\d+又\d+/\d+))"
-    r"\s*[(（]\s*(?:单位\s*[:：是为]?\s*)?([\u3400-\u9fff]{1,4}(?:/[\u3400-\u9fff]{1,4})?|[\u3371-\u33df℃℉])\s*[)）]"
+    r"\s*[(（]\s*(?:单位\s*[:：是为]?\s*)?([\u3400-\u9fff]{1,4}(?:/[\u3400-\u9fff]{1,4})?|[\u3371-\u33df℃℉]|[A-Za-z]{1,3}[²³]?(?:/[a-z]{1,3}[²³]?)?)\s*[)）]"
 )
 _HALF = re.compile(
     rf"(\d+|{_NUMERAL})个?半(小时|钟头|天|年|个?月|米|千米|公里|元)|半(个?小时|个?钟头|年|个月|米|千米|公里|元|公顷|千克|公斤|吨|升)"
@@ -329,22 +329,21 @@ def _tenths(match: re.Match[str]) -> str:
     return rf"{percent if percent.denominator == 1 else float(percent)}\%"
 
 
-def _exact_money(match: re.Match[str]) -> str | None:
-    """Return 180 元 for 180元整."""
+def _in_unit(match: re.Match[str], unit: str) -> str | None:
+    """Return 180 元 for 180元整, 36 岁 for 36周岁."""
     count = match[1] if match[1].isascii() else _count(match[1])
-    return None if count is None else rf"{count}\text{{ 元}}"
-
-
-def _age(match: re.Match[str]) -> str | None:
-    return None if (age := _count(match[1])) is None else rf"{age}\text{{ 岁}}"
+    return None if count is None else rf"{count}\text{{ {unit}}}"
 
 
 def _unit_in_brackets(match: re.Match[str]) -> str | None:
     """Return 5.5+7=12.5 元 for 5.5+7=12.5(元), 180 升 for 180（升）."""
     value = usual_spelling(match[1]) if "又" in match[1] else match[1]
-    if not "\u3400" <= match[2][0] <= "\u9fff":
+    if not (match[2][0].isascii() or "\u3400" <= match[2][0] <= "\u9fff"):
         return f"{value}{match[2]}"  # ℃, ㎡
-    return rf"{value}\text{{ {match[2]}}}" if _is_unit(match[2]) else None
+    # A letter in brackets may be a factor, but not behind an equation of numbers: 4×3=12(m).
+    may_be_factor = match[2].isascii() and len(match[2]) == 1 and ("=" not in value or re.search("[a-z]", value))
+    unit = match[2].replace("²", "^2").replace("³", "^3")
+    return rf"{value}\text{{ {unit}}}" if not may_be_factor and (unit_of(unit) or _is_unit(unit)) else None
 
 
 _HOURS, _NOON, _RIGHT_ANGLE = 24, 12, 90
@@ -381,7 +380,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (_MIXED, _mixed_number),
     (_DISCOUNT, _discount),
     (_TENTHS, _tenths),
-    (_EXACT_MONEY, _exact_money),
+    (_EXACT_MONEY, lambda match: _in_unit(match, "元")),
     (_REMAINDER, lambda match: rf"{match[1]}\text{{ remainder }}{match[2]}"),
     (_HALF, _half),
     (_JOINED, _join_units),
@@ -393,8 +392,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (BLANKS, values_of_blanks),
     (_BEARING, _bearing),
     (re.compile("一半"), lambda _: r"\frac{1}{2}"),
-    (re.compile(r"(-?\d{0,9})根号下?(\d{1,9})"), lambda match: rf"{match[1]}\sqrt{{{match[2]}}}"),
-    (re.compile(rf"(\d+|{_NUMERAL})周岁"), _age),
+    (re.compile(rf"(\d+|{_NUMERAL})周岁"), lambda match: _in_unit(match, "岁")),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
     # Last, for the first form that matches decides, and this one matches most sentences.
     (_IN_WORDS, lambda match: in_signs(match[0])),

@@ -24,6 +24,7 @@ Long: structures hold structures, so the rules of all kinds call one another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations
 
 from harness.answers.grammar.tree import (
@@ -38,7 +39,7 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import makes_bound, qualifies
+from harness.answers.grammar.units import makes_bound, qualifies, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -755,10 +756,12 @@ def _with_unit_of_result(chain: Statement) -> Statement:
     is_plain = _is_plain_number if last.op == "quantity" else _is_arithmetic
     # The percent sign of 5000×2%×3 stands around the product, as in 6000%.
     chain = Statement(chain.labels, tuple(map(_percent_as_share, chain.values)))
-    in_smaller = Statement(
-        chain.labels,
-        tuple(Node(last.op, (value, *last.args[1:])) if is_plain(value) else value for value in chain.values),
-    )
+    with_units, following = list[Node](), last
+    for value in reversed(chain.values):
+        # A plain number has the unit of the next quantity: 80×50=4000平方米=0.4公顷.
+        following = value if value.op == last.op else following
+        with_units.append(Node(following.op, (value, *following.args[1:])) if is_plain(value) else value)
+    in_smaller = Statement(chain.labels, tuple(reversed(with_units)))
     # 3元5角 is read as 10·3+5 角.
     first = last.args[0].args[0] if last.args[0].op == "add" else last
     if last.op == "deg" or first.op != "mul" or _is_consistent(in_smaller):
@@ -791,11 +794,30 @@ def _is_plain_number(node: Node) -> bool:
 
 
 def _is_consistent(chain: Statement) -> bool | None:
-    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided."""
-    values = chain.values
-    if all(value.op == "quantity" and value.args[1] == values[-1].args[1] for value in values):
-        values = tuple(value.args[0] for value in values)
-    return _all_true([is_same_or_rounded(left, right) for left, right in combinations(values, 2)])
+    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided.
+
+    A chain that is false with π may count with 3.14, as schools do: 9π=28.26.
+    """
+    verdict = _all_true([_is_same_part(left, right) for left, right in combinations(chain.values, 2)])
+    if verdict is False and any(_PI in walk(value) for value in chain.values):
+        rounded = [substitute(value, _PI, num(Fraction(314, 100), 2)) for value in chain.values]
+        return _all_true([_is_same_part(left, right) for left, right in combinations(rounded, 2)])
+    return verdict
+
+
+_PI = Node("const", ("pi",))
+
+
+def _is_same_part(left: Node, right: Node) -> bool | None:
+    """Whether two parts of a chain are one value; two quantities of one dimension are compared in one unit."""
+    if left.op == right.op == "quantity":
+        if left.args[1] == right.args[1]:
+            return is_same_or_rounded(left.args[0], right.args[0])
+        first, second = unit_of(left.args[1]), unit_of(right.args[1])
+        if first is not None and second is not None and first.dimension == second.dimension:
+            left = Node("mul", (left.args[0], num(Fraction(first.factor) / second.factor)))
+            return is_same_or_rounded(left, right.args[0])
+    return is_same_or_rounded(left, right)
 
 
 def _all_true(verdicts: Sequence[bool | None]) -> bool | None:
