@@ -69,11 +69,11 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
     """Whether `value` rounds to `rounded` in steps of `unit`, or is cut to it."""
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
-    # A little over one half, for the unit is a float and the value is exact.
+    # A little over one half, and below a little under one, for the unit is a float and the value is exact.
     if abs(value - rounded) <= unit * 0.5000001:
         return True
     cut_off = (value - rounded) * (1 if value > 0 else -1)  # the digits that were cut, with the sign of the value
-    return bool(0 <= cut_off < unit)
+    return bool(0 <= cut_off < unit * 0.9999999)
 
 
 def _unit(node: Node) -> Fraction | None:

@@ -800,7 +800,7 @@ def _is_consistent(chain: Statement) -> bool | None:
     """
     verdict = _all_true([_is_same_part(left, right) for left, right in combinations(chain.values, 2)])
     if verdict is False and any(_PI in walk(value) for value in chain.values):
-        rounded = [substitute(value, _PI, num(Fraction(314, 100), 2)) for value in chain.values]
+        rounded = [substitute(value, _PI, num(Fraction(314, 100))) for value in chain.values]
         return _all_true([_is_same_part(left, right) for left, right in combinations(rounded, 2)])
     return verdict
 
