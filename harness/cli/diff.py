@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @click.option("--questions", type=click.IntRange(1), default=20, show_default=True, help="Questions to list.")
 def command(first: Path, second: Path, benchmark: str | None, questions: int) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
-    settings that differ."""
+    settings that differ.
+
+    \b
+    harness diff results/base results/tuned
+    """
     from harness.runs import RunFolder
     from harness.viewer.differ import compare
     from harness.viewer.library import OpenRun
