@@ -107,9 +107,9 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
-            if typed := _example(self, ctx):
-                error.message = f"For example: `{typed}`"
-            raise
+            if not (typed := _example(self, ctx)):
+                raise
+            raise click.MissingParameter(f"For example: `{typed}`", ctx, error.param) from None
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
