@@ -113,7 +113,8 @@ def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> No
         score_run(run, GradingOptions(workers=1))
     (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
     assert copied.decision.paired.at_most
-    viewed = compare_viewed(*(OpenRun(run.path.name, run) for run in runs), copied.decision.paired.benchmark).paired
+    first, second = (OpenRun(run.path.name, run) for run in runs)
+    viewed = compare_viewed(first, second, copied.decision.paired.benchmark).paired
     assert viewed is not None
     assert viewed.sampling_interval == copied.decision.paired.sampling_interval, "the viewer counts them once, too"
     assert copied.decision.paired.detection_variance > 4 * sound.decision.paired.detection_variance
