@@ -107,29 +107,14 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
-            if not (typed := _example(self, ctx)):
+            from harness.cli.here import example
+
+            if not (line := example(self, ctx)):
                 raise
-            raise click.MissingParameter(f"For example: `{typed}`", ctx, error.param) from None
+            raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
-
-
-def _example(command: click.Command, ctx: click.Context) -> str:
-    """The first example in the command's help, without a remark or a second command; empty if it has none.
-
-    The newest runs in results/ stand in place of its own, if it names runs and there are so many.
-    """
-    from harness.cli.here import newest_runs
-
-    path = f"harness {ctx.command_path.partition(' ')[2]} "
-    lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
-    typed = re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
-    named = re.findall(r"(?<= )results/\S+", typed)
-    runs = [shlex.quote(visible(str(manifest.parent))) for manifest in newest_runs()[: len(named)]] if named else []
-    if len(runs) < len(named) or "*" in typed:
-        return typed
-    return re.sub(r"(?<= )results/\S+", lambda _: runs.pop(), typed)
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:

@@ -178,6 +178,7 @@ def read_history(folder: RunFolder) -> History:
             case "session_ended":
                 n_ended += 1
                 growing.end(event)
+                # The time of a session that was killed is unknown: its end is not in the log.
                 if begun is not None and event.time is not None:
                     history.session_s += max(0.0, (event.time - begun).total_seconds())
                 history.ended, history.n_stored, begun = event.time, event.done, None

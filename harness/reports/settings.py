@@ -273,7 +273,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield from _effort(workloads, run)
     else:
         yield "created", manifest.created
-        yield from () if scores else _logged(run)
+        yield from () if scores else _log_facts(run)
     yield "cost of all sessions", cost_of_sessions(run)
     if history.sessions:
         left = f", {history.unfinished} without an end" if history.unfinished else ""
@@ -317,7 +317,7 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "cost of the samples", _cost(run, tokens_in, tokens_out)
 
 
-def _logged(run: ScoredRun) -> Iterator[tuple[str, object]]:
+def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
     """List as (name, value) what the log says of the time and tokens of a run that is not scored."""
     history, hedge = run.history, _hedge(run)
     for name, moment in (("first session began (UTC)", history.began), ("last session ended (UTC)", history.ended)):
@@ -325,6 +325,7 @@ def _logged(run: ScoredRun) -> Iterator[tuple[str, object]]:
     if history.ended is not None:
         yield "time of the sessions", duration(history.session_s)
         yield "samples at their end", history.n_stored
+    # What the sessions were billed for, with the server's fingerprint and replies that were not stored.
     for name, field in (("tokens in", "prompt_tokens"), ("tokens out", "completion_tokens")):
         yield f"{name}, of all their requests", f"{hedge}{history.spent[field]:,}" if history.spent else None
     yield "times and tokens of the samples", "score the run first: `harness score` adds them"

@@ -137,8 +137,8 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     if not listed:
         return "cannot say"
     # A score beside which no possible difference is found is the bluntest.
-    found = [1.0 if entry.detectable is None else entry.detectable for entry in listed]
-    sharp = [entry for entry, smallest in zip(listed, found, strict=True) if smallest <= MAX_BLUNTNESS * min(found)]
+    smallest = [1.0 if entry.detectable is None else entry.detectable for entry in listed]
+    sharp = [entry for entry, points in zip(listed, smallest, strict=True) if points <= MAX_BLUNTNESS * min(smallest)]
     if any(entry.verdict == "compatible" for entry in sharp):
         return "compatible"
     with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]

@@ -21,7 +21,6 @@ from harness.core.errors import UsageError
 from harness.scoring.differences import (
     Detection,
     detection,
-    if_possible,
     pooled_variance,
     question_difference_limits,
     question_difference_variance,
@@ -42,6 +41,17 @@ from harness.scoring.tally import QuestionTally
 
 MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
+
+
+def most_possible(accuracy: float) -> float:
+    """The largest difference that any accuracy can have from this one, a fraction."""
+    return max(accuracy, 1 - accuracy)
+
+
+def if_possible(difference: float, accuracy: float) -> float | None:
+    """The `smallest_difference`; None if no accuracy differs by so much from `accuracy`, that of the baseline."""
+    # Of few samples, the formula gives more points than there are above or below the baseline. It is cut at 1.
+    return difference if difference <= most_possible(accuracy) and difference < 1 else None
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):

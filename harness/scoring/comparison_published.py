@@ -15,14 +15,13 @@ import msgspec
 import numpy as np
 
 from harness.core.nouns import are, count_noun
-from harness.scoring.comparison import counted_samples
+from harness.scoring.comparison import counted_samples, if_possible
 from harness.scoring.differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
     Detection,
     SampleSpread,
     growth,
-    if_possible,
     published_variance,
     samples_to_detect,
     smallest_difference,

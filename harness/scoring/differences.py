@@ -303,17 +303,6 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
     return np.asarray(np.minimum(half + np.sqrt(half * half + square * variance), 1.0))
 
 
-def most_possible(accuracy: float) -> float:
-    """The largest difference that any accuracy can have from this one, a fraction."""
-    return max(accuracy, 1 - accuracy)
-
-
-def if_possible(difference: float, accuracy: float) -> float | None:
-    """The `smallest_difference`; None if no accuracy differs by so much from `accuracy`, that of the baseline."""
-    # Of few samples, the formula gives more points than there are above or below the baseline. It is cut at 1.
-    return difference if difference <= most_possible(accuracy) and difference < 1 else None
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values of several tests, adjusted upwards.
 

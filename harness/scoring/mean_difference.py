@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from harness.scoring.comparison import PairedComparison
+from harness.scoring.comparison import PairedComparison, if_possible
 from harness.scoring.differences import (
     Detection,
     MarginReach,
-    if_possible,
     mean_difference_limits,
     smallest_difference,
 )

@@ -32,6 +32,7 @@ class UndecidedAnswers(NamedTuple):
         low, high, n_open = [], [], 0
         for item in items:
             right, still_open = item.correct, item.undecided
+            # Few questions have a verdict by hand: the grades of the others are not read.
             if still_open and item.question.question_id in judged:
                 verdicts = Counter(
                     override.verdict

@@ -24,6 +24,7 @@ from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
+from harness.scoring.comparison import most_possible
 from harness.scoring.differences import (
     MAX_PLANNED,
     Detection,
@@ -33,7 +34,6 @@ from harness.scoring.differences import (
     least_question_difference,
     least_questions,
     margin_reach,
-    most_possible,
     planned_detection,
     smoothed_variance,
     spreads_within,

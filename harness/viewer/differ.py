@@ -137,7 +137,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         reason=reason,
         same_replies=same_replies,
         intervals="" if between is None else _intervals(between),
-        undecided="" if between is None else _undecided(first, second),
+        undecided="" if between is None else _undecided_warning(first, second),
         narrower=()
         if between is None
         else why_narrower(between.sampling_interval, between.question_interval, at_most=between.at_most),
@@ -171,7 +171,7 @@ def _intervals(paired: PairedComparison) -> str:
     )
 
 
-def _undecided(first: OpenBenchmark, second: OpenBenchmark) -> str:
+def _undecided_warning(first: OpenBenchmark, second: OpenBenchmark) -> str:
     """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
     ours, theirs = (side.tallies(overridden=False) for side in (second, first))
     undecided = BothUndecided.of(ours, theirs, (second.overrides, first.overrides))
