@@ -29,6 +29,10 @@ class Watcher:
     def warn(self, sentence: Sentence) -> None:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
 
+    def advise(self, sentence: Sentence) -> None:
+        """A warning about a setting that is allowed but seldom intended, before the run's first request."""
+        self.warn(sentence)
+
     def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
         """A warning about one cell of a sweep. common: the words in which it may hold for other cells, too."""
         del common

@@ -52,7 +52,11 @@ def list_(as_json: bool) -> None:
 @command.command("show")
 @click.argument("name", shell_complete=completing.names(completing.benchmarks))
 def show(name: str) -> None:
-    """Print NAME's card (a name, an alias, a card's file, or hf://datasets/OWNER/NAME) and its first prompts."""
+    """Print NAME's card (a name, an alias, a card's file, or hf://datasets/OWNER/NAME) and its first prompts.
+
+    \b
+    harness benchmarks show aime24
+    """
     import yaml
 
     from harness.benchmarks import catalogue, data
@@ -76,7 +80,11 @@ def show(name: str) -> None:
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True, shell_complete=completing.names(completing.benchmarks))
 def fetch(names: tuple[str, ...]) -> None:
-    """Download the data of NAME..., verify them against the card, and say what came."""
+    """Download the data of NAME..., verify them against the card, and say what came.
+
+    \b
+    harness benchmarks fetch aime24 math500
+    """
     from harness.benchmarks import catalogue, data
 
     for name in names:

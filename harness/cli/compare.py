@@ -24,8 +24,10 @@ from harness.core.nouns import count_noun, count_points, in_percent, in_points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.scoring.deciding import Decision, MarginDecision
+    from harness.scoring import PairedComparison
+    from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
     from harness.scoring.intervals import Interval
+    from harness.scoring.mean_difference import MeanComparison
     from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
@@ -133,6 +135,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     that could not be compared; the gate does not pass then.
     """
     from harness.reports.unsettled import COMPLETE_FIRST
+    from harness.scoring.uncertainty import points_interval
 
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in decisions:
@@ -140,8 +143,8 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
             loss = count_points(in_percent(-decision.paired.difference))
             terminal.warn(
                 f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} is found worse by {loss} "
-                f"({_points(decision.paired.sampling_interval)}): less than the {100 * margin:g} that --fail-if-worse "
-                f"allows; --margin {100 * margin:g} says whether the true loss is surely smaller"
+                f"({points_interval(decision.paired.sampling_interval)}): less than the {100 * margin:g} that "
+                f"--fail-if-worse allows; --margin {100 * margin:g} says whether the true loss is surely smaller"
             )
     for decision in refused:
         click.echo(
@@ -156,7 +159,7 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
             advice = COMPLETE_FIRST if decision.n_owed else "ask more questions of this kind"
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
-            f"smallest difference that they find in 80 % of repetitions is {_detectable(decision)}, and "
+            f"smallest difference that they find in 80 % of repetitions is {_detectable(decision.detectable)}, and "
             f"the run may be worse by {in_percent(-decision.paired.sampling_interval.low)}; "
             f"{advice}, or let it pass with --pass-unseen"
         )
@@ -176,6 +179,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.intervals import why_narrower
     from harness.scoring.moves import largest
+    from harness.scoring.uncertainty import points_interval
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
@@ -186,16 +190,12 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     if pair.by_hand:
         click.echo(f"  {by_hand_in_words(pair.by_hand, run, baseline)}")
-    at_most = "at most " if paired.at_most else ""
-    click.echo(
-        f"  same questions   {at_most}{_points(paired.sampling_interval):18} p {_p(decision.p_sampling)}  "
-        f"{decision.verdict}"
-    )
+    _print_same_questions(paired, decision)
     if decision.p_question is None:
         click.echo("  new questions    unknown, since the runs share only one question")
     else:
         click.echo(
-            f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
+            f"  new questions    {points_interval(paired.question_interval):18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
     _print_margin(decision.margin, paired.sampling_interval)
@@ -206,7 +206,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
-        f"samples find in 80 % of repetitions: {_detectable(decision)}"
+        f"samples find in 80 % of repetitions: {_detectable(decision.detectable)}"
     )
     for words in (_kinds(pair), _costs(pair)):
         if words:
@@ -227,12 +227,6 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     named = f"{visible(paired.benchmark)}, {run} against {baseline}: " if with_others else ""
     for warning in decision.warnings:
         terminal.warn(f"{named}{warning}")
-
-
-def _detectable(decision: Decision) -> str:
-    """The words for the smallest difference that the samples find."""
-    # Of few samples, the formula gives more points than there are above or below the baseline.
-    return f"{in_percent(decision.detectable)} points" if decision.finds_some else "none that is possible"
 
 
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
@@ -269,16 +263,25 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         click.echo(f"  each benchmark counts alike, whether it has {min(sizes):,} or {max(sizes):,} questions")
     if by_hand is not None:
         click.echo(f"  {by_hand_in_words(by_hand, visible(run), visible(baseline))}")
-    at_most = "at most " if mean.at_most else ""
-    click.echo(
-        f"  same questions   {at_most}{_points(mean.sampling_interval):18} p {_p(decision.mean.p_sampling)}  "
-        f"{decision.mean.verdict}"
-    )
+    _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.sampling_interval)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
-        f"{in_percent(decision.mean.detectable)} points"
+        f"{_detectable(decision.mean.detectable)}"
     )
+
+
+def _detectable(smallest: float | None) -> str:
+    """The words for the smallest difference that the samples find."""
+    return "none that is possible" if smallest is None else f"{in_percent(smallest)} points"
+
+
+def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
+    """Print the difference's interval if the same questions were asked again. compared: of the decision."""
+    from harness.scoring.uncertainty import points_interval
+
+    words, width = points_interval(compared.sampling_interval, at_most=compared.at_most), 26 if compared.at_most else 18
+    click.echo(f"  same questions   {words:{width}} p {_p(decision.p_sampling)}  {decision.verdict}")
 
 
 def _print_margin(decision: MarginDecision | None, interval: Interval) -> None:
@@ -356,11 +359,6 @@ def _print_spending(decision: Decision) -> None:
         widest = " at most" if point.at_most else ""
         accuracy = f"{100 * point.accuracy:5.1f} %{between}{widest}"
         click.echo(f"    {point.tokens:>11,.0f}  {what:<12} {accuracy}  {visible(point.run)}")
-
-
-def _points(interval: Interval | None) -> str:
-    """The interval of a difference in points, with signs."""
-    return "unknown" if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def _p(value: float) -> str:

@@ -14,7 +14,6 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent, in_points
 
 if TYPE_CHECKING:
-    from harness.scoring.intervals import Interval
     from harness.viewer.differ import Compared
 
 
@@ -25,7 +24,11 @@ if TYPE_CHECKING:
 @click.option("--questions", type=click.IntRange(1), default=20, show_default=True, help="Questions to list.")
 def command(first: Path, second: Path, benchmark: str | None, questions: int) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
-    settings that differ."""
+    settings that differ.
+
+    \b
+    harness diff results/base results/tuned
+    """
     from harness.runs import RunFolder
     from harness.viewer.differ import compare
     from harness.viewer.library import OpenRun
@@ -62,17 +65,13 @@ def _print(compared: Compared, questions: int) -> None:
             f"  A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} %{by_hand} over "
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
-        between = (
-            f"95 %: {_points(paired.sampling_interval)} if both ran again, {_points(paired.question_interval)} on "
-            "other questions of this kind"
-        )
-        click.echo(f"  B − A = {in_points(-paired.difference)} points; {compared.same_replies or between}")
+        click.echo(f"  B − A = {in_points(-paired.difference)} points; {compared.same_replies or compared.intervals}")
     for reason in compared.narrower:
         click.echo(f"  {reason}")
     if any(compared.n_overridden):
         click.echo(f"  {_by_hand(compared)}")
-    if compared.mixture:
-        click.echo(f"  warning: {compared.mixture}")
+    for warning in filter(None, (compared.undecided, compared.mixture)):
+        click.echo(f"  warning: {warning}")
     for name, old, new in compared.settings:
         click.echo(f"  {visible(name)}: {old} → {new}")
     if not compared.settings:
@@ -110,8 +109,3 @@ def _by_hand(compared: Compared) -> str:
         f"{sentence}; as graded A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
         f"B − A = {in_points(-graded.difference)} points"
     )
-
-
-def _points(interval: Interval | None) -> str:
-    """The interval of A − B as one of B − A, in points."""
-    return "unknown" if interval is None else f"{in_points(-interval.high)} to {in_points(-interval.low)}"

@@ -107,12 +107,11 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
-            from harness.cli.here import newest_runs
+            from harness.cli.here import example
 
-            if error.param is None or error.param.name not in _RUN_ARGUMENTS or not (runs := newest_runs()):
+            if not (line := example(self, ctx)):
                 raise
-            typed = f"{ctx.command_path} {shlex.quote(str(runs[0].parent))}"
-            raise click.MissingParameter(f"Give a run's folder, as in `{typed}`", ctx, error.param) from None
+            raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
@@ -140,9 +139,6 @@ ENGINE_FLAG = "--engine-flag"
 
 MIN_FAMILY = 5
 """Hidden options that begin with the name of a shown option are counted from this many on."""
-
-_RUN_ARGUMENTS = {"run", "sources"}
-"""Arguments for which the folder of one run is right."""
 
 _ALL = "harness.cli.help.all"
 

@@ -1,11 +1,17 @@
-"""The page of `harness` without arguments: servers, keys and runs on this machine, and the next command for each."""
+"""The page of `harness` without arguments: servers, keys and runs on this machine, and the next command for each.
+
+Also the example for a command whose argument is missing, with runs that are here.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+
+import click
 
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
@@ -15,6 +21,7 @@ SHOWN = 3
 """Largest number of servers, runs and keys that are named, of each kind."""
 
 _LINE = "{:<52}{}"
+_RUN = re.compile(r"(?<= )results/\S+")
 
 
 def overview(results: Path = Path("results")) -> Iterator[str]:
@@ -40,6 +47,22 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
 def newest_runs(results: Path = Path("results")) -> list[Path]:
     """The manifests of the runs in `results`, the one that changed last first."""
     return sorted(results.glob("*/manifest.json"), key=_time_of_change, reverse=True)
+
+
+def example(command: click.Command, ctx: click.Context) -> str:
+    """The first example in the command's help, without a remark or a second command; empty if it has none.
+
+    The newest runs in results/ stand in place of its own, if it names runs and there are so many.
+    """
+    path = f"harness {ctx.command_path.partition(' ')[2]} "
+    lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
+    line = re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
+    n_runs = len(_RUN.findall(line))
+    runs = [shlex.quote(visible(str(manifest.parent))) for manifest in newest_runs()[:n_runs]] if n_runs else []
+    # A pattern stands for runs that belong together, such as the shards of one.
+    if len(runs) < n_runs or "*" in line:
+        return line
+    return _RUN.sub(lambda _: runs.pop(), line)
 
 
 def _servers() -> list[tuple[str, str, str]]:

@@ -41,16 +41,8 @@ def template_files(kind: str) -> dict[str, Path]:
     return {"questions.csv" if kind == QUESTIONS else "run.yaml": shipped}
 
 
-class _NewFolder(click.Path):
-    """The folder for the files; a message says what it is if none is given."""
-
-    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """The end of the message about a missing DIR."""
-        return "Name the folder for the file, which is made if it does not exist, as in: harness init mine"
-
-
 @click.command("init", cls=SpelledCommand)
-@click.argument("folder", metavar="DIR", type=_NewFolder(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--for",
     "kind",

@@ -31,7 +31,11 @@ def list_() -> None:
 @command.command("fetch")
 @click.argument("name")
 def fetch(name: str) -> None:
-    """Download NAME's weights into the cache, check them, and print the file's path."""
+    """Download NAME's weights into the cache, check them, and print the file's path.
+
+    \b
+    harness models fetch smollm2-135m
+    """
     from server_launchers.embedded import weights
 
     with terminal.byte_progress(f"fetching {name}") as progress:

@@ -68,6 +68,9 @@ def show(model: str, benchmark: str | None, as_json: bool) -> None:
 
     Scores under similar names may be another model's (another precision, release, organisation or thinking mode). They
     are listed below, with what differs, and count in no verdict.
+
+    \b
+    harness published show Qwen/Qwen3-32B aime25
     """
     from harness.scoring.stated_samples import doubt
     from harness.verbs.published import published

@@ -26,6 +26,10 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     A run is a run folder, or another tool's outputs that `harness score` has graded; the folder of a sweep stands for
     all its runs. The files go to --out, else into
     the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
+
+    \b
+    harness report results/base
+    harness report results/base results/tuned --out comparison
     """
     from harness.cli.again import run_command, score_command, serve_command
     from harness.core.about import install_line

@@ -96,20 +96,18 @@ def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dic
     elif pilot:
         sys.exit(_pilot(options))
     else:
-        _finish(_run(options, where, judge), as_json=as_json)
+        _run(options, where, judge, as_json=as_json)
 
 
-def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> Ran:
-    """Run the benchmarks, with progress in the terminal."""
+def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, as_json: bool) -> NoReturn:
+    """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code."""
     from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
     with Terminal() as watcher:
-        return run_at(where, options, watcher, judge)
-
-
-def _finish(ran: Ran, *, as_json: bool) -> NoReturn:
-    """Print how the session ended, and exit with its code."""
+        ran = run_at(where, options, watcher, judge)
+    for sentence in watcher.advice if ran.sampled.outcome.n_session else ():
+        terminal.warn(sentence)
     code = _print_end(ran)
     if as_json:
         say(_record(ran, code))

@@ -82,6 +82,7 @@ def command(
     filters narrow down.
 
     \b
+    harness show results/r1
     harness show results/r1 2024-I-1:3 --reasoning
     harness show results/r1 --wrong --level 5
     harness show replies.csv --undecided

@@ -148,7 +148,7 @@ class Terminal(Watcher):
 
     progress: whether progress is shown; None: as the flags --no-progress and --quiet of the running command say.
     warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
-    word for word is not printed again. None: every warning is printed.
+    word for word is not printed again. None: every warning is printed. advice: the warnings about settings so far.
     """
 
     def __init__(self, *, progress: bool | None = None, warned: Counter[str] | None = None) -> None:
@@ -158,6 +158,7 @@ class Terminal(Watcher):
             progress = flags.get("progress", True) and not flags.get("quiet", False)
         self._shows_progress = progress
         self._warned = warned
+        self.advice: list[Sentence] = []
         self._display: ProgressDisplay | None = None
         self._cell = ""
         self._graded_due = time.monotonic() + GRADED_SECONDS
@@ -188,6 +189,11 @@ class Terminal(Watcher):
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
         if self._is_new(sentence):
             warn(sentence)
+
+    def advise(self, sentence: Sentence) -> None:
+        """Print the warning, and keep it in `advice`: at the end of a long run its first lines are out of sight."""
+        self.advice.append(sentence)
+        self.warn(sentence)
 
     def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
         """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""

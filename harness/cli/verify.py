@@ -123,7 +123,9 @@ def _verdict(comparison: PublishedComparison) -> str:
 
     ours = f"{in_percent(comparison.ours)} % here"
     if comparison.verdict == "compatible":
-        seen = "" if comparison.detectable is None else f"; could have seen {in_percent(comparison.detectable)} points"
+        smallest = comparison.detectable
+        seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
+        seen = f"; could have seen {seen}"
         if comparison.settling is not None and comparison.difference:
             seen += (
                 f"; {count_noun(comparison.settling, 'sample')} a question would show a difference of "

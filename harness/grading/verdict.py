@@ -43,6 +43,7 @@ from harness.grading.find.extract import (
     same_text,
     shorten_answer,
     stated_in_box,
+    states_something,
 )
 from harness.grading.find.naming import naming_sentence
 from harness.grading.find.qualifiers import is_rate_before_box, opposite
@@ -483,6 +484,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if question.kind == "choice" and question.choices and not text.isascii():
         extraction = _with_options_behind(question, text, start, end, extraction, truncated=truncated)
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
+    if is_ruled and not states_something(extraction.answer):
+        return None
     is_whole = not truncated or extraction.method in _BOXED
     if is_ruled and is_whole and (parts := most_values(question.references)) > 1:
         filled = _with_parts(question, extraction, text, start, end, parts)

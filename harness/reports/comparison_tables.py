@@ -9,14 +9,14 @@ from harness.core.nouns import are, count_noun, in_points
 from harness.core.records import Question
 from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
-from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, points_interval, short
+from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, short
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.intervals import why_narrower
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest
-from harness.scoring.uncertainty import ABSENT, percent
+from harness.scoring.uncertainty import ABSENT, percent, points_interval
 
 MAX_NAME_CHARS = 60
 """A question's text is cut to this length where it stands for an id."""
@@ -68,7 +68,7 @@ def paired_table(
                 short(label),
                 _row_name(comparison.benchmark, kind) + note(notes, label, comparison.benchmark, remarks, kind),
                 in_points(comparison.difference),
-                ("at most " if comparison.at_most else "") + points_interval(comparison.sampling_interval),
+                points_interval(comparison.sampling_interval, at_most=comparison.at_most),
                 p_cell(decision.p_sampling),
                 points_interval(comparison.question_interval),
                 ABSENT if decision.p_question is None else p_cell(decision.p_question),
@@ -135,7 +135,6 @@ def _mean_rows(
             remark = note(notes, label, name, ["not compared, since samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
-        interval = points_interval(mean.compared.sampling_interval)
         kind = AS_GRADED if corrected_mean else ""
         counts_grader = any(COUNTS_GRADER in decision.warnings for decision, _ in of_run)
         remarks = [_GRADERS_COUNT] if counts_grader and not corrected_mean else []
@@ -143,7 +142,7 @@ def _mean_rows(
             short(label),
             _row_name(name, kind) + note(notes, label, name, remarks),
             in_points(mean.compared.difference),
-            ("at most " if mean.compared.at_most else "") + interval,
+            points_interval(mean.compared.sampling_interval, at_most=mean.compared.at_most),
             p_cell(mean.p_sampling),
             ABSENT,
             ABSENT,
@@ -281,7 +280,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
                 in_points(drop.drop),
-                ("at most " if drop.at_most else "") + points_interval(drop.sampling_interval),
+                points_interval(drop.sampling_interval, at_most=drop.at_most),
                 p_cell(drop.p_sampling),
                 points_interval(drop.question_interval),
                 ABSENT if drop.p_question is None else p_cell(drop.p_question),

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from harness.core.nouns import in_percent, in_points
 from harness.reports.scored import ScoredBenchmark
-from harness.reports.tables import points_interval
 from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
+from harness.scoring.uncertainty import points_interval
 
 
 def paired_by_hand(ours: ScoredBenchmark, first: ScoredBenchmark) -> PairedComparison | None:
@@ -39,7 +39,7 @@ def mean_by_hand(pairs: Sequence[tuple[PairedComparison, PairedComparison | None
 
 def interval_by_hand(paired: PairedComparison | MeanComparison) -> str:
     """The interval for the same questions, in points."""
-    return ("at most " if paired.at_most else "") + points_interval(paired.sampling_interval)
+    return points_interval(paired.sampling_interval, at_most=paired.at_most)
 
 
 def by_hand_in_words(paired: PairedComparison | MeanComparison, run: str, baseline: str) -> str:

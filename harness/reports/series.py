@@ -14,14 +14,14 @@ from typing import NamedTuple, TypeVar
 from harness.core.nouns import in_points
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, points_interval, short
+from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, short
 from harness.scoring import PairedComparison, Score
 from harness.scoring.intervals import Interval
 from harness.scoring.late_steps import N_LATE, LateChange
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.score import accuracy_cell, cut_share
 from harness.scoring.tally import MAX_MISSING_SHARE
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, points_interval
 
 MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""
@@ -309,7 +309,7 @@ def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Tab
 
 
 def _sampling_points(compared: PairedComparison | MeanComparison) -> str:
-    return ("at most " if compared.at_most else "") + points_interval(compared.sampling_interval)
+    return points_interval(compared.sampling_interval, at_most=compared.at_most)
 
 
 def step_text(step: float) -> str:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from harness.core.inert import visible
-from harness.core.nouns import in_points
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
-from harness.scoring.intervals import Interval, why_narrower
+from harness.scoring.intervals import why_narrower
 from harness.scoring.score import with_verdicts_by_hand
 from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
 
@@ -46,11 +45,6 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     numeric: frozenset[int] = field(default_factory=frozenset)
-
-
-def points_interval(interval: Interval | None) -> str:
-    """The interval of a difference in points, with signs."""
-    return ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def p_cell(value: float) -> str:

@@ -27,7 +27,7 @@ def open_points(decision: Decision) -> list[str]:
         missed = (
             f"a true difference of {in_percent(decision.detectable)} points is missed in one comparison of five, a "
             "smaller one more often"
-            if decision.finds_some
+            if decision.detectable is not None
             else "the largest difference that is possible would be missed in more than one comparison of five"
         )
         lines.append(f"this does not mean equal: {missed}")

@@ -130,18 +130,15 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
 
     comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """
-    decided = [
-        entry
-        for entry in comparisons
-        if entry.verdict != "cannot say" and entry.detectable is not None and decides(entry, suite)
-    ]
+    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and decides(entry, suite)]
     first = min((kind(entry, suite) for entry in decided), default=APART)
     listed = [entry for entry in decided if kind(entry, suite) == first]
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"
-    finest = min(entry.detectable or 0.0 for entry in listed)
-    sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
+    # A score beside which no possible difference is found is the bluntest.
+    smallest = [1.0 if entry.detectable is None else entry.detectable for entry in listed]
+    sharp = [entry for entry, points in zip(listed, smallest, strict=True) if points <= MAX_BLUNTNESS * min(smallest)]
     if any(entry.verdict == "compatible" for entry in sharp):
         return "compatible"
     with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]

@@ -43,6 +43,17 @@ MAX_NAMED_QUESTIONS = 5
 """Largest number of left-out questions that a comparison names."""
 
 
+def most_possible(accuracy: float) -> float:
+    """The largest difference that any accuracy can have from this one, a fraction."""
+    return max(accuracy, 1 - accuracy)
+
+
+def if_possible(difference: float, accuracy: float) -> float | None:
+    """The `smallest_difference`; None if no accuracy differs by so much from `accuracy`, that of the baseline."""
+    # Of few samples, the formula gives more points than there are above or below the baseline. It is cut at 1.
+    return difference if difference <= most_possible(accuracy) and difference < 1 else None
+
+
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     """First run minus second run over the questions that both runs have. Fractions; intervals cover 95 %.
 
@@ -51,8 +62,9 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values allow for
     any result of these. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
-    difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
-    detection_growth, missing_shift: the numbers from which `smallest` computes `detectable`. at_most: one of the runs
+    difference that these samples find in 80 % of repetitions (sampling line, one test), None if they find none that is
+    possible; detection_variance, detection_growth, missing_shift: the numbers from which `smallest` computes
+    `detectable`. at_most: one of the runs
     has one sample of every question, or copies among its samples, so its sampling interval is the widest possible.
     better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
     samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
@@ -72,7 +84,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     p_question: float | None
     sampling_error: float
     single_error: float
-    detectable: float
+    detectable: float | None
     detection_variance: float
     detection_growth: float
     missing_shift: float
@@ -84,14 +96,15 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     question_error: float | None = None
     n_clusters: float = 0.0
 
-    def smallest(self, n_tests: int = 1) -> float:
-        """The smallest true difference that these samples find in 80 % of repetitions.
+    def smallest(self, n_tests: int = 1) -> float | None:
+        """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
+        second run's accuracy allows.
 
         n_tests: number of p values that are corrected together. `missing_shift`, the most by which missing samples can
         change the difference, is added to the result.
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
-        return min(1.0, alone + self.missing_shift)
+        return if_possible(alone + self.missing_shift, self.second_accuracy)
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
@@ -141,7 +154,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         p_question=p_question,
         sampling_error=max(line.sampling_error for line in lines),
         single_error=max(line.single_error for line in lines),
-        detectable=1.0,
+        detectable=None,
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
         missing_shift=max(abs(line.difference - difference) for line in lines),

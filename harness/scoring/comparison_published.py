@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from harness.core.nouns import are, count_noun
-from harness.scoring.comparison import counted_samples
+from harness.scoring.comparison import counted_samples, if_possible
 from harness.scoring.differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
@@ -53,11 +53,11 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
     published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
-    repetitions. settling: samples of each question of such a run with which a true difference of the observed size is
-    found in 80 % of repetitions; None if no number is enough, without a difference, where samples are missing or their
-    published number is unknown, and for pass@k and maj@k. reason: why the verdict is "cannot say", else empty.
-    differing: setting → (ours, theirs), for the settings that the source states. doubt: why the source's number of
-    samples cannot be true; it decides nothing.
+    repetitions; None if none that is possible is found. settling: samples of each question of such a run with which a
+    true difference of the observed size is found in 80 % of repetitions; None if no number is enough, without a
+    difference, where samples are missing or their published number is unknown, and for pass@k and maj@k. reason: why
+    the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the settings that the source
+    states. doubt: why the source's number of samples cannot be true; it decides nothing.
     """
 
     published: PublishedScore
@@ -103,7 +103,7 @@ def compare_published(
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
     tests = [test for of_number in by_number for test in of_number]
-    smallest = [float(smallest_difference(*test.detection)) for test in tests]
+    smallest = max((float(smallest_difference(*test.detection)) for test in tests), default=None)
     verdict: PublishedVerdict = "cannot say"
     if tests:
         rejected = set().union(*map(_possible_results, by_number))
@@ -129,7 +129,7 @@ def compare_published(
         difference=difference,
         error=error,
         p=normal_two_sided(difference / error) if error and difference is not None else None,
-        detectable=max(smallest, default=None),
+        detectable=None if smallest is None else if_possible(smallest, published.value),
         verdict=verdict,
         reason=reason,
         differing=differing,

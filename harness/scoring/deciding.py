@@ -61,7 +61,7 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     compared: MeanComparison
     verdict: PairedVerdict
     p_sampling: float
-    detectable: float
+    detectable: float | None
     margin: MarginDecision | None = None
 
 
@@ -70,21 +70,20 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where unknown. p
     values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
-    questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
-    runs. settling: samples a question in two new runs, compared alone, with which a true difference of the observed
-    size is found in 80 % of repetitions; None where no difference was observed, and above `MAX_PLANNED`.
-    settling_range: the same for the ends of the difference's sampling interval, fewest first; None for "any number",
-    since the interval contains 0 or comes near it.
-    settling_questions: about how many questions, with as many samples of each, find a true difference of the observed
-    size (two new runs, compared alone) on other questions of this
-    kind in 80 % of repetitions; None as settling. If the questions come in clusters, the clusters are counted, and the
-    number is that of the questions in so many clusters of this size. spending: both runs' accuracy
-    by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the mean over all
-    benchmarks of this run with this baseline, the same in each of their decisions; None for a single benchmark, and if
-    counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run or baseline were
-    read from a file, so that `harness run` cannot take more of them: what is open is then said without new runs.
-    n_owed: planned samples that the scores lack and that the same `harness run` commands add: above 0, advice is to
-    complete the runs first, and no size of new runs is said.
+    questions) that is found in 80 % of repetitions after this correction; None if none that is possible is found.
+    samples: of each question, the fewer of both runs. settling: samples a question in two new runs, compared alone,
+    with which a true difference of the observed size is found in 80 % of repetitions; None where no difference was
+    observed, and above `MAX_PLANNED`. settling_range: the same for the ends of the difference's sampling interval,
+    fewest first; None for "any number", since the interval contains 0 or comes near it. settling_questions: about how
+    many questions, with as many samples of each, find a true difference of the observed size (two new runs, compared
+    alone) on other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters,
+    the clusters are counted, and the number is that of the questions in so many clusters of this size. spending: both
+    runs' accuracy by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the
+    mean over all benchmarks of this run with this baseline, the same in each of their decisions; None for a single
+    benchmark, and if counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run
+    or baseline were read from a file, so that `harness run` cannot take more of them: what is open is then said without
+    new runs. n_owed: planned samples that the scores lack and that the same `harness run` commands add: above 0, advice
+    is to complete the runs first, and no size of new runs is said.
     """
 
     run: str
@@ -94,7 +93,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     kind_verdict: PairedVerdict | None
     p_sampling: float
     p_question: float | None
-    detectable: float
+    detectable: float | None
     samples: int
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
@@ -106,11 +105,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = False
     n_owed: int = 0
 
-    @property
-    def finds_some(self) -> bool:
-        """Whether a true difference that the baseline's accuracy allows is as large as `detectable`."""
-        return self.detectable <= most_possible(self.paired.second_accuracy)
-
     def is_worse_by(self, margin: float) -> bool:
         """Whether the verdict is "worse" by at least `margin`, a fraction.
 
@@ -120,7 +114,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     def could_see(self, margin: float) -> bool:
         """Whether these samples find a true difference of `margin`, a fraction, in 80 % of repetitions."""
-        return self.detectable <= margin
+        return self.detectable is not None and self.detectable <= margin
 
     def rules_out(self, margin: float) -> bool:
         """Whether these samples speak against a run that is worse by `margin`, a fraction.
@@ -151,11 +145,6 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     def of_mean(self) -> tuple[str, str]:
         """The two sides of the mean that the comparison is part of."""
         return self.sides or (self.run, self.baseline)
-
-
-def most_possible(accuracy: float) -> float:
-    """The largest difference that any accuracy can have from this one, a fraction."""
-    return max(accuracy, 1 - accuracy)
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

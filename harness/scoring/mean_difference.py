@@ -11,8 +11,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import Detection, MarginReach, mean_difference_limits, smallest_difference
+from harness.scoring.comparison import PairedComparison, if_possible
+from harness.scoring.differences import (
+    Detection,
+    MarginReach,
+    mean_difference_limits,
+    smallest_difference,
+)
 from harness.scoring.intervals import Interval, IntervalEnds, normal_two_sided
 
 
@@ -34,13 +39,14 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     detection_variance: float
     detection_growth: float
 
-    def smallest(self, n_tests: int = 1) -> float:
+    def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference of the means that these samples find in 80 % of repetitions, if every benchmark
-        differs by it.
+        differs by it; None if they find none that the second run's mean allows.
 
         n_tests: number of p values that are corrected together.
         """
-        return float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
+        alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
+        return if_possible(alone, self.second_accuracy)
 
 
 def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:

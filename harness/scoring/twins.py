@@ -38,8 +38,8 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     samples of their own and of a twin; n_twins: twins of these; n_unpaired: twins and originals without a partner.
     sampling_interval, p_sampling: the same questions and twins, asked again. question_interval, p_question: other
     questions of this kind, with other numbers; None for a single original. detectable: the smallest true drop that
-    these samples find in 80 % of repetitions (the same questions, asked again). at_most, n_missing: see
-    `harness.scoring.comparison.PairedComparison`.
+    these samples find in 80 % of repetitions (the same questions, asked again), None if they find none that is
+    possible. at_most, n_missing: see `harness.scoring.comparison.PairedComparison`.
     """
 
     original: str
@@ -54,7 +54,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: float
     question_interval: Interval | None
     p_question: float | None
-    detectable: float
+    detectable: float | None
     at_most: bool
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.inert import visible
-from harness.core.nouns import in_percent
+from harness.core.nouns import in_percent, in_points
 from harness.scoring.estimators import (
     g_pass_at_k,
     g_pass_jackknife,
@@ -336,6 +336,13 @@ def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Int
 def percent(value: float | None, unit: str = "") -> str:
     """A fraction in percent with one decimal, and the unit behind it."""
     return ABSENT if value is None else f"{in_percent(value)}{unit}"
+
+
+def points_interval(interval: Interval | None, *, at_most: bool = False) -> str:
+    """The interval of a difference in points, such as `-73.0 to +20.5`. at_most: as in `interval_cell`."""
+    if interval is None:
+        return ABSENT
+    return f"{'at most ' if at_most else ''}{in_points(interval.low)} to {in_points(interval.high)}"
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:

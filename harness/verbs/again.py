@@ -84,7 +84,7 @@ def lines_again(
     judge = judges[0] if len(judges) == 1 and is_own else {}
     runs = [spell_run(options, judge) for options in options_again(manifest, run)]
     before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest, spell_server)]
-    if scores and runs and not judges:
+    if runs and not judges:
         judges.append({})
     return [*before, *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
 

@@ -44,7 +44,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
-from harness.verbs.comparison_warnings import Side, comparison_warnings, undecided_range
+from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
@@ -163,7 +163,8 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
         paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
         by_hand = paired_by_hand(*(side.benchmark for side in sides))
-        caution = Caution(tuple(comparison_warnings(*sides, paired, by_hand)), undecided_range(*sides))
+        undecided = both_undecided(*sides)
+        caution = Caution(tuple(comparison_warnings(*sides, paired, by_hand)), undecided and undecided.range)
         by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 

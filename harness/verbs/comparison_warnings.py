@@ -10,11 +10,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import fmean
-from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -34,6 +31,7 @@ from harness.scoring.graded_by import grading_warnings
 from harness.scoring.moves import pairs
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters
+from harness.scoring.undecided import BothUndecided
 from harness.verbs import same_replies
 
 MAX_ANSWER_CHARS = 20
@@ -97,7 +95,8 @@ def comparison_warnings(
     # If groups of questions, such as variants of one problem, have very unequal sizes, the question interval is wide.
     shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
     warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
-    warnings += _undecided_warnings(ours, first)
+    undecided = both_undecided(ours, first)
+    warnings += [] if undecided is None else [undecided.warning("the run", "the baseline")]
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
@@ -278,73 +277,10 @@ def _words_of_audit(audit: Audited) -> str:
     return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
 
 
-class UndecidedAnswers(NamedTuple):
-    """What the undecided answers of one run leave open. n: its samples. undecided: those on which the grader could not
-    decide. open: those of them on which no person's verdict in force says right or wrong. low, high: the accuracy in
-    points if all open ones are wrong, or right, and the persons' verdicts on the others hold.
-    """
-
-    n: int
-    undecided: int
-    open: int
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, side: Side, items: Sequence[QuestionTally]) -> UndecidedAnswers:
-        """Count the undecided answers to the questions `items` of a run. Raises `StoreError` for a damaged file of
-        verdicts by hand."""
-        n_undecided = sum(item.undecided for item in items)
-        by_hand = overrides.in_force(overrides.read(side.folder)) if n_undecided else {}
-        judged = {key.question_id for key in by_hand}
-        low, high, n_open = [], [], 0
-        for item in items:
-            right, still_open = item.correct, item.undecided
-            if item.question.question_id in judged:
-                verdicts = Counter(
-                    override.verdict
-                    for grade in item.grades
-                    if grade.verdict == "undecided" and (override := by_hand.get(grade.key)) is not None
-                )
-                right += verdicts["correct"]
-                still_open -= verdicts.total() - verdicts["undecided"]
-            n_open += still_open
-            low.append(100 * right / item.n)
-            high.append(100 * (right + still_open) / item.n)
-        return cls(sum(item.n for item in items), n_undecided, n_open, fmean(low), fmean(high))
-
-    def words(self, run: str) -> str:
-        """The counts in words, such as `3 of 480 of the run (2 decided by hand)`."""
-        by_hand = f" ({self.undecided - self.open:,} decided by hand)" if self.open < self.undecided else ""
-        return f"{self.undecided:,} of {self.n:,} of {run}{by_hand}"
-
-
-def undecided_answers(ours: Side, first: Side) -> tuple[UndecidedAnswers, UndecidedAnswers]:
-    """What undecided answers to the shared questions leave open in the run and in the baseline."""
-    shared = list(pairs(first.benchmark.questions, ours.benchmark.questions))
-    return UndecidedAnswers.of(ours, [item for _, item in shared]), UndecidedAnswers.of(first, [x for x, _ in shared])
-
-
-def undecided_range(ours: Side, first: Side) -> tuple[float, float] | None:
-    """The least and the largest difference in points that undecided answers allow, which count as wrong; None if there
-    are none. On answers that persons decided, their verdicts count."""
-    run, baseline = undecided_answers(ours, first)
-    if not run.undecided + baseline.undecided:
+def both_undecided(ours: Side, first: Side) -> BothUndecided | None:
+    """What undecided answers leave open in the run and in the baseline; None if there are none. Raises `StoreError` for
+    a damaged file of verdicts by hand."""
+    if not any(item.undecided for side in (ours, first) for item in side.benchmark.questions):
         return None
-    return run.low - baseline.high, run.high - baseline.low
-
-
-def _undecided_warnings(ours: Side, first: Side) -> list[str]:
-    """One warning with the range of the difference if some answers are undecided; else none."""
-    run, baseline = undecided_answers(ours, first)
-    if not run.undecided + baseline.undecided:
-        return []
-    counts = f"undecided answers count as wrong: {run.words('the run')}, {baseline.words('the baseline')}."
-    if not run.open + baseline.open:
-        return [f"{counts[:-1]}; the difference with verdicts by hand counts each of them as a person judged it"]
-    return [
-        f"{counts} By the open ones the difference may lie anywhere from {run.low - baseline.high:+z.1f} to "
-        f"{run.high - baseline.low:+z.1f} points, for which the intervals above do not allow: read them with "
-        "`harness show`, decide them by hand with `harness audit` (each has an option for the undecided ones), or let "
-        "a judge decide"
-    ]
+    by_hand = [overrides.in_force(overrides.read(side.folder)) for side in (ours, first)]
+    return BothUndecided.of(ours.benchmark.questions, first.benchmark.questions, by_hand)

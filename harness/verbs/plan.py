@@ -24,7 +24,7 @@ from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
-from harness.scoring.deciding import most_possible
+from harness.scoring.comparison import most_possible
 from harness.scoring.differences import (
     MAX_PLANNED,
     Detection,

@@ -15,7 +15,7 @@ from harness.runs.overrides import is_older
 from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.rubrics import Rubric, rubric_of
-from harness.scoring.score import Score, counted_copies
+from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import shown_text
@@ -112,7 +112,7 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
 def renewed_score(benchmark: OpenBenchmark) -> Score:
     """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
     score, rubric = score_of(benchmark), rubric_used(benchmark)
-    items = counted_copies(score, _counted_questions(benchmark)) if benchmark.overrides else ()
+    items = _counted_questions(benchmark) if benchmark.overrides else ()
     return beside_verdicts_by_hand(score, items, benchmark.override_history(), rubric and rubric.since)
 
 

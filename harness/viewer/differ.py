@@ -17,8 +17,10 @@ from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
-from harness.scoring.intervals import why_narrower
+from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.moves import pairs
+from harness.scoring.uncertainty import points_interval
+from harness.scoring.undecided import BothUndecided
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.offsets import sample_pairs
 from harness.viewer.rows import excerpt, title
@@ -67,6 +69,8 @@ class Compared:
     paired: first minus second, as `harness report` has it; None if they cannot be compared, and `reason` says why.
     same_replies: a sentence, if both hold one set of replies; then the difference is that of the grading, and an
     interval for another run or for other questions would be taken for one of the models. Else empty.
+    intervals: both intervals of second minus first, in words. undecided: what undecided answers leave open, in a
+    sentence that calls the runs A and B. Both are empty where `paired` is None or the replies are the same.
     narrower: why the interval for new questions is narrower than the one for the same questions; empty if it is not.
     n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
     is `paired` without corrections; None without any. mixture: `words_on_mixture` of both audits. moved: the questions
@@ -79,6 +83,8 @@ class Compared:
     paired: PairedComparison | None
     reason: str
     same_replies: str
+    intervals: str
+    undecided: str
     narrower: Sequence[str]
     n_overridden: tuple[int, int]
     as_graded: PairedComparison | None
@@ -123,20 +129,23 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
     if len(servers) == 2:
         changed += server_differences(*servers)
     same_replies = _same_replies(first, second, [question.id for question in moved])
+    between = None if same_replies else paired
     grading = [grading_settings(run.score) for run in (first, second) if run.score is not None]
     return Compared(
         benchmark=first.name,
         paired=paired,
         reason=reason,
         same_replies=same_replies,
+        intervals="" if between is None else _intervals(between),
+        undecided="" if between is None else _undecided_warning(first, second),
         narrower=()
-        if paired is None or same_replies
-        else why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most),
+        if between is None
+        else why_narrower(between.sampling_interval, between.question_interval, at_most=between.at_most),
         n_overridden=n_overridden,
         as_graded=as_graded,
         mixture=words_on_mixture(
             *(run.score.audited if run.score else None for run in (first, second)),
-            paired=not (paired is None or paired.unpaired or paired.n_missing or same_replies),
+            paired=not (between is None or between.unpaired or between.n_missing),
         ),
         moved=moved,
         flips=flips,
@@ -149,6 +158,24 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         ]
         + (grading_differences(*grading) if len(grading) == 2 else []),
     )
+
+
+def _intervals(paired: PairedComparison) -> str:
+    """The intervals of second minus first in words; `paired` is first minus second."""
+    limits = paired.sampling_interval, paired.question_interval
+    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in limits)
+    new = "unknown" if question is None else points_interval(question)
+    return (
+        f"95 %: {points_interval(sampling, at_most=paired.at_most)} if both runs asked the same questions again, {new} "
+        "on new questions of this kind"
+    )
+
+
+def _undecided_warning(first: OpenBenchmark, second: OpenBenchmark) -> str:
+    """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
+    ours, theirs = (side.tallies(overridden=False) for side in (second, first))
+    undecided = BothUndecided.of(ours, theirs, (second.overrides, first.overrides))
+    return "" if undecided is None else undecided.warning("B", "A")
 
 
 def _same_replies(first: OpenBenchmark, second: OpenBenchmark, ids: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
 from harness.scoring.intervals import Interval
+from harness.scoring.score import counted_copies
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets
@@ -286,7 +287,8 @@ class OpenBenchmark:
             no_keys: frozenset[Key] = frozenset()
             continued = self._continued.read(self.folder.samples, self._read_continued, no_keys)
             grades = [grade for grade in grades if grade.key not in continued]
-        return tally(list(self.questions.values()), grades, self.record.planned).questions
+        items = tally(list(self.questions.values()), grades, self.record.planned).questions
+        return items if self.score is None else counted_copies(self.score, items)
 
     def _has_its_questions(self) -> bool:
         question_file.read_planned(self.folder, self.record)

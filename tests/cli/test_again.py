@@ -234,6 +234,8 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     ]
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
     assert named[2:] == lines("rules/24")
+    unscored = lines_again(manifest, "run", [], run_command, score_command, serve_command)
+    assert unscored == lines("rules/24"), "a run that nobody has scored yet is repeated with its scoring, too"
     script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
     for before, after in (({}, "/usr"), ({"PYTHONPATH": "/lib"}, "/usr:/lib")):
         done = subprocess.run(["/bin/sh", "-c", script], env=before, cwd="/usr", capture_output=True, check=True)
@@ -278,7 +280,7 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
     with FaultServer(answer) as server:
         given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
         made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
-    *_, line = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command, serve_command)
+    *_, line, _ = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command, serve_command)
     assert ("--api-key-env MY_KEY" in line) is is_set
     stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert (b"MY_KEY" in stored) is is_set

@@ -9,6 +9,7 @@ import errno
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -238,13 +239,36 @@ def test_help_all_shows_every_command_with_its_rare_options() -> None:
     assert "--first-token-timeout" not in asked("run", "--help")
 
 
+def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = {}
+    for name, command in commands():
+        if isinstance(command, click.Group) or not any(parameter.required for parameter in command.params):
+            continue
+        error = asked(*name.split(), columns=1000)
+        shown = re.search(rf"Error: Missing [^`]+ For example: `(harness {name} [^`]+)`", error)
+        assert shown, (name, error)
+        examples[name] = shown[1]
+        words = shlex.split(shown[1], comments=True)[1 + len(name.split()) :]
+        context = command.context_class(command, info_name=name)
+        # A shell takes what follows the sign.
+        command.parse_args(context, words[: words.index(">")] if ">" in words else words)
+    assert len(examples) > 15
+    assert examples["report"] == "harness report results/base"
+
+
 def test_a_missing_run_is_named_and_another_name_of_a_command_leads_to_it(tmp_path: Path) -> None:
-    asked = harness(tmp_path, "verify")
-    assert asked.err.endswith("Error: Missing argument 'RUN'.\n"), "without a run there is none to name"
+    of_help = "For example: `harness diff results/base results/tuned`\n"
+    assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
     write_run(tmp_path / "results" / "my run")
-    for command in ("verify", "score", "show", "audit"):
-        assert f"Give a run's folder, as in `harness {command} 'results/my run'`" in harness(tmp_path, command).err
-    assert "as in" not in harness(tmp_path, "diff").err
+    for command in ("verify", "score", "show", "audit", "report"):
+        assert harness(tmp_path, command).err.endswith(f"For example: `harness {command} 'results/my run'`\n")
+    assert harness(tmp_path, "diff").err.endswith(of_help), "one run is not compared"
+    # The newest run has the name of the first in the example.
+    write_run(tmp_path / "results" / "tuned")
+    assert harness(tmp_path, "diff").err.endswith("For example: `harness diff 'results/my run' results/tuned`\n")
     assert "no command 'watch'. Did you mean sweep FILE --follow?" in harness(tmp_path, "watch", "ck/").err
 
 

@@ -5,14 +5,18 @@ For: harness.grading.find, harness.answers.boxed, harness.answers.words.
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from harness.answers.bounds import MAX_OPEN_BOXES
 from harness.answers.boxed import boxes_from_end, has_box, unclosed_box, without_boxes
+from harness.answers.grammar.characters import _TABLE as CHARACTERS
+from harness.answers.grammar.vocabulary import CONSTANTS, FUNCTIONS, GREEK, MONEY, OPERATORS, RELATIONS
 from harness.core.records import GradeRules
 from harness.grading import grade
 from harness.grading.find.choice import stated_choice
-from harness.grading.find.extract import TAIL_CHARS, extract
+from harness.grading.find.extract import TAIL_CHARS, extract, states_something
 from harness.grading.find.refusals import is_echo, is_unstated
 from harness.grading.find.several import join_boxes, parts_of
 from harness.grading.find.stated import statements
@@ -240,3 +244,28 @@ def test_words_that_leave_the_answer_unstated(before: str) -> None:
     text = f"{before}answer is 5{' and so on' * 20}"
     assert is_unstated(text, len(before))
     assert not is_unstated(f"so the {text.removeprefix(before)}", len("so the "))
+
+
+def test_a_sign_of_the_notation_is_an_answer_and_what_only_surrounds_values_states_nothing() -> None:
+    """Every sign and command that the grammar knows stays an answer; the others are all named here."""
+    commands = {*RELATIONS, *OPERATORS, *GREEK, *FUNCTIONS, *CONSTANTS, *MONEY} - {"$"}
+    signs = [*map(chr, CHARACTERS), *"+-*/<>=%^|~", *(rf"\{name}" if name.isalnum() else name for name in commands)]
+    signs += ["{}", r"\{\}", r"\{ \}", r"$\{\}$", *"⊥∥✓√○☆‰x７零", "> <", "<="]
+    silent = {sign for sign in signs if not states_something(sign)}
+    layout = {sign for sign in silent if unicodedata.category(sign) in ("Zs", "Zl", "Zp", "Cc", "Cf", "Mn")}
+    assert silent - layout == set("！＂＃＆＇（），．：；？＠［＼］＿｀｛｝•˚′″’‘“”⌊⌋⌈⌉、。【】〔〕《》…⟨⟩〈〉")
+    bits = [*"\\${(…?！_:'", "\\ ", "$$", r"\(", r"\[", r"\(\)", "()", "...", "“”", "\\,", "\\\\"]
+    twins = [*bits, *(first + second for first in bits for second in bits if first + second not in ("{}", "{\\}"))]
+    assert [twin for twin in twins if states_something(twin)] == []
+    assert [sign for sign in bits if not states_something(f"{sign}7{sign}") or not states_something(f"{sign}>")] == []
+    outcomes = {
+        "So the answer is \\": "no_answer",
+        "So the answer is $\\": "no_answer",
+        r"The answer is \boxed{\}.": "no_answer",
+        r"\boxed{…}": "no_answer",
+        r"The answer is \boxed{\{\}}.": "wrong",
+        r"The answer is \boxed{42}.": "correct",
+    }
+    assert {reply: grade(question("42"), sample(reply)).verdict for reply in outcomes} == outcomes
+    for sign in (">", "<", "=", "√", "×", "∞", r"\varnothing", "+", "-"):
+        assert grade(question(sign), sample(f"The answer is \\boxed{{{sign}}}.")).verdict == "correct", sign

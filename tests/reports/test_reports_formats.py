@@ -154,6 +154,20 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     assert paired.notes[-1] == "part, mean of 2 benchmarks: not compared, since samples are missing."
 
 
+def test_samples_that_find_no_possible_difference_have_none_in_each_table(tmp_path: Path) -> None:
+    for n_samples, finds in ((1, False), (16, True)):
+        both = [("demo", 6, n_samples), ("sums", 6, n_samples)]
+        runs = [write_run(tmp_path / f"{name}-{n_samples}", benchmarks=both, seed=len(name)) for name in ("a", "bb")]
+        (paired,) = (table for table in report(runs).tables if table.title.startswith("Paired with"))
+        first, second = (pair.decision for pair in compare(runs, CompareOptions()))
+        assert first.mean is not None
+        detectable = [first.detectable, second.detectable, first.paired.detectable]
+        assert [number is not None for number in detectable] == [finds] * 3
+        # The mean of both finds smaller differences than each.
+        shown = [percent(number) for number in (first.detectable, second.detectable, first.mean.detectable)]
+        assert ([row[7] for row in paired.rows], shown[:2] == ["–"] * 2) == (shown, not finds)
+
+
 def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path) -> None:
     held = {"a": "demo", "b": "other", "c": "demo", "d": "other", "e": "third"}
     folders = [write_run(tmp_path / run, benchmarks=[(name, 6, 4)], seed=len(run)) for run, name in held.items()]

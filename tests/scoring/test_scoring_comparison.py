@@ -312,8 +312,7 @@ def test_a_run_of_single_samples_says_how_little_it_could_have_seen() -> None:
     singles = {f"q{n}": "c" if n % 2 else "w" for n in range(4)}
     result = compared(published(60, 64), singles)
     assert result.verdict == "compatible"
-    assert result.detectable is not None
-    assert result.detectable > 0.5
+    assert result.detectable is None, "no accuracy differs from 60 % by more than 60 points"
     many = {f"q{n}": "c" if n % 2 else "w" for n in range(400)}
     assert compared(published(90, 64, n_questions=400), many).verdict == "not compatible"
 

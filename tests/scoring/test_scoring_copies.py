@@ -19,6 +19,8 @@ from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.anomalies import Texts, allowed_repeats
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
+from harness.viewer.differ import compare as compare_viewed
+from harness.viewer.library import OpenRun
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -111,7 +113,11 @@ def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> No
         score_run(run, GradingOptions(workers=1))
     (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
     assert copied.decision.paired.at_most
-    assert copied.decision.detectable > 2 * sound.decision.detectable
+    first, second = (OpenRun(run.path.name, run) for run in runs)
+    viewed = compare_viewed(first, second, copied.decision.paired.benchmark).paired
+    assert viewed is not None
+    assert viewed.sampling_interval == copied.decision.paired.sampling_interval, "the viewer counts them once, too"
+    assert copied.decision.paired.detection_variance > 4 * sound.decision.paired.detection_variance
     assert any(words in text for text in copied.decision.warnings)
     assert not any(words in text for text in sound.decision.warnings)
 

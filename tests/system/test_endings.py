@@ -55,6 +55,21 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
     assert len((tmp_path / "run/q/samples.jsonl").read_bytes().splitlines()) == 2
 
 
+def test_a_warning_about_a_setting_stands_among_the_last_lines_of_the_run(tmp_path: Path) -> None:
+    words = "harness: warning: q: temperature 6 is above 2, at which replies are nearly random and which many servers "
+    with FaultServer(well) as server:
+        asked = [*ask(tmp_path, server.base_url), "--no-fingerprint", "--temperature"]
+        lines = harness(tmp_path, *asked, "6").err.splitlines()
+        warned = [number for number, line in enumerate(lines) if line.startswith(words)]
+        (summed,) = (number for number, line in enumerate(lines) if "2 samples in" in line)
+        assert (len(warned), warned[-1]) == (2, summed - 1), lines
+        again = harness(tmp_path, *asked, "6").err
+        assert again.count(words) == 1, "a command that asks nothing has few lines"
+        (tmp_path / "usual").mkdir()
+        usual = [*ask(tmp_path / "usual", server.base_url), "--no-fingerprint", "--temperature", "2"]
+        assert "harness: warning" not in harness(tmp_path / "usual", *usual).err
+
+
 def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None:
     with FaultServer(silent) as server:
         words = ask(tmp_path, server.base_url)

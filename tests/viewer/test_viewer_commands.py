@@ -17,6 +17,8 @@ from harness.runs import RunFolder, grades, opinions, overrides
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
+from harness.viewer import differ
+from harness.viewer.library import OpenRun
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
@@ -321,6 +323,36 @@ def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades
     lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
     assert "A 33.3 %, B 50.0 % with the verdicts by hand over 2 questions; B better on 1, worse on 0" in lines
     assert "verdicts by hand count: 0 in A, 1 in B; as graded A 33.3 %, B 33.3 %, B − A = +0.0 points" in lines
+
+
+def _compared(folder: Path, *names: str) -> differ.Compared:
+    """What the viewer's page says of two runs."""
+    first, second = (OpenRun(name, RunFolder(folder / name)) for name in names)
+    return differ.compare(first, second, "demo")
+
+
+def test_two_runs_have_the_intervals_and_the_undecided_answers_of_a_comparison(tmp_path: Path) -> None:
+    right, wrong, unclear = r"\boxed{42}", r"\boxed{1}", r"\boxed{42 or so}"
+    baseline = [right, right, right, wrong, wrong, right]
+    for n_samples, answers in ((1, [right, wrong, unclear, wrong, wrong, right]), (2, [right, *[wrong] * 4, right])):
+        names = [f"{name}{n_samples}" for name in ("a", "b")]
+        for name, texts in zip(names, (baseline, answers), strict=True):
+            replies = [[RunReply(f"{name}, {i}: {text}") for i in range(n_samples)] for text in texts]
+            asked = {f"q{n}": RunQuestion("?", "42", of_question) for n, of_question in enumerate(replies)}
+            write_run(tmp_path / name, {"demo": asked})
+        compared, page = harness(tmp_path, "compare", *names), _compared(tmp_path, *names)
+        same, new = (re.split(" {3,}| p ", line)[1].strip() for line in compared.out.splitlines()[1:3])
+        in_words = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
+        assert (page.intervals, same.startswith("at most ")) == (in_words, n_samples == 1)
+        out, warned = harness(tmp_path, "diff", *names).out, " ".join(compared.err.split())
+        assert in_words in out
+        if n_samples > 1:
+            assert (page.undecided, "undecided answers" in warned, "warning" in out) == ("", False, False)
+            continue
+        assert "1 of 6 of the run, 0 of 6 of the baseline" in warned
+        assert page.undecided.startswith("undecided answers count as wrong: 1 of 6 of B, 0 of 6 of A. ")
+        assert page.undecided.partition(". ")[2] in warned
+        assert f"  warning: {page.undecided}\n" in out
 
 
 def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:

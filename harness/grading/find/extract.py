@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -294,6 +295,26 @@ def extract(
         return None
     extraction = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last, is_bare=is_bare)
     return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+_DELIMITERS = re.compile(r"\\[()\[\]]|\$")
+_EMPTY_SET = re.compile(r"\s*\\?\{\s*\\?\}\s*")
+_STATING = frozenset(["Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Pd", "Cs", "Co", "Cn"])
+"""Categories of Unicode whose characters may be an answer: letters, digits, signs of mathematics and of money, dashes;
+and characters without a known meaning.
+"""
+
+
+def states_something(answer: str) -> bool:
+    r"""Whether an answer of mathematics has a letter, a digit or a sign of mathematics, or is an empty set.
+
+    `\` and `…` state nothing; they begin what a reply that was cut off did not write.
+    """
+    # Of full-width signs, the usual ones stand here.
+    bare = unicodedata.normalize("NFKC", _DELIMITERS.sub("", answer))
+    return bool(_EMPTY_SET.fullmatch(bare)) or any(
+        unicodedata.category(sign) in _STATING or sign in "*/%‰^·" for sign in bare
+    )
 
 
 def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
@@ -1099,4 +1120,14 @@ def _last_words(tail: str) -> Extraction | None:
     return Extraction(spoken[group], spoken.start(group), spoken.end(group), "line")
 
 
-__all__ = ["NUMBER", "Extraction", "Method", "candidates", "extract", "extract_from", "limits_box", "stated_in_box"]
+__all__ = [
+    "NUMBER",
+    "Extraction",
+    "Method",
+    "candidates",
+    "extract",
+    "extract_from",
+    "limits_box",
+    "stated_in_box",
+    "states_something",
+]

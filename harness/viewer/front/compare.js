@@ -17,10 +17,10 @@ export function compare({ query, first, second, benchmark, set, go }) {
     const moved = value.moved.filter((one) => (spot ? place(one) === spot : one.first !== one.second)).sort((a, b) => Math.abs(b.second - b.first) - Math.abs(a.second - a.first));
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(first), short ? null : " (A)", " and ", foreign(second), short ? null : " (B)")),
-      value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired, value.same_replies, a, b),
+      value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value, a, b),
       value.narrower.map((reason) => h("p", { class: "quiet" }, `${reason[0].toUpperCase()}${reason.slice(1)}.`)),
       value.n_overridden.some((n) => n > 0) ? h("p", { class: "note" }, byHand(value, a, b)) : null,
-      value.mixture ? h("p", { class: "note" }, `${value.mixture[0].toUpperCase()}${value.mixture.slice(1)}.`, short ? ` (A is ${a}, B is ${b}.)` : null) : null,
+      [value.undecided, value.mixture].filter(Boolean).map((warning) => h("p", { class: "note" }, `${warning[0].toUpperCase()}${warning.slice(1)}.`, short ? ` (A is ${a}, B is ${b}.)` : null)),
       h("div", { class: "halves" },
         h("figure", {}, scatter(value.moved), h("figcaption", {}, `Each circle stands for questions with the same fraction correct in ${a} (across) and in ${b} (up). Choose a circle to list its questions.`)),
         h("div", {},
@@ -75,11 +75,10 @@ function byHand({ n_overridden: [first, second], as_graded: graded }, a, b) {
   return graded === null ? counted : `${counted} As graded: ${a} ${percent(graded.first_accuracy, 1)} %, ${b} ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference)} points.`;
 }
 
-function difference(paired, sameReplies, a, b) {
-  // the server states first − second; the page shows second − first
-  const interval = (one) => (one === null ? "unknown" : `${points(-one[1])} to ${points(-one[0])}`);
+function difference({ paired, same_replies: sameReplies, intervals }, a, b) {
+  // the server states first − second, and the words of the intervals are of second − first, as the page shows it
   return h("p", { class: "headline" }, `${a} ${percent(paired.first_accuracy, 1)} %, ${b} ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
-    h("strong", {}, `${points(-paired.difference)} points`), sameReplies ? `; ${sameReplies}.` : ` · 95 %: ${interval(paired.sampling_interval)} if both runs asked the same questions again, ${interval(paired.question_interval)} on new questions of this kind`);
+    h("strong", {}, `${points(-paired.difference)} points`), sameReplies ? `; ${sameReplies}.` : ` · ${intervals.replaceAll("-", "−")}`);
 }
 
 export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {
