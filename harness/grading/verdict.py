@@ -103,7 +103,7 @@ _RULES = {
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
-    "before": "the sentence of the answer also states the reference, as another quantity or in another order",
+    "before": "the sentence, or all boxes together, also state the reference, as another quantity or in another order",
     "conclusion": "the answer as a whole and its conclusion get two verdicts",
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
@@ -125,7 +125,9 @@ _RULES = {
 """Rule of a grade → its meaning in words."""
 
 BEFORE = "before"
-"""Rule of a grade that is undecided since a quantity before the answer in its sentence is the reference."""
+"""Rule of a grade that is undecided since a quantity before the answer in its sentence, or all boxes together, are the
+reference.
+"""
 
 _REASONS = EXHAUSTED.union(
     (
@@ -520,6 +522,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
     if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
         extraction = with_values_beside(extraction, text, start, end, parts)
+        extraction = _with_boxes_of_steps(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
@@ -531,6 +534,16 @@ def _with_parts(question: Question, extraction: Extraction, text: str, start: in
     bare = _are_bare(tuple(value for reference in question.references for value in re.split("[;；，、]", reference)))
     filled = with_blanks_filled(extraction, question.last_turn, text, start, end, parts, bare=bare)
     return filled if filled is not extraction else with_numbered_parts(extraction, text, start, end, parts)
+
+
+def _with_boxes_of_steps(extraction: Extraction, text: str, start: int, end: int, parts: int) -> Extraction:
+    """Return an answer in a box with all boxes as a list, if there are as many as the reference has values: in
+    `Case 1: x=\\boxed{1}. Case 2: x=\\boxed{-2}.` they may be the values, so that the last box alone is not wrong.
+    """
+    if extraction.method not in ("box", "boxes") or extraction.before or text.count("box", start, end) != parts:
+        return extraction
+    contents = [box.content.strip() for box in boxes_from_end(text, start, end)][::-1]
+    return extraction if len(set(contents)) < parts else extraction._replace(before=(", ".join(contents),))
 
 
 def _with_boxes_of_sentence(

@@ -44,6 +44,11 @@ def test_a_rounded_value_is_right_where_rounding_is_asked_for(sign: str, scale: 
         assert beside(printed, f"{value}{sign}", value) == beside(printed, f"{value}{sign}", f"{value}{sign}")
         assert beside(printed, f"{value}{sign}", value) == "correct"
         assert beside(printed, f"{value}{sign}", f"{tenths // 10 + 1}.{tenths % 10}") == "wrong"
+        for repeated in (f"{value}{sign}", f"{value}{sign}人", f"{number}≈{value}{sign}", f"\\boxed{{{value}{sign}}}"):
+            assert beside(printed, value, repeated) == "correct", repeated
+        other = "亿" if sign == "万" else "万"
+        for wrong in (f"{value}{other}", f"{tenths // 10 + 1}.{tenths % 10}{sign}"):
+            assert beside(printed, value, wrong) == "wrong", wrong
         assert beside(printed.replace("）", "）人"), f"{value}{sign}", value) == "undecided"
 
 

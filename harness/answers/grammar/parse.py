@@ -545,6 +545,8 @@ class _AnswerParser(Powers):
         """
         if (together := _compound_quantity(left, right)) is not None:
             return together
+        if left.op == right.op == "quantity" and left.args[0].op == right.args[0].op == "num":
+            raise Unreadable("two quantities side by side")  # 29天 366天 are no product
         if right.op in ("quantity", "deg") or (right.op == "pct" and mixed):
             inner = self.join_factors(left, right.args[0], mixed=mixed)
             return Node(right.op, (inner, *right.args[1:]))

@@ -73,7 +73,7 @@ _PARTS = re.compile(r"(\d+)分之(\d+)")
 _DISCOUNT = re.compile(r"([1-9])\.?(\d)折|([一二三四五六七八九])([一二三四五六七八九])折")
 _TENTHS = re.compile(r"(\d{1,2}(?:\.\d{1,3})?)成|([一二两三四五六七八九])成([一二三四五六七八九])?")
 _EXACT_MONEY = re.compile(rf"(\d+(?:\.\d+)?|{_NUMERAL})\s*元整")
-_REMAINDER = re.compile(r"商?(\d+)\s*(?:余|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})\s*(\d+)")
+_REMAINDER = re.compile(r"商?(\d+)\s*(?:余|\s[Rr]\s|remainder|…{1,2}|\.{3,6}|⋯{1,2}|(?:\\[cl]?dots\s*){1,2})\s*(\d+)")
 _SIGNED = re.compile(rf"(正负|负|零下|零上)\s*(\d+(?:\.\d+)?|{_NUMERAL})\s*(\D{{0,12}})")
 _DEGREES_OF_AIR = re.compile(r"(?:℃|°\s*C|\^\s*\{?\s*\\circ\s*\}?\s*C|摄氏度|度|°)?")
 _VERSUS = re.compile(rf"(?:\d+|{_NUMERAL})(?:\s*比\s*(?:\d+|{_NUMERAL})){{1,3}}")
@@ -361,6 +361,7 @@ _SIXTY = 60
 """Minutes of a degree, and seconds of a minute."""
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
+    (re.compile(r"(\d+) in (\d+)"), lambda match: rf"\frac{{{match[1]}}}{{{match[2]}}}"),
     (_EACH, _each),
     (_SPEED, _each),
     (_POWER, _power),

@@ -2,7 +2,8 @@
 
 the question                                the answer           what it means
 asks to round: 四舍五入, 约是, ≈ …           98600≈10万, 约10万    10万
-prints 万 or 亿 behind its only blank        4.6                  4.6万
+prints 万 or 亿 behind its only blank        4.6                  4.6万, beside a reference with 万
+                                            346万                346, beside a reference without 万
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ def as_asked(question: str, references: tuple[str, ...], answer: str) -> str:
     if question.isascii() or len(answer) > _MAX_CHARS:
         return answer
     plain = without_boxes(answer)
-    if _PLAIN_NUMBER.fullmatch(plain):
-        scale = _BLANK_BEFORE_SCALE.search(question)
-        if scale is not None and len(_BLANK.findall(question)) == 1:
-            sign = scale[1] or scale[2]
-            if all(sign in reference for reference in references):
-                return f"{plain.strip()}{sign}"
-        return answer
+    if printed := _printed_scale(question):
+        has_scale = [printed in reference for reference in references]
+        if all(has_scale) and _PLAIN_NUMBER.fullmatch(plain):
+            return f"{plain.strip()}{printed}"
+        repeated = re.fullmatch(rf"(?:.*[=≈])?\s*([^=≈]+?)\s*{printed}[^\d万亿]{{0,2}}", plain)
+        if not any(has_scale) and repeated is not None:
+            return repeated[1]
     sign = _SIGN.search(plain)
     if sign is None or _ASKS_TO_ROUND.search(question) is None:
         return answer
@@ -45,6 +46,12 @@ def as_asked(question: str, references: tuple[str, ...], answer: str) -> str:
         return rounded
     left, right = _number(value), _number(rounded)
     return rounded if left is not None and right is not None and is_rounded_integer(left, right) else answer
+
+
+def _printed_scale(question: str) -> str:
+    """Return the 万 or 亿 that a question prints behind its only blank; empty without one."""
+    scale = _BLANK_BEFORE_SCALE.search(question)
+    return "" if scale is None or len(_BLANK.findall(question)) > 1 else scale[1] or scale[2]
 
 
 _MAX_CHARS = 80

@@ -113,6 +113,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
+        if (reference.op == "member") != (answer.op == "member"):  # n ∈ {0, ±1} beside {-1, 0, 1}
+            return same(_member_set(reference), _member_set(answer), rules)
         return _compare_sign_alternatives(reference, answer, rules)
     reference, answer = _prepare(reference), _prepare(answer)
     # Checked before the parameters are unified, since ℤ and ℕ look the same afterwards.

@@ -8,6 +8,7 @@ The reference says what the sign stands for, so that each is read only beside a 
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A
     a blank or brackets   between an equation and its solution, beside a value of that unknown: 3x=15 x=5, 3x=15（x=5）
+    29天 366天            beside as many values between ；, where a blank parts two values
     x1 and x2             as the two solutions, beside values of x, where x1 is no product
 """
 
@@ -29,6 +30,9 @@ _MAX_CHARS = 200
 """Longest answer that may be an equation with its solution, in characters."""
 
 _UNKNOWN = re.compile(r"\s*\$?\s*([a-z])\s*[=＝]")
+_IN_BLANKS = re.compile(r"[-−]?\d[\d./%]{0,20}[\u3400-\u9fff]{0,4}(?:\s+[-−]?\d[\d./%]{0,20}[\u3400-\u9fff]{0,4}){1,9}")
+"""Numbers, perhaps with units, with nothing but blanks between them."""
+
 _GAP = r"(?<=[\d)）])(?:\s|\\[ ,;:!]|\\q?quad(?![a-z])){1,9}"
 
 
@@ -40,6 +44,8 @@ def as_typed(reference: str, answer: str) -> str:
     if (compared := _SIGN.fullmatch(reference)) is not None:
         sign = _sign_of(text, compared[1])
         return words_of(sign) if sign else answer
+    if "；" in reference and _IN_BLANKS.fullmatch(text) and len(parts := text.split()) == reference.count("；") + 1:
+        return "；".join(parts)
     if (unknown := _UNKNOWN.match(reference)) is not None and len(answer) <= _MAX_CHARS:
         answer = text = _with_parts(text, unknown[1])
     # The cheap tests first: most answers have no such letter.

@@ -41,7 +41,7 @@ _STATED = re.compile(
     rf"""(?xi)
     (?: \banswer\s+(?={_LETTER})
       | \b(?:answers?|choice|option|selection|response|letter|conclusion|antwort|respuesta|r[ée]ponse|risposta
-            |resposta|ответ)\b
+            |resposta|ответ|(?:choices|options|statements)(?=\s+are\b))\b
         (?:(?!\bnot\b|n't|\bcannot\b|\bneither\b)[^\n.]){{0,40}}?
         (?:\bis|\bare|\bbe|\bwas|\bes|\best|\bist|\bè|\bé|[:=：]|\s[-–—]|->|→)
       | \b(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|g(?:o|oing|oes)\s+with|went\s+with|settled?\s+on

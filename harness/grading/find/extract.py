@@ -144,10 +144,11 @@ _ASIDE = re.compile(
 _TOTAL = re.compile(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
+    r"|\s*[.,;。，；]?\s*\b(?:Check|Verification|检验|验证|验算)\s*[:：][\s\d.()+\-−*/·×÷=^:：✓√，,]*(?:正确|成立)?[.。]?\Z"
     r"|(?<!\s)\s*[,，]\s*(?:altogether|overall|exactly|respectively|in\s+(?:total|all|the\s+end)"
     r"|as\s+(?:required|desired|expected|claimed|asked|requested|stated|before|above))\s*\.?\Z"
 )
-"""Words behind a number that add nothing: "72, in total", "72, not 73"."""
+"""Words behind a number that add nothing: "72, in total", "72, not 73", and a check of nothing but numbers."""
 
 _INSTEAD = re.compile(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
 """A value that is denied before the right one: "not 5 but 6"."""
