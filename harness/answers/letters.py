@@ -19,9 +19,8 @@ _WRAPPER = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
 _NOISE = re.compile(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
-_CALLED = r"(?:选?项)?(?:是?(?:正确|对)的?)?"
-_ALONE = re.compile(rf"[(\[（]?([A-Z])[)\]）]?{_CALLED}[.:、．。]?", re.ASCII)
-_ALONE_IN_ANY_CASE = re.compile(rf"[(\[（]?([A-Za-z])[)\]）]?{_CALLED}[.:、．。]?", re.ASCII)
+_ALONE = re.compile(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
+_ALONE_IN_ANY_CASE = re.compile(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．]\s*|[:：]\s+))\s*\S", re.ASCII)
 _LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．]\s*|[.:：]\s+))\s*\S", re.ASCII)
 _NAMED_OPTION = re.compile(

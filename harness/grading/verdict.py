@@ -743,7 +743,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
     """
     # Imported here: a process that only searches does not need the rules.
-    from harness.grading.compare.as_asked import as_asked
+    from harness.grading.compare.as_asked import as_asked, in_other_unit
     from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
     from harness.grading.compare.letters_as_unit import with_units
@@ -754,6 +754,8 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
     rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
+        if compared.equal and _are_bare((reference,)) and in_other_unit(question.last_turn, answer):
+            compared = compared._replace(equal=None, rule="units")
         if compared.equal is None and is_another_wording(reference, question.references, answer):
             wordings.append(reference)
             continue

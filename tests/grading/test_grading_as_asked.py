@@ -75,3 +75,28 @@ def test_numbers_with_numerals_of_scale_are_sums() -> None:
         }
     # The 千 of a unit is none.
     assert outcome("3千克500克", "3.5千克") == outcome("3500克", "3千克500克") == "correct"
+
+
+UNITS = (
+    ("How much in dollars does she make?", ("$18", "18 dollars"), ("18 cents", "18 euros")),
+    ("What is its area in square centimeters?", ("18 cm²", "18 square centimeters"),
+     ("18 cm", "18 cm³", "18 square inches")),
+    ("What is the temperature now (in °C)?", ("18°C", "18 degrees Celsius"), ("18°F",)),
+    ("How many hours does it take?", ("18 hours", "18 hrs"), ("18 minutes", "18 days")),
+    ("它长多少米？", ("18米", "十八米"), ("18厘米", "18平方米", "18千米")),
+    ("3000克=（　）千克", ("18千克", "18kg"), ("18克", "18吨")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rights", "others"), UNITS)
+def test_a_unit_is_dropped_only_where_the_question_asks_for_no_other(
+    text: str, rights: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    for form in ("{}", "The answer is {}.", "\\boxed{{{}}}"):
+        for right in rights:
+            assert beside(text, "18", form.format(right)) == "correct", (form, right)
+        for other in others:
+            assert beside(text, "18", form.format(other)) in ("undecided", "wrong"), (form, other)
+            # Another question names no unit, and what it measures elsewhere is not asked for.
+            assert beside("Its sides are measured in feet. How large is it?", "18", form.format(other)) == "correct"
+            assert beside(text, "18", form.format(other.replace("18", "17"))) != "correct"

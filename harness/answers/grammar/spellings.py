@@ -393,6 +393,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...
     (BLANKS, values_of_blanks),
     (_BEARING, _bearing),
     (re.compile("一半"), lambda _: r"\frac{1}{2}"),
+    (re.compile(r"(-?\d{0,9})根号下?(\d{1,9})"), lambda match: rf"{match[1]}\sqrt{{{match[2]}}}"),
     (re.compile(rf"(\d+|{_NUMERAL})周岁"), lambda match: _in_unit(match, "岁")),
     (_UNIT_IN_BRACKETS, _unit_in_brackets),
     # Last, for the first form that matches decides, and this one matches most sentences.
