@@ -1,6 +1,6 @@
 r"""Answers that state more than one thing, of which the reference is one.
 
-    a value restated in another unit     60升（60000毫升） · 2.05米，即205厘米      the value, if both are equal
+    a value restated in another unit     60升（60000毫升） · 2.05米，即205厘米      either value, if both are equal
     a conclusion behind its premise      `4 - 4m > 0`, so `m < 1`               the conclusion, if that decides
     conditions between commas            `x \ge 2, x < 5`                       the verdict, if "and" and "or" agree
     further values and steps             长15厘米，宽12厘米 · `x - 8 = 0, x = 8`      undecided, if one is right
@@ -53,8 +53,8 @@ Equal = Callable[[str, str], Comparison]
 class _Restated(NamedTuple):
     """An answer that states a quantity twice.
 
-    spellings: the answer without the second quantity, as it stands and with its unit marked. first, second: both
-    quantities.
+    spellings: the answer without the second quantity, as it stands and with its unit marked, and the second quantity in
+    both ways: 3.05吨=3050千克 fills a blank for 3050. first, second: both quantities.
     """
 
     spellings: tuple[str, ...]
@@ -89,7 +89,8 @@ def _restatement(text: str) -> _Restated | None:
         begins = [0] if form is _EQUATION else [begin.start() for begin in _NUMBER_BEGINS.finditer(first)]
         for begin in begins:
             if (quantity := _quantity(first[begin:])) is not None:
-                return _Restated((first, first[:begin] + _with_unit(first[begin:])), quantity, second)
+                spellings = (first, first[:begin] + _with_unit(first[begin:]), match[2], _with_unit(match[2]))
+                return _Restated(spellings, quantity, second)
     return None
 
 

@@ -144,7 +144,8 @@ _ASIDE = re.compile(
 _TOTAL = re.compile(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
-    r"|\s*[.,;。，；]?\s*\b(?:Check|Verification|检验|验证|验算)\s*[:：][\s\d.()+\-−*/·×÷=^:：✓√，,]*(?:正确|成立)?[.。]?\Z"
+    r"|(?<![\s.,;。，；])[\s.,;。，；]{1,6}(?:Check|Verification|检验|验证|验算)[ ]?[:：]"
+    r"[\s\d.()+\-−*/·×÷=^:：✓√，,]{0,200}+(?:正确|成立)?[.。]?\Z"
     r"|(?<!\s)\s*[,，]\s*(?:altogether|overall|exactly|respectively|in\s+(?:total|all|the\s+end)"
     r"|as\s+(?:required|desired|expected|claimed|asked|requested|stated|before|above))\s*\.?\Z"
 )
@@ -258,8 +259,8 @@ _LEAD = re.compile(
         (?:['’]s\b|\s+(?:is|equals|was|(?:should|must|will)\s+be)\b|\s*[.:=]|(?=\s*[-−\d$\\]))
       | (?-i:[a-zA-Z])\s+(?:equals|is|(?:must|has\s+to)\s+be)\b
       | the\s+(?:coordinates|point|vertex)\s+(?:is|are)\b
-      | (?:所以|因此|因而|故|即|解得|求得|得|综上(?:所述)?) (?=\s*[,，:：、]?\s*[-−(（√$\\A-Za-z\d])
-    ) \s*[,，:：、]?\s* )+"""
+      | (?:所以|因此|因而|故|即|解得|求得|得|综上(?:所述)?) (?=\s*+[,，:：、]?\s*+[-−(（√$\\A-Za-z\d])
+    ) \s*+[,，:：、]?\s*+ )+"""
 )
 """Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
 
