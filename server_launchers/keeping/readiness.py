@@ -13,6 +13,7 @@ from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
 """Seconds that the health page and the model list may take, each."""
+_LOADING = 503
 TOKEN_SECONDS = 120.0
 """Seconds that the first token may take; it may wait for kernels to be compiled."""
 
@@ -22,6 +23,12 @@ NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 class NotReady(Exception):
     """The server does not answer yet; the text says what is missing."""
+
+
+class NoCompletion(NotReady):
+    """The server answers a first request with something else than a completion, and does not say that it still loads
+    (503). Each such request may add lines to its log, so that a growing log is no progress then.
+    """
 
 
 class Foreign(Exception):
@@ -86,12 +93,18 @@ def _check_token(client: httpx.Client, model: str) -> None:
     if answer.status_code in (400, 404):
         body = {"model": model, "max_tokens": 1, "prompt": "Hi"}
         answer = client.post("/v1/completions", json=body, timeout=TOKEN_SECONDS)
+    text = visible(answer.text.strip(), 200)
     if answer.status_code != 200:
-        raise NotReady(f"a first request answers {answer.status_code}: {visible(answer.text.strip(), 200)}")
+        kind = NotReady if answer.status_code == _LOADING else NoCompletion
+        raise kind(f"a first request answers {answer.status_code}: {text}")
     try:
         answer.json()["choices"][0]
     except (ValueError, KeyError, IndexError, TypeError):
-        raise NotReady("a first request gets no completion") from None
+        form = visible(answer.headers.get("content-type", "no content type"), 80)
+        raise NoCompletion(
+            f"a first request (POST {answer.request.url.path} without `stream`) gets no completion in JSON, but "
+            f"{form}: {text}"
+        ) from None
 
 
 def _why(error: httpx.HTTPError) -> str:

@@ -76,14 +76,14 @@ def until_ready(
             waiting.pop(0)
             continue
         except readiness.NotReady as error:
-            why = str(error)
+            why, answers = str(error), isinstance(error, readiness.NoCompletion)
         except readiness.Foreign as error:
             raise LaunchError(_unfit(deployment, waiting[0], guard.pid, error)) from None
-        # Unequal, not larger: a rotated log gets smaller, and that is progress too.
+        # Unequal, not larger: a rotated log gets smaller, and that is progress too. Lines about our requests are not.
         new_sizes = [_size(log) for log in starting.logs]
         if new_sizes != sizes:
             sizes = new_sizes
-            last_growth = time.monotonic()
+            last_growth = last_growth if answers else time.monotonic()
         lines = engine_log.tail(starting.log)
         last_line = lines[-1] if lines else ""
         on_progress(StartProgress(time.monotonic() - begun, engine_log.phase(lines) or why, last_line))
@@ -94,10 +94,9 @@ def until_ready(
             cause = engine_log.known_cause(end_of_log)
             raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(starting.log)}")
         if silent > spec.start_timeout:
-            raise LaunchError(
-                f"{spec.engine} is not ready and its log did not advance for {spec.start_timeout:g} s "
-                f"(--start-timeout): {why}{_tail_text(starting.log)}"
-            )
+            silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
+            limit = f"for {spec.start_timeout:g} s (--start-timeout)"
+            raise LaunchError(f"{spec.engine} {silence} {limit}: {why}{_tail_text(starting.log)}")
         time.sleep(POLL_SECONDS)
     return model
 

@@ -5,7 +5,8 @@
 Habits: `ignores-term` · `forks` (a child in the same group) · `hides-child` (a child in a session of its own that
 ignores TERM) · `never-ready` · `silent` (listens, answers nothing, prints nothing) · `chatty` (endless hostile output)
 · `hangs` (after an error that engines end by) · `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
-`other-model` (lists a model of another name). Asked for `/die`, it ends with exit status 7.
+`other-model` (lists a model of another name) · `fails` and `streams` (log each request for a completion, and answer it
+with 500, or with events only). Asked for `/die`, it ends with exit status 7.
 """
 
 from __future__ import annotations
@@ -32,11 +33,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer(200, {"choices": [{"message": {"content": "x"}}]})
+        if "fails" in habits or "streams" in habits:
+            sys.stdout.write(f"POST {self.path}\n")
+            sys.stdout.flush()
+        if "fails" in habits:
+            self.answer(500, {"error": {"message": "CUDA out of memory"}})
+        elif "streams" in habits:
+            self.answer(200, {"choices": []}, "text/event-stream")
+        else:
+            self.answer(200, {"choices": [{"message": {"content": "x"}}]})
 
-    def answer(self, status: int, body: object) -> None:
+    def answer(self, status: int, body: object, form: str = "application/json") -> None:
         text = json.dumps(body).encode()
         self.send_response(status)
+        self.send_header("Content-Type", form)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

@@ -244,6 +244,18 @@ def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
         supervisor.launch(faulty("never-ready", start_timeout=3.0))
 
 
+@pytest.mark.parametrize(
+    ("habit", "answer"),
+    [
+        ("fails", "a first request answers 500: .*CUDA out of memory"),
+        ("streams", r".*POST /v1/chat/completions without `stream`.* no completion in JSON, but text/event-stream"),
+    ],
+)
+def test_lines_about_our_own_requests_are_no_progress_of_a_start(habit: str, answer: str) -> None:
+    with pytest.raises(LaunchError, match=rf"has answered without a completion for 1 s \(--start-timeout\): {answer}"):
+        supervisor.launch(faulty(habit, start_timeout=1.0))
+
+
 @pytest.mark.parametrize("where", ["write", "orders"])
 def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     where: str, tag: str, monkeypatch: pytest.MonkeyPatch
