@@ -9,9 +9,10 @@ harness.grading.compare.structures.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from harness.answers.grammar.numerals import multiplies
 from harness.core.records import GradeRules
 from harness.grading.compare.equivalence import equal
 from tests.budget import examples
@@ -48,6 +49,8 @@ def accepted(reference: str, answer: str) -> bool:
 @many
 @given(numbers, words)
 def test_a_plural_that_was_counted_is_passed_over_and_a_phrase_is_not(number: int, noun: str) -> None:
+    # `qiemes` has the ending of a fraction in French: 3 cinquièmes.
+    assume(not multiplies(f"{noun}es"))
     reference = str(number)
     assert accepted(reference, rf"{number}\text{{ {noun}es}}")
     assert not accepted(reference, rf"{number + 1}\text{{ {noun}es}}")

@@ -819,7 +819,10 @@ def _is_same_part(left: Node, right: Node) -> bool | None:
         if first is not None and second is not None and first.dimension == second.dimension:
             left = Node("mul", (left.args[0], num(Fraction(first.factor) / second.factor)))
             return is_same_or_rounded(left, right.args[0])
-    return is_same_or_rounded(left, right)
+    quotients = [
+        Node("div", part.args) if part.op == "ratio" and len(part.args) == 2 else part for part in (left, right)
+    ]
+    return is_same_or_rounded(*quotients)
 
 
 def _all_true(verdicts: Sequence[bool | None]) -> bool | None:

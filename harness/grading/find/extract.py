@@ -259,7 +259,7 @@ _LEAD = re.compile(
         (?:['’]s\b|\s+(?:is|equals|was|(?:should|must|will)\s+be)\b|\s*[.:=]|(?=\s*[-−\d$\\]))
       | (?-i:[a-zA-Z])\s+(?:equals|is|(?:must|has\s+to)\s+be)\b
       | the\s+(?:coordinates|point|vertex)\s+(?:is|are)\b
-      | (?:所以|因此|因而|故|即|解得|求得|得|综上(?:所述)?) (?=\s*+[,，:：、]?\s*+[-−(（√$\\A-Za-z\d])
+      | (?:解(?=\s*+[:：])|所以|因此|因而|故|即|解得|求得|得|综上(?:所述)?) (?=\s*+[,，:：、]?\s*+[-−(（√$\\A-Za-z\d])
     ) \s*+[,，:：、]?\s*+ )+"""
 )
 """Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
