@@ -235,7 +235,9 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     folder = open_scored(source.name) if only is None else None
     # Where only a number of samples is asked about, a run that shows no spread is no reason to refuse.
     with contextlib.suppress(*(() if options.points is not None else (StoreError, UsageError))):
-        folder = folder if only is None else former_run(only, RESULTS, source.name if n_questions else "")
+        # An accuracy that is given goes before that of a former run, which may be another model's.
+        if only is not None and accuracy is None:
+            folder = former_run(only, RESULTS, source.name if n_questions else "")
     if folder is None:
         typical = (
             typical_spread_of_questions(n_questions, accuracy) if n_questions else typical_spread(source.name, accuracy)

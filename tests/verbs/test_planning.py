@@ -156,6 +156,8 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     by_file, by_name = (harness(tmp_path, "plan", f"{name}:64").out for name in ("sums.jsonl", "sums"))
     assert by_file.startswith(f"from {tmp_path}/results/mine:\nsums: 64 samples a question")
     assert by_file == by_name
+    # An accuracy that is given goes before the former run's, which may be another model's.
+    assert "scaled to an accuracy of 80.0 %" in harness(tmp_path, "plan", "sums.jsonl:64", "--accuracy", "80").out
     extending = harness(tmp_path, "plan", "sums.jsonl", "--detect", "2").out
     assert f"--out {tmp_path}/results/mine && harness score {tmp_path}/results/mine\n" in extending
     # The wrong twin: the file has another question by now.
