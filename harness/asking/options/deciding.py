@@ -117,7 +117,7 @@ class PlanBasis(Margin):
     accuracy: Annotated[
         float | None,
         Option(
-            "Accuracy of your model in %, if you know it: published spreads are scaled to it, and no former run is read.",
+            "Accuracy of your model in %, if known: published spreads are scaled to it, and no former run is read.",
             above=0,
             below=100,
             kind=POINTS,
