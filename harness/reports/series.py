@@ -31,6 +31,10 @@ SETTINGS_DIFFER, SAMPLES_MISSING = "settings differ", "samples are missing"
 """Why a step is passed over."""
 
 
+MEAN_PLOT = "means"
+"""Name of the plot of the mean over the benchmarks, which its files have."""
+
+
 class Step(NamedTuple):
     """One model of a series.
 
@@ -85,7 +89,12 @@ def benchmark_plot(benchmark: str, steps: Sequence[Step]) -> Plot | None:
     if plot is None:
         return None
     title = f"{short(benchmark)}: {plot.title[0].lower()}{plot.title[1:]}"
-    return replace(plot, name=f"series-{benchmark}", title=title)
+    return replace(plot, name=benchmark_plot_name(benchmark), title=title)
+
+
+def benchmark_plot_name(benchmark: str) -> str:
+    """The name of the plot of one benchmark, which its files have."""
+    return f"series-{benchmark}"
 
 
 def _point(step: Step) -> CurvePoint:
@@ -124,7 +133,9 @@ def mean_plot(
         summary += f" No point, since a benchmark has no score: {_steps_text(absent, n_series)}."
     if shown := [point for point in incomplete if point.drawn]:
         summary += f" Of an incomplete score: {_steps_text(shown, n_series)}."
-    return replace(plot, name="means", title="Mean of the benchmarks: accuracy against training steps", summary=summary)
+    return replace(
+        plot, name=MEAN_PLOT, title="Mean of the benchmarks: accuracy against training steps", summary=summary
+    )
 
 
 def _steps_text(points: Collection[CurvePoint], n_series: int) -> str:

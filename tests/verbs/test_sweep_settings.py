@@ -21,6 +21,7 @@ from harness.asking.watching import Watcher
 from harness.cli import sweep_plan
 from harness.cli.sweep import _next as next_of
 from harness.core.errors import StoreError
+from harness.reports.plots import draw
 from harness.reports.trainings import settings_apart
 from harness.runs import setting_names
 from harness.runs.manifest import BenchmarkRecord, Plan
@@ -297,3 +298,16 @@ def test_a_step_of_other_settings_is_passed_over_wherever_a_curve_is_shown(
     assert back == [True, True, False, True, True]
     none = [row.change is None for row in table.records(results(planned(64))) if row.benchmarks == "demo"]
     assert none == [True, True, True, False, False]
+    # A curve of one step is none: its former files are removed, and those of the other benchmark and of others stay.
+    folder = plan.out / "plots"
+    monkeypatch.setattr(draw, "svg", lambda *_, **_titled: "")
+    monkeypatch.setattr(draw, "png", lambda *_: b"")
+    table.write(swept)
+    (folder / "series-mine.csv").write_text("of another program")
+    drawn = {path.name for path in folder.iterdir()}
+    for step in (20, 40):
+        shutil.rmtree(plan.out / f"ck-step_{step}+demo")
+    table.write(results(planned(100)))
+    gone = {f"{name}.{suffix}" for name in ("series-demo", "means") for suffix in ("svg", "png", "csv")}
+    assert gone < drawn
+    assert {path.name for path in folder.iterdir()} == drawn - gone

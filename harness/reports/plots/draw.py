@@ -51,6 +51,11 @@ def png(plot: Plot) -> bytes:
     return drawn
 
 
+def files_of(name: str, folder: Path) -> list[Path]:
+    """The files of the plot of this name, one for each of `FORMATS`."""
+    return [folder / f"{safe_name(name)}.{suffix}" for suffix in FORMATS]
+
+
 def write_plots(plots: Iterable[Plot], folder: Path) -> list[Path]:
     """Write the files of each plot to `folder`, in all `FORMATS`. Raises `UsageError` where plots cannot be drawn."""
     if not installed():
@@ -59,7 +64,7 @@ def write_plots(plots: Iterable[Plot], folder: Path) -> list[Path]:
     written = []
     for plot in plots:
         contents = (svg(plot, titled=True).encode(), png(plot), csv_file(plot.csv()))
-        for suffix, content in zip(FORMATS, contents, strict=True):
-            written.append(folder / f"{safe_name(plot.name)}.{suffix}")
-            write_atomically(written[-1], content)
+        for path, content in zip(files_of(plot.name, folder), contents, strict=True):
+            written.append(path)
+            write_atomically(path, content)
     return written

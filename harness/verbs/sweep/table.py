@@ -23,7 +23,7 @@ from harness.reports.looks import growth_warnings
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import benchmark_plot, cut_notes, late_table, series_table
+from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, late_table, series_table
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
@@ -94,7 +94,8 @@ def plots(results: Results) -> list[Plot]:
 def write(results: Results) -> list[Path]:
     """Write table.md, .csv, .tex and .html to the sweep's folder; also a suite's means.csv and the plots of a series.
 
-    Raises `StoreError`.
+    The files of an earlier plot that cannot be drawn now, such as one with a single step left, are removed, since they
+    would contradict the tables. Raises `StoreError`.
     """
     from harness.reports.page import tables_page  # Imported late: it needs Jinja, and no other format does.
 
@@ -115,8 +116,13 @@ def write(results: Results) -> list[Path]:
     if results.aggregates:
         written.append(out / "means.csv")
         write_atomically(written[-1], csv_file(_csv(mean_records(results))))
+    folder = out / "plots"
     if pictures and draw.installed():
-        written += draw.write_plots(pictures, out / "plots")
+        written += draw.write_plots(pictures, folder)
+    if results.sweep.checkpoints:
+        names = [MEAN_PLOT, *(benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"])]
+        for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
+            path.unlink(missing_ok=True)
     return written
 
 
