@@ -226,10 +226,8 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             f"--budget left out {count_noun(len(report.left_out), 'check')}; about "
             f"{sum(report.left_out.values()):,} more tokens make them. Left out by group: {_groups_left_out(report)}"
         )
-        if unwarmed(report):
-            click.echo(
-                "no temperature above 0 was checked: a server that draws at another temperature than asked passes"
-            )
+    if report.tested and unwarmed(report):
+        click.echo("no temperature above 0 was decided: a server that draws at another temperature than asked passes")
     if unpaid := [finding.check for finding in unbegun if finding.check in report.left_out]:
         prices = (f"{check} ({report.left_out[check]:,})" for check in unpaid)
         click.echo(f"not begun, each with about how many tokens it takes: {', '.join(prices)}")
@@ -328,10 +326,13 @@ def _verdict_line(report: ProbeReport, reference: str | None) -> str:
         verdict = f"{n['spoils']} of its checks would spoil a score"
     if report.ended_by:
         verdict = f"NOT finished, since {report.ended_by} answers no more; {verdict}"
-    counts = f"({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
+    warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warns")
+    warnings = f"{n['warns']} with a warning" + (f": {warned}" if warned else "")
+    # The names of the checks have commas between them, so that the numbers then have semicolons.
+    counts = ("; " if warned else ", ").join([f"{n['sound']} sound", warnings, f"{n['untested']} could not be tested"])
     examined = {finding.group for finding in report.findings if finding.outcome != "untested"}
     missing = [name for group, name in EXAMINED.items() if group not in examined]
-    return f"{verdict} {counts}" + (f"; not examined: {', '.join(missing)}" if report.sound and missing else "")
+    return f"{verdict} ({counts})" + (f"; not examined: {', '.join(missing)}" if report.sound and missing else "")
 
 
 def _matrix(reports: list[ProbeReport]) -> None:

@@ -178,7 +178,7 @@ def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_l
     assert [line for line in rest.out.splitlines() if line.strip().startswith("temperature 1")]
     assert "not begun" not in rest.out
     # Only a check that draws at a temperature above 0 can find that the server draws at another one.
-    unseen = "no temperature above 0 was checked: a server that draws at another temperature than asked passes\n"
+    unseen = "no temperature above 0 was decided: a server that draws at another temperature than asked passes\n"
     assert [unseen in done.out for done in (some, none, rest)] == [True, True, False]
     table = some.out.split("\n\n")[0]
     assert max(map(len, table.splitlines())) <= PROSE_COLUMNS

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from harness import api
 from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
+from harness.cli import probe as cli_probe
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec
@@ -691,6 +692,53 @@ def test_nothing_spoils_only_if_no_check_spoils_and_two_servers_differ_only_if_n
 
 
 GROUPS: tuple[Group, ...] = ("protocol", "template", "reference")
+
+
+def test_the_last_lines_name_the_warned_checks_and_say_that_no_temperature_above_0_was_decided(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcomes = ("sound", "spoils", "warns", "untested")
+    for first, second, usage in itertools.product(outcomes, repeat=3):
+        of = {"temperature 1": first, "later draws": second, "usage": usage}
+        checks = [replace(probe.CHECKS[0], name=name, group="sampling") for name in of]
+        seen = [Seen(outcome=outcome, sent="", came="") for outcome in of.values()]  # type: ignore[arg-type]
+        for selected in (slice(3), slice(2, 3)):
+            report = ProbeReport(
+                address="", model="", engine=None, version="", seed=1, requests=0, tokens=0, seconds=0.0,
+                findings=findings_of(checks[selected], seen[selected]),
+            )  # fmt: skip
+            cli_probe._table(report, None)
+            out = capsys.readouterr().out
+            undecided = not {first, second} & {"sound", "spoils"} and selected == slice(3) and report.tested
+            assert ("no temperature above 0 was decided" in out) == undecided
+            warned = [one.check for one in report.findings if one.outcome == "warns"]
+            assert (f"; {len(warned)} with a warning: {', '.join(warned)}; " in out) == bool(warned)
+
+
+def test_where_the_weights_are_the_same_other_greedy_replies_are_not_laid_to_them() -> None:
+    class Short(Fault):
+        """Cuts the prompts of chats on their way."""
+
+        def request(self, body: dict[str, Any]) -> dict[str, Any]:
+            asked = body.get("messages")
+            return body if asked is None else {**body, "messages": [{**one, "content": "Hi"} for one in asked]}
+
+    true = reference.ServerReference(ToyAsker(Toy()), "R")
+    found = {one.check: one for one in examined(ToyAsker(Toy(), Short()), *reference.against(true)).values()}
+    assert (found["weights"].outcome, found["greedy replies"].outcome) == ("sound", "spoils")
+    assert "a prompt that is cut or changed on its way" in found["greedy replies"].why
+    # Wrong twins: weights that differ or are unknown, replies that agree, and replies that only end early.
+    for weighed, greedy, mend in itertools.product(
+        ("sound", "warns", "spoils", "untested"), ("sound", "warns", "spoils", "untested"), ("", reference.MEND_CUT)
+    ):
+        seen = [
+            Seen(outcome=weighed, sent="", came=""),  # type: ignore[arg-type]
+            Seen(outcome="sound", sent="", came=""),
+            Seen(outcome=greedy, sent="", came="", mend=mend),  # type: ignore[arg-type]
+        ]
+        *_, last = reference.beside_equal_weights(findings_of(reference.against(true), seen))
+        same = weighed == "sound" and greedy in ("warns", "spoils") and not mend
+        assert ("The weights are the same" in last.why, "Other weights" in last.why) == (same, not same)
 
 
 def test_one_server_by_two_names_is_the_same_and_two_names_of_one_address_need_not_be() -> None:

@@ -152,7 +152,9 @@ def examine(
             seed=first_seed,
             findings=[
                 msgspec.structs.replace(finding, tokens=progress.costs.get(finding.check, 0))
-                for finding in findings_of(checks, [progress.seen[check.name] for check in checks], shown)
+                for finding in reference.beside_equal_weights(
+                    findings_of(checks, [progress.seen[check.name] for check in checks], shown)
+                )
             ],
             requests=server.n_requests,
             tokens=server.n_tokens,

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +37,7 @@ from harness.generation import fingerprint
 from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
-from harness.verbs.probe.findings import Check, Outcome, Seen, sound, untested
+from harness.verbs.probe.findings import Check, Finding, Outcome, Seen, sound, untested
 from harness.verbs.probe.overlap import COVERED, coarse, covered, divergence
 from harness.verbs.probe.subject import Lost, Subject, drawn, is_echo, listed, logprob_fields
 
@@ -525,6 +526,12 @@ MEND_CUT = (
     "Replies that begin alike and end early show no other weights or template, but a hidden limit: "
     f"{option('checks', ['length', 'ends'])} shows it, with the server whose replies are shorter as the probed one."
 )
+MEND_GREEDY = "Compare the chat template (reference: the model's folder), then weights and engine."
+WHY_NOT_WEIGHTS = (
+    "The weights are the same, and rounding seldom parts so many replies of the same weights, so that a prompt that is "
+    "cut or changed on its way, or another chat template, is likely."
+)
+MEND_PROMPT = "Compare the chat template (reference: the model's folder), then what a gateway does to the prompts."
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
@@ -672,8 +679,24 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
     return Check(
         name=GREEDY_REPLIES, group="reference", look=look, quick=False, tokens=600,
         why="Other weights, another chat template, or sampling where temperature 0 is asked for gives other scores.",
-        mend="Compare the chat template (reference: the model's folder), then weights and engine.",
+        mend=MEND_GREEDY,
     )  # fmt: skip
+
+
+def beside_equal_weights(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; if `weights` is sound, the reason and the advice of `greedy replies` that differ leave out other
+    weights. The advice about a cut stays.
+    """
+    equal = any(finding.check == WEIGHTS and finding.outcome == "sound" for finding in findings)
+    return [
+        msgspec.structs.replace(finding, why=WHY_NOT_WEIGHTS, mend=MEND_PROMPT)
+        if equal
+        and finding.check == GREEDY_REPLIES
+        and finding.outcome in ("spoils", "warns")
+        and finding.mend == MEND_GREEDY
+        else finding
+        for finding in findings
+    ]
 
 
 def _cut_short(ours: Sequence[str], theirs: Sequence[str]) -> int:

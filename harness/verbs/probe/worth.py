@@ -162,9 +162,9 @@ def worth(check: Check, classes: set[str]) -> float:
 
 
 def unwarmed(report: ProbeReport) -> bool:
-    """Whether the budget left a check out that finds a wrong temperature above 0, and no other such check was made."""
+    """Whether checks that find a wrong temperature above 0 were selected, and none of them came to a result."""
     warm = [finding for finding in report.findings if "temperature" in FINDS.get(finding.check, ())]
-    return any(row.check in report.left_out for row in warm) and all(row.outcome == "untested" for row in warm)
+    return bool(warm) and not any(row.outcome in ("sound", "spoils") for row in warm)
 
 
 def unexplained(report: ProbeReport) -> bool:
