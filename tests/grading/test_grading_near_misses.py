@@ -193,7 +193,7 @@ PERCENTAGES = [
 def test_letters_are_collected_and_cancelled_in_the_simplest_form() -> None:
     simplest = GradeRules(form="simplest")
     for reference, (rights, wrongs) in SIMPLIFIED.items():
-        for right in (reference, *rights):
+        for right in (reference, f"{reference}。", f"{reference}.", *rights):
             assert missed(reference, f"\\boxed{{{right}}}", simplest) == ("correct", None), right
         for wrong in wrongs:
             assert missed(reference, f"\\boxed{{{wrong}}}", simplest) == ("wrong", "form"), wrong

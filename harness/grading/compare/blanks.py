@@ -127,6 +127,19 @@ def values_joined(text: str) -> tuple[str, ...]:
     )
 
 
+_LAST_BARE = re.compile(rf"(?:答[:：])?((?:{_PART.pattern}){{1,3}})(\d{{1,12}}(?:\.\d{{1,12}})?)[.。]?")
+_NUMBER_IN_BRACKETS = re.compile(r"[（(]\s*(\d+(?:\.\d+)?)\s*[)）]")
+
+
+def _values_with_last_bare(text: str) -> tuple[str, ...]:
+    """Return 2 and 24 of 2小时24 and （2）小时（24）, where the question prints the last unit; nothing for others."""
+    bare = _LAST_BARE.fullmatch(_NUMBER_IN_BRACKETS.sub(r"\1", text.strip())) if len(text) <= _MAX_CHARS else None
+    parts = [] if bare is None else _PART.findall(bare[1])
+    if bare is None or not all(unit_of(unit) for _, unit in parts):
+        return ()
+    return (*(number for number, _ in parts), bare.groups()[-1])
+
+
 @lru_cache(maxsize=1_024)
 def joins_parts(text: str) -> bool:
     """Whether a text is one value of parts: 3小时20分, 7余1, 3:2."""
@@ -176,7 +189,7 @@ def compare_joined(reference: str, answer: str, kind: str, rules: GradeRules, eq
         if _NUMBERS.fullmatch(listed) is None:
             continue  # most pairs
         items = re.findall(_NUMBER, listed)
-        numbers = values_joined(joined)
+        numbers = values_joined(joined) or (_values_with_last_bare(joined) if joined is answer else ())
         if len(items) == len(numbers) and equal(listed, "；".join(numbers), kind, replace(rules, ordered=True)).equal:
             if _DECIMAL_COMMA.search(listed):
                 return Comparison(None, "list", (f"{listed} may be one number with a comma in it",))

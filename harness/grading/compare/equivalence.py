@@ -117,7 +117,8 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     if meant is not None and _equal(reference, meant, kind, rules, ()).equal:
         return Comparison(None, "names", (f"{answer.strip()} may be {meant}",))
     if result.equal and rules.form is not None:
-        read = _read(numeral_as_digits(without_boxes(answer)), False), _read(without_boxes(reference), False)
+        plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
+        read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)
         if not keeps_form(answer, *read, rules.form):
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result

@@ -275,13 +275,15 @@ _POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
 def meant_formula(reference: str, answer: str) -> str | None:
     """Return the formula that an answer may mean by the signs of a keyboard: 5.2×10^{-5} for 5.2×10-5 beside a
     reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天, 3/8=0.375 for 3/8（0.375）, 第二天7:10 for 7:10 beside
-    a time with 第二天, 1200万 for 1200 beside such a number; None for any other answer.
+    a time with 第二天, 1200万 for 1200 beside such a number, 4! for 4！; None for any other answer.
     """
     days = NEXT_DAY.match(reference), NEXT_DAY.match(answer)
     if (days[0] is None) != (days[1] is None):
         return answer[days[1].end() :] if days[1] is not None else f"{(days[0] or reference)[0]}{answer.strip()}"
     if (scaled := _SCALED.fullmatch(reference)) is not None and _DIGITS.fullmatch(answer) is not None:
         return f"{answer.strip()}{scaled[1]}"
+    if answer.endswith("！"):
+        return f"{answer.rstrip('！')}!"
     if again := _AGAIN_IN_BRACKETS.fullmatch(answer):
         return f"{again[1]}={again[2]}"
     if "÷" in answer and (divided := _FRACTION_BEHIND.sub(r"÷(\1)", answer)) != answer:

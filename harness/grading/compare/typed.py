@@ -7,6 +7,7 @@ The reference says what the sign stands for, so that each is read only beside a 
     relation of numbers
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A
+    ！ at the end         beside a reference without it, where it is no factorial
     a blank or brackets   between an equation and its solution, beside a value of that unknown: 3x=15 x=5, 3x=15（x=5）
     29天 366天            beside as many values between ；, where a blank parts two values
     x1 and x2             as the two solutions, beside values of x, where x1 is no product
@@ -38,6 +39,8 @@ _GAP = r"(?<=[\d)）])(?:\s|\\[ ,;:!]|\\q?quad(?![a-z])){1,9}"
 
 def as_typed(reference: str, answer: str) -> str:
     """Return an answer with the sign that its letter or word stands for beside the reference; any other as it is."""
+    if "！" not in reference:
+        answer = answer.rstrip("！")
     text = answer.strip()
     if (mark := _MARKS.get(text.casefold())) is not None:
         return mark if not _LATIN.search(reference) and words_of(reference) in ("true", "false") else answer
