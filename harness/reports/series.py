@@ -199,7 +199,7 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", legend_notes: Sequence[str] = ()) -> Table:
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
-    A change is counted from the last step before that is not passed over (`passed_over`); one that is apart has none.
+    A change is counted from the last step before that is not passed over (`passed_over`); a step that is has none.
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
     states the p of its change, the last column shows it. legend_notes: the footnotes of the legend, which come first.
     """
@@ -214,8 +214,9 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
             missing = "missing" + (f" [{len(notes)}]" if remark else "")
             rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
             continue
-        before = None if apart else reached.get(name)
-        if not passed_over(score, apart=apart):
+        is_point = not passed_over(score, apart=apart)
+        before = reached.get(name) if is_point else None
+        if is_point:
             reached[name] = score.accuracy
         rows.append(
             (

@@ -266,7 +266,9 @@ def test_a_change_is_counted_from_the_last_step_that_does_not_lack_samples(
     assert lost, "samples of step 20 are missing in both cases"
     before = 0 if passed_over else 1
     assert change[2] == pytest.approx(accuracy[2] - accuracy[before], abs=0.01)
+    assert (change[1] is None) == passed_over, "a step whose run ended early has no change of its own"
     (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert (series.rows[1][-2] == "–") == passed_over
     assert float(series.rows[2][-2]) == pytest.approx(100 * (change[2] or 0), abs=1.0), "one change in both"
     assert ("a row with more than 1 % of its samples missing is passed over" in series.title) == passed_over
 

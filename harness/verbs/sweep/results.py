@@ -331,8 +331,8 @@ def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellRes
 
 
 def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
-    """Compare each checkpoint's cell with the cell of the step before on the same curve: the last that has a score and
-    is not passed over (`passed_over`), since one that ended early would show a change where only its run ended.
+    """Compare each checkpoint's cell with the cell of the step before on the same curve. Cells that are passed over
+    (`passed_over`) are left out on both sides: one that ended early would show a change where only its run ended.
     """
     latest: dict[tuple[str, str], CellResult] = {}
     before: dict[str, CellResult] = {}
@@ -341,10 +341,11 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
     ]
     for (line, _), result in sorted(steps, key=lambda item: item[0][1]):
         key = result.cell.benchmark, line
-        if key in latest and not result.apart:
+        if result.score is None or passed_over(result.score, apart=bool(result.apart)):
+            continue
+        if key in latest:
             before[result.cell.name] = latest[key]
-        if result.score is not None and not passed_over(result.score, apart=bool(result.apart)):
-            latest[key] = result
+        latest[key] = result
     return [
         replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
         if (earlier := before.get(result.cell.name)) is not None
