@@ -7,6 +7,7 @@ The reference says what the sign stands for, so that each is read only beside a 
     relation of numbers
     X, Y and Z            in equations and inequalities of these letters and numbers only, beside those of x, y and z;
                           of other letters both may be names at once, as are a side a and an angle A
+    42÷7=6人 6×3=18人    beside one value, where a blank parts two steps: the last one is the result
     ！ at the end         beside a reference without it, where it is no factorial
     a blank or brackets   between an equation and its solution, beside a value of that unknown: 3x=15 x=5, 3x=15（x=5）
     29天 366天            beside as many values between ；, where a blank parts two values
@@ -31,6 +32,10 @@ _MAX_CHARS = 200
 """Longest answer that may be an equation with its solution, in characters."""
 
 _UNKNOWN = re.compile(r"\s*\$?\s*([a-z])\s*[=＝]")
+_STEP = r"[\d.+\-−×÷*/%()（）]{1,60}[=＝][\d./]{1,20}(?:[（(][\u3400-\u9fffA-Za-z²³/]{1,8}[)）]|[\u3400-\u9fff]{1,4}|[a-z]{1,3}[²³]?)?"
+_STEPS = re.compile(rf"(?:{_STEP}[\s。；;，,]{{1,9}}){{1,5}}({_STEP})[\s。]{{0,9}}")
+"""Steps of a calculation with numbers on one line, the last of which is the result."""
+
 _IN_BLANKS = re.compile(r"[-−]?\d[\d./%]{0,20}[\u3400-\u9fff]{0,4}(?:\s+[-−]?\d[\d./%]{0,20}[\u3400-\u9fff]{0,4}){1,9}")
 """Numbers, perhaps with units, with nothing but blanks between them."""
 
@@ -47,6 +52,8 @@ def as_typed(reference: str, answer: str) -> str:
     if (compared := _SIGN.fullmatch(reference)) is not None:
         sign = _sign_of(text, compared[1])
         return words_of(sign) if sign else answer
+    if not any(sign in reference for sign in "；;，,、=＝") and (steps := _STEPS.fullmatch(text)) is not None:
+        return steps[1]
     if "；" in reference and _IN_BLANKS.fullmatch(text) and len(parts := text.split()) == reference.count("；") + 1:
         return "；".join(parts)
     if (unknown := _UNKNOWN.match(reference)) is not None and len(answer) <= _MAX_CHARS:
