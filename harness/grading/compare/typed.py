@@ -32,7 +32,10 @@ _MAX_CHARS = 200
 """Longest answer that may be an equation with its solution, in characters."""
 
 _UNKNOWN = re.compile(r"\s*\$?\s*([a-z])\s*[=＝]")
-_STEP = r"[\d.+\-−×÷*/%()（）]{1,60}[=＝][\d./]{1,20}(?:[（(][\u3400-\u9fffA-Za-z²³/]{1,8}[)）]|[\u3400-\u9fff]{1,4}|[a-z]{1,3}[²³]?)?"
+_STEP = (
+    r"[\d.+\-−×÷*/%()（）]{1,60}[=＝][\d./]{1,20}"
+    r"(?:[（(][\u3400-\u9fffA-Za-z²³/]{1,8}[)）]|[\u3400-\u9fff]{1,4}|[a-z]{1,3}[²³]?)?"
+)
 _STEPS = re.compile(rf"(?:{_STEP}[\s。；;，,]{{1,9}}){{1,5}}({_STEP})[\s。]{{0,9}}")
 """Steps of a calculation with numbers on one line, the last of which is the result."""
 
