@@ -514,9 +514,10 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     else:
         extraction = _as_asked(question, extraction, end, reply)
     extraction = _with_opposite(question, text, extraction)
-    is_named = any("是" in reference or "=" in reference or "为" in reference for reference in question.references)
-    if asks and not is_named and names_another(question.last_turn, without_boxes(extraction.answer)):
-        extraction = extraction._replace(method=UNSTATED)
+    if asks and names_another(question.last_turn, without_boxes(extraction.answer)):
+        # A reference with a name is compared with the name.
+        is_named = any(sign in reference for reference in question.references for sign in "是为=")
+        extraction = extraction if is_named else extraction._replace(method=UNSTATED)
     if is_ruled and extraction.method == UNSTATED and not (text.isascii() or truncated):
         extraction = same_text(text, start, end, question.references) or extraction
     # A reference of one value keeps its reading: the last of several lines is then the result of the others.
@@ -531,7 +532,7 @@ def _with_parts(question: Question, extraction: Extraction, text: str, start: in
     from harness.grading.find.filled_blanks import with_blanks_filled
     from harness.grading.find.numbered_parts import with_numbered_parts
 
-    bare = _are_bare(tuple(value for reference in question.references for value in re.split("[;；，、]", reference)))
+    bare = _are_bare_lists(question.references)
     filled = with_blanks_filled(extraction, question.last_turn, text, start, end, parts, bare=bare)
     return filled if filled is not extraction else with_numbered_parts(extraction, text, start, end, parts)
 
@@ -639,6 +640,12 @@ def _parts(question: Question) -> int | None:
 def _are_bare(references: tuple[str, ...]) -> bool:
     """Whether all references are numbers without a unit; cached like `_most_parts`."""
     return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
+
+
+@lru_cache(maxsize=4_096)
+def _are_bare_lists(references: tuple[str, ...]) -> bool:
+    """Whether all values of references are numbers without a unit; cached like `_most_parts`."""
+    return _are_bare(tuple(value for reference in references for value in re.split("[;；，、]", reference)))
 
 
 @lru_cache(maxsize=4_096)

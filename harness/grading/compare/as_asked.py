@@ -16,6 +16,7 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
 from harness.answers.grammar.units import Unit, unit_of
+from harness.grading.compare.letters_as_unit import MAX_QUESTION_CHARS, unit_at
 from harness.grading.compare.rounding import is_rounded_integer
 
 _ASKS_TO_ROUND = re.compile(
@@ -30,7 +31,8 @@ _PLAIN_NUMBER = re.compile(r"\s*\d+(?:\.\d+)?\s*")
 
 def as_asked(question: str, references: tuple[str, ...], answer: str) -> str:
     """Return what an answer means beside the text of its question; `answer` itself where the question adds nothing."""
-    if question.isascii() or len(answer) > _MAX_CHARS:
+    # The bound holds where a long prompt does not reach the rules (the pool) as where it does.
+    if question.isascii() or len(question) > MAX_QUESTION_CHARS or len(answer) > _MAX_CHARS:
         return answer
     plain = without_boxes(answer)
     if printed := _printed_scale(question):
@@ -56,10 +58,10 @@ def _printed_scale(question: str) -> str:
     return "" if scale is None or len(_BLANK.findall(question)) > 1 else scale[1] or scale[2]
 
 
-_ASKED_IN_ENGLISH = re.compile(
+_UNIT_IN_ENGLISH = re.compile(
     r"(?i)\b(?:in|how\s+many)\s+((?:degrees\s+|square\s+|cubic\s+)?[a-z/^·*²³0-9-]+(?:\s+per\s+[a-z]+)?)(?=\s*([).,;:?]|\Z)?)"
 )
-_ASKED_IN_CHINESE = re.compile(
+_UNIT_IN_CHINESE = re.compile(
     r"(?:多少|几|[）)]|__)\s?([\u3400-\u9fff]{1,6}(?:/[\u3400-\u9fff]{1,3})?|[A-Za-z]{1,3}[²³]?(?![A-Za-z]))"
 )
 _SENTENCE = re.compile(r"[.?!]\s|\n")
@@ -73,7 +75,7 @@ def in_other_unit(question: str, answer: str) -> bool:
 
     False where the question names no unit, or one that has no known size.
     """
-    if len(question) > _MAX_QUESTION_CHARS or len(answer) > _MAX_CHARS:
+    if len(question) > MAX_QUESTION_CHARS or len(answer) > _MAX_CHARS:
         return False
     try:
         node = parse(without_boxes(answer))
@@ -81,23 +83,21 @@ def in_other_unit(question: str, answer: str) -> bool:
         return False
     node = node.args[0][-1] if node.op == "rel" else node
     unit = unit_of(node.args[1]) if node.op == "quantity" else None
-    units = frozenset[Unit]() if unit is None else _asked_units(question)
+    units = frozenset[Unit]() if unit is None else _units_of(question)
     return bool(units) and unit not in units
 
 
 @lru_cache(maxsize=1_024)
-def _asked_units(question: str) -> frozenset[Unit]:
+def _units_of(question: str) -> frozenset[Unit]:
     """Return the units that a question asks for."""
     plain = _DEGREES.sub(lambda sign: {"C": "celsius", "F": "fahrenheit"}[sign[1]], question)
     asking = [sentence for sentence in _SENTENCE.split(plain) if _ASKS_IN_ENGLISH.search(sentence)]
-    english = [words for words, end in _ASKED_IN_ENGLISH.findall("".join(asking[-1:])) if len(words) > 1 or end]
-    # The longest beginning that is a unit: 米 of 米布.
-    chinese = [words[:end] for words in _ASKED_IN_CHINESE.findall(plain) for end in range(len(words), 0, -1)]
-    units = (unit_of(words.replace("²", "^2").replace("³", "^3")) for words in (*english, *chinese))
+    english = [words for words, end in _UNIT_IN_ENGLISH.findall("".join(asking[-1:])) if len(words) > 1 or end]
+    chinese = (words.replace("²", "^2").replace("³", "^3") for words in _UNIT_IN_CHINESE.findall(plain))
+    units = (*map(unit_of, english), *map(unit_at, chinese))
     return frozenset(unit for unit in units if unit is not None)
 
 
-_MAX_QUESTION_CHARS = 4_000
 _MAX_CHARS = 80
 """Longest answer that is compared with its question, in characters."""
 

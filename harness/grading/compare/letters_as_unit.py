@@ -107,7 +107,7 @@ def _is_unit_of(question: str, unit: str) -> bool:
         words = _WORDS_BEHIND.match(text, match.end())
         behind = "" if words is None else words[1]
         counts = behind[:1] == "个" or is_counted(behind[:2]) or is_counted(behind[:3])
-        if counts or _unit_at(behind) is not None or not _is_unit(match[1]):
+        if counts or unit_at(behind) is not None or not _is_unit(match[1]):
             return match[0]
         units.append(match[1])
         return " "
@@ -116,12 +116,12 @@ def _is_unit_of(question: str, unit: str) -> bool:
     variables = set("".join(run for run in _RUN.findall(rest) if len(run) <= _MAX_LETTERS_OF_PRODUCT))
     if any(variables.issuperset(symbol) for symbol in symbols):
         return False
-    dimensions = [measure.dimension for words in (unit, *_ASKED.findall(text)) if (measure := _unit_at(words))]
+    dimensions = [measure.dimension for words in (unit, *_ASKED.findall(text)) if (measure := unit_at(words))]
     is_term = len(symbols) == 1 and any(set(_RUN.findall(symbol)) == symbols for symbol in units)
     return not is_term or dimensions[0] in dimensions[1:]
 
 
-def _unit_at(text: str) -> Unit | None:
+def unit_at(text: str) -> Unit | None:
     """Return the longest unit that begins a text: kW·h of 千瓦时的电能."""
     units = (unit_of(text[:end]) for end in range(len(text), 0, -1))
     return next((unit for unit in units if unit is not None), None)

@@ -740,11 +740,16 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
         verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
-        letters = frozenset[str]().union(*map(symbols, answer.values)).difference(*map(symbols, reference.values))
-        if verdict and not result.equal and letters:
+        if verdict and not result.equal and _has_further_letters(answer, reference):
             verdict = None  # nothing checks the chain 20N×3m = 60W beside 60J, whose last value is another one
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
+
+
+def _has_further_letters(answer: Statement, reference: Statement) -> bool:
+    """Whether a chain has letters that the reference lacks."""
+    letters = frozenset[str]().union(*map(symbols, answer.values))
+    return bool(letters.difference(*map(symbols, reference.values)))
 
 
 def _with_unit_of_result(chain: Statement) -> Statement:
