@@ -17,8 +17,8 @@ ABSENT = object()
 def differences(pinned: Any, now: Any) -> list[str]:
     """One line a difference, `scores.accuracy.value: 57.1 → 58.0`, at most `MAX_LINES`; empty where both mean the same.
 
-    Floats are equal to 1e-9, relative or absolute, whole numbers (seeds, counts) exactly; a dict's keys have no order, a
-    list's items have one.
+    Floats are equal to 1e-9, relative or absolute, whole numbers (seeds, counts) exactly; a dict's keys have no order,
+    a list's items have one.
     """
     found = _differences("", pinned, now)
     lines = list(islice(found, MAX_LINES))
