@@ -1,37 +1,32 @@
-"""Pins of 290 servers: the options of `harness serve`, and the arguments and variables of each process they start.
-
-`python -m tests.pins.test_pinned_servers` plays the stored options anew, writes what they give, and prints what moved.
-"""
+"""Pins of 326 servers: the options of `harness serve`, and the arguments and variables of each process they start."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pins.meaning import differences
-from tests.pins.stage import alone, refusal, run_command
+from tests.pins.held import hold, read
+from tests.pins.stage import alone
+from tests.system.command import harness
 
-SPECS = Path(__file__).with_name("servers.jsonl")
-"""A line a server: {"serve": options, "processes": [{"argv", "environment"}]}, or "refused": the option at fault."""
+SERVERS = Path(__file__).with_name("servers.jsonl")
+"""Options → [{"argv", "environment"} of each process], or {"refused": the option at fault}."""
 
 VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
-def started(words: list[str]) -> dict[str, Any]:
+def started(folder: Path, options: str) -> Any:
     """What these options give, by the dry run."""
-    printed = run_command(["serve", *words])
+    printed = harness(folder, "serve", *shlex.split(options), extra={"SERVER_KEY": "sk-of-the-server"})
     if printed.code:
-        return {"serve": words, "refused": next(iter(OPTION.findall(" ".join(refusal(printed.err)))), None)}
-    return {"serve": words, "processes": [process(line) for line in printed.out.splitlines()]}
+        lines = [line for line in printed.err.splitlines() if "Try 'harness" not in line]
+        return {"refused": next(iter(OPTION.findall(" ".join(lines))), None)}
+    return [process(line) for line in printed.out.splitlines()]
 
 
 def process(line: str) -> dict[str, Any]:
@@ -43,33 +38,7 @@ def process(line: str) -> dict[str, Any]:
     return {"argv": words, "environment": environment} if environment else {"argv": words}
 
 
-def played(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """(lines as they are pinned, lines as they are now)."""
-    pinned = [json.loads(line) for line in SPECS.read_text("utf-8").splitlines()]
-    with alone(folder):
-        os.environ["SERVER_KEY"] = "sk-of-the-server"
-        return pinned, [started(line["serve"]) for line in pinned]
-
-
-def by_name(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """The lines by their options, for a difference that names the server."""
-    return {shlex.join(line["serve"]): line for line in lines}
-
-
 @pytest.mark.slow
 def test_every_server_starts_with_the_pinned_arguments(tmp_path: Path) -> None:
-    pinned, now = played(tmp_path)
-    moved = differences(by_name(pinned), by_name(now))
-    assert not moved, "\n".join(moved)
-
-
-def main() -> None:
-    """Pin what the stored options give."""
-    with tempfile.TemporaryDirectory() as folder:
-        pinned, now = played(Path(folder).resolve())
-    SPECS.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in now), "utf-8")
-    sys.stdout.write("".join(f"{line}\n" for line in differences(by_name(pinned), by_name(now))))
-
-
-if __name__ == "__main__":
-    main()
+    with alone(tmp_path):
+        hold(SERVERS, {options: started(tmp_path, options) for options in read(SERVERS)})
