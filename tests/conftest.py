@@ -169,7 +169,9 @@ def pytest_report_header() -> list[str]:
     """What this run leaves out, each with the one command that adds it; the tests themselves are counted as skipped."""
     lines = [f"shared data: {SHARED_DATA}"] if SHARED_DATA.is_dir() else []
     if not lines:
-        lines.append(f"left out: tests on files of others: put them into {SHARED_DATA}, or name their folder: HARNESS_SHARED=DIR")
+        lines.append(
+            f"left out: tests on files of others: put them into {SHARED_DATA}, or name their folder: HARNESS_SHARED=DIR"
+        )
     if shutil.which("bwrap") is None:
         lines.append("left out: the sandbox of programs as answers: sudo apt install bubblewrap")
     if not budget.ALL:
