@@ -91,7 +91,7 @@ class ServerSpec:
     """Devices as the engine's visible-devices variable names them; None asks the system."""
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine chooses.")] = None
     nodes: Annotated[
-        int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
+        int, Flag("Machines that share one model; each runs this command with its own --node-rank.", minimum=1)
     ] = 1
     node_rank: Annotated[int, Flag("Number of this machine among the nodes, from 0.", minimum=0)] = 0
     head_address: Annotated[str | None, Flag("Address of node 0 that the other nodes can reach.")] = None
