@@ -76,8 +76,11 @@ def start(wish: Wish) -> None:
     urls = registering.public_addresses(spec, server.base_urls)
     with server, registering.register(wish.register, urls) if wish.register is not None else nullcontext():
         click.echo("Ctrl-C stops it.", err=True)
-        server.wait()
-        click.echo(f"harness: the server {server.name} ended by itself: {visible(server.ended or '')}", err=True)
+        why = server.wait()
+        if why is None:
+            click.echo(f"harness: the server {server.name} was stopped.", err=True)
+            return
+        click.echo(f"harness: the server {server.name} ended by itself: {visible(why)}", err=True)
         sys.exit(2)
 
 

@@ -80,10 +80,15 @@ class RunningServer:
         if self.pid is not None and (now := self.state) is not None and now.guard_pid == self.pid:
             servers.end(now)
 
-    def wait(self) -> None:
-        """Wait until the server has ended by itself."""
-        while (now := self.state) is None or now.status != "exited":
+    def wait(self) -> str | None:
+        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped.
+
+        Never returns for a server that somebody else runs.
+        """
+        # The guard ends last, and outlives no server. The state file tells less: `stop` removes it.
+        while self.pid is None or (processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None):
             time.sleep(POLL_SECONDS)
+        return self.ended
 
     def __enter__(self) -> Self:
         return self
