@@ -165,6 +165,8 @@ class ServerSpec:
             raise SpecError("engine", f"there is no engine {self.engine!r}; the engines are {', '.join(ENGINES)}")
         if self.name is not None and not _NAME.match(self.name):
             raise SpecError("name", "a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
+        if twice := [name for name in dict.fromkeys(self.devices or ()) if (self.devices or ()).count(name) > 1]:
+            raise SpecError("devices", f"{', '.join(twice)} is named more than once: name each device once")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
             raise SpecError("api_key_env", "give the name of an environment variable that holds the key, not the key")
         for variable, value in self.environment.items():
