@@ -224,9 +224,8 @@ def command_words(words: Iterable[str]) -> list[str]:
     """The words of a command line with `[hidden]` in place of secrets, for a log or a manifest.
 
     What is hidden depends on the form of a word and on the option before it, never on a list of commands or options:
-    the value of a header or a variable; what follows the name of a secret, as the next word (`--api-key KEY`, also if
-    both are passed on to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known
-    services.
+    the value of a header or a variable; what follows the name of a secret, as the next word (also if both are passed
+    on to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known services.
     """
     shown: list[str] = []
     option, awaits_key = "", False
