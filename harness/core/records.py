@@ -6,6 +6,7 @@ that a reader finds it at the start of a line without decoding the text. All rec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -86,6 +87,19 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 CHECKSUM_ID_CHARS = 16
 """Characters of a row's checksum that are its question's id, if the data give none."""
+
+
+OWN_METADATA = frozenset({"cluster", "same_as", "twin_of", "choice_order"})
+"""Names in a question's metadata by which the harness states facts of its own: questions that are not independent, and
+the order of shown options.
+"""
+
+
+def metadata_of(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of the data as metadata. A column with a name of `OWN_METADATA` is called `NAME (column)`, so that its
+    values are not taken for facts of the harness.
+    """
+    return {f"{name} (column)" if name in OWN_METADATA else name: value for name, value in columns.items()}
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -304,7 +304,7 @@ def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
         "epoch": epoch,
         "input": [{"role": "user", "content": f"p{number}"}],
         "target": [str(number)],
-        "metadata": {"level": 5, "deep": {"x": 1}},
+        "metadata": {"level": 5, "cluster": "all", "deep": {"x": 1}},
         "output": {"model": "m", "choices": [choice], "usage": usage} | output,
     }
 
@@ -315,7 +315,11 @@ def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
     check(pairs)
     assert shape(pairs) == [3, 3]
     question, sample = pairs[0]
-    assert (question.references, question.metadata, question.messages[0].content) == (("1",), {"level": 5}, "p1")
+    assert (question.references, question.metadata, question.messages[0].content) == (
+        ("1",),
+        {"level": 5, "cluster (column)": "all"},
+        "p1",
+    )
     assert (sample.text, sample.reasoning, sample.truncated) == ("answer 1.1", "hm", True)
     assert sample.usage.completion_tokens == 9
 
