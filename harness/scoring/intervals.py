@@ -263,9 +263,11 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     rows = deviations.reshape(-1, n_questions)
     # One bincount sums all rows: each row has its own range of cluster numbers.
     numbers = np.arange(len(rows))[:, None] * n_clusters + clusters
-    sums = np.bincount(numbers.ravel(), rows.ravel(), len(rows) * n_clusters).reshape(*values.shape[:-1], n_clusters)
-    sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
-    return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
+    sums = np.bincount(numbers.ravel(), rows.ravel(), len(rows) * n_clusters)
+    pulls = sums.reshape(*values.shape[:-1], n_clusters) * (
+        (n_questions - n_questions / n_clusters) / (n_questions - sizes)
+    )
+    return np.asarray((pulls**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
 
 
 def effective_clusters(clusters: NDArray[np.intp]) -> float:

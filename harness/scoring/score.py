@@ -7,7 +7,6 @@ Long: the record of scores.json, the functions that fill it and those that write
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections import Counter
@@ -31,7 +30,7 @@ from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
-from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
+from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
@@ -271,7 +270,6 @@ def score_benchmark(
     early_cut: EarlyCut | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[str] = (),
-    equal_texts: EqualTexts | None = None,
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
@@ -279,10 +277,8 @@ def score_benchmark(
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
     every question has; larger: `UsageError`. endpoints, speed, workload, anomalies, early_cut: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
-    equal_texts: copies among the samples; None = unknown.
     """
-    independent = {} if equal_texts is None else equal_texts.independent
-    tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
+    tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
@@ -324,7 +320,7 @@ def score_benchmark(
         workload=workload,
         anomalies=anomalies,
         early_cut=early_cut or msgspec.UNSET,
-        copies=None if equal_texts is None else equal_texts.copies,
+        copies=tallies.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=_measures(covered))
@@ -435,19 +431,6 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
                 field="k",
                 value=k,
             )
-
-
-def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[QuestionTally, ...]:
-    """The questions of a stored score, with the copies among their samples taken into account.
-
-    The score states only the fraction of independent samples over all questions, so each question gets this fraction.
-    """
-    if score.copies is None or not score.copies.many:
-        return tuple(items)
-    share = score.copies.independent
-    return tuple(
-        dataclasses.replace(item, independent=max(1, int(share * item.n))) if item.n else item for item in items
-    )
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:

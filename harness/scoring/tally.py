@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
 import msgspec
@@ -30,6 +29,7 @@ from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
 from harness.runs.record import Plan
+from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.estimators import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
@@ -129,10 +129,11 @@ class QuestionTally:
 
 _FIELDS = {
     "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
-    "share": "d", "parts": "q",
+    "share": "d", "parts": "q", "text": "q",
 }  # fmt: skip
-"""The facts of a grade that a score counts, in 53 bytes. question, kind: numbers of its question and `GradeKind`.
+"""The facts of a grade that a score counts, in 61 bytes. question, kind: numbers of its question and `GradeKind`.
 position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right.
+text: the reply's checksum, -1 if not known.
 """
 
 _CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
@@ -163,8 +164,10 @@ class _Facts:
             parts = min(grade.parts[1], _MAX_TOKENS)
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
-        number, share = self.kinds.setdefault(kind, len(self.kinds)), grade.share_right
-        self.rows.append(question, grade.sample_index, position, number, signs, hash(grade.vote), tokens, share, parts)
+        number = self.kinds.setdefault(kind, len(self.kinds))
+        text = -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize
+        facts = (number, signs, hash(grade.vote), tokens, grade.share_right, parts, text)
+        self.rows.append(question, grade.sample_index, position, *facts)
 
 
 class _Covered(Picked[Grade]):
@@ -212,7 +215,7 @@ class Tallies:
     allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
     planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
     that do not count. kinds: how many samples are of each kind. tokens_stated: whether any grade states its completion
-    tokens.
+    tokens. copies: equal replies among the covered samples; None where no grade knows its reply.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -224,21 +227,16 @@ class Tallies:
     warnings: tuple[str, ...]
     kinds: Mapping[GradeKind, int]
     tokens_stated: bool
+    copies: Copies | None
 
 
-def tally(
-    questions: Sequence[Question],
-    grades: Iterable[Grade],
-    samples_per_question: Plan | int | None,
-    independent: Mapping[str, int] = MappingProxyType({}),
-) -> Tallies:
+def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: Plan | int | None) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
     Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
     the stored samples are the plan, but a question without any lacks as many as most questions have (of several such
     numbers, the largest). Complete rounds are scored where many samples are missing, because samples that finish first
-    tend to be short and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a
-    repeated id, or samples_per_question < 1.
+    tend to be short and right. Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
@@ -252,6 +250,8 @@ def tally(
     if keep_rounds:
         rows = _of_rounds(rows, rounds)
     n, kinds, in_order = _counts(rows, len(questions), facts.kinds)
+    every = rows.read(0, len(rows))
+    copies, independent = copies_among(every["question"], every["text"], len(questions)) or (None, n)
     if plan is None:
         times = np.bincount(n[n > 0], minlength=1)
         most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
@@ -259,11 +259,12 @@ def tally(
     ends = np.cumsum(n).tolist()
     positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
     tallies = []
-    for question, n_planned, begin, end in zip(questions, most.tolist(), [0, *ends], ends, strict=False):
+    many = copies is not None and copies.many
+    for number, n_planned, begin, end in zip(range(len(questions)), most.tolist(), [0, *ends], ends, strict=False):
         if keep_rounds:
             n_planned = int((rounds < n_planned).sum())
         covered = _Covered(held, rows, positions, begin, end)
-        tallies.append(QuestionTally(question, covered, n_planned, independent.get(question.question_id)))
+        tallies.append(QuestionTally(questions[number], covered, n_planned, int(independent[number]) if many else None))
     return Tallies(
         questions=tuple(tallies),
         planned=None if plan is None else plan.samples,
@@ -274,6 +275,7 @@ def tally(
         warnings=_left_out(foreign, beyond, [held[position].key for position in repeated], n_repeated),
         kinds=kinds,
         tokens_stated=facts.tokens,
+        copies=copies,
     )
 
 
