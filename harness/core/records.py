@@ -40,6 +40,10 @@ FROM_FILE = "file:"
 """First characters of `Sample.endpoint` for a sample that was imported from another tool's file."""
 
 
+UNSTATED_REASON = "unknown"
+"""`Sample.finish_reason` of a sample whose file does not say why it ended."""
+
+
 class Key(NamedTuple):
     """The identity of a sample within a benchmark. sample_index: counts a question's samples from 0."""
 
@@ -211,12 +215,12 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
     text, reasoning: as the server sent them; None if it sent null. finish_reason: as sent ("stop", "length", …).
-    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool. server_model, fingerprint,
-    request_id: as the server stated them. seed: the seed that was sent. attempts: requests made for this sample, the
-    successful one included. salvaged_at: the places where the sample was interrupted and continued, in order; `usage`
-    then counts all parts, `timing` is that of the last request. odd_logprobs: log-probabilities were asked for and are
-    missing ("none") or not all of them are numbers ("not numbers"). The journal adds a checksum to each line (see
-    `harness.runs.journal`).
+    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool, whose finish_reason may be
+    `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
+    attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
+    interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
+    odd_logprobs: log-probabilities were asked for and are missing ("none") or not all of them are numbers ("not
+    numbers"). The journal adds a checksum to each line (see `harness.runs.journal`).
     """
 
     text: str | None
@@ -242,7 +246,9 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the bound on new tokens ended the completion. Such a sample is finished, and is graded."""
+        """Whether the bound on new tokens is stated to have ended the completion. Such a sample is finished, and is
+        graded.
+        """
         return self.finish_reason == "length"
 
 
@@ -253,11 +259,12 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     "structural", …). grader: name and version of the grader. vote: the canonical form of the answer, by which maj@k
     counts equal answers; None: this sample does not vote. span: (start, end) of the answer in `text`, in characters.
     unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
-    answer is nearly right; None: it is not. anomalies: signs that the text or the reasoning looks broken; no verdict
-    depends on them. basis: short digest of the references and the rules; if the question's digest is another, the
-    sample is graded again. reply_checksum: of the sample's text and reasoning; if the sample's is another, it is graded
-    again; None: the version that made the grade stored none. parts: (parts of the answer that are right, parts that the
-    question asks for), such as cells of a table; unset where the grader states none.
+    answer is nearly right; None: it is not. truncated: whether max_tokens cut the reply; None: its file does not say.
+    anomalies: signs that the text or the reasoning looks broken; no verdict depends on them. basis: short digest of the
+    references and the rules; if the question's digest is another, the sample is graded again. reply_checksum: of the
+    sample's text and reasoning; if the sample's is another, it is graded again; None: the version that made the grade
+    stored none. parts: (parts of the answer that are right, parts that the question asks for), such as cells of a
+    table; unset where the grader states none.
     """
 
     verdict: VerdictName
@@ -268,7 +275,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     span: tuple[int, int] | None = None
     unextracted: bool = False
     near_miss: NearMiss | None = None
-    truncated: bool = False
+    truncated: bool | None = False
     completion_tokens: int | None = None
     anomalies: tuple[Anomaly, ...] = ()
     basis: str = ""

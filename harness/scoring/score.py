@@ -43,6 +43,7 @@ from harness.scoring.tokens import (
     TokenStatistics,
     accuracy_of_finished,
     budget_scores,
+    n_cut,
     token_statistics,
 )
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
@@ -145,16 +146,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     without a grade. partial: some are missing among the covered samples, so the accuracy leans towards the samples that
     finished first. bounds: hold in any case.
 
-    Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
-    or memory; they are wrong in the accuracy. undecided_share: their fraction of n_samples; undecided_bounds: the
-    accuracy if all of them were wrong (low, the accuracy itself) or right (high), None without any.
-    verifier_errors: sentences about what the benchmark's own verifier did in place of a verdict; such a sample is
-    undecided, or a judge decided it.
-    near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
-    the answer. anomalies: samples whose text looks wrong. hidden_limit: the lengths suggest that the server cuts
-    replies and does not say so; unset where they do not. early_cut: the server cuts replies below max_tokens and says
-    so; unset where it does not. copies: samples with the text of another one; where they are many, sampling_error is
-    None and sampling intervals are upper bounds (`at_most`).
+    Kinds of samples. n_truncated: cut by max_tokens; None where the file of another tool does not say. n_undecided: no
+    rule could decide, or the grader ran out of time or memory; they are wrong in the accuracy. undecided_share: their
+    fraction of n_samples; undecided_bounds: the accuracy if all of them were wrong (low, the accuracy itself) or right
+    (high), None without any. verifier_errors: sentences about what the benchmark's own verifier did in place of a
+    verdict; such a sample is undecided, or a judge decided it. near_misses: wrong answers by how they miss.
+    n_unextracted: the right answer stood in the text but was not given as the answer. anomalies: samples whose text
+    looks wrong. hidden_limit: the lengths suggest that the server cuts replies and does not say so; unset where they do
+    not. early_cut: the server cuts replies below max_tokens and says so; unset where it does not. copies: samples with
+    the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
+    (`at_most`).
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. g_pass: where a τ was given.
@@ -186,7 +187,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_questions: int
     n_samples: int
     n_missing: int
-    n_truncated: int
+    n_truncated: int | None
     n_undecided: int
     pass_at: dict[int, float]
     maj_at: dict[int, float]
@@ -298,7 +299,7 @@ def score_benchmark(
         n_questions=whole.n_questions,
         n_samples=whole.n_samples,
         n_missing=tallies.missing,
-        n_truncated=sum(item.n - item.uncut for item in covered),
+        n_truncated=n_cut(covered),
         **_undecided_fields(covered),
         **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
         accuracy_finished=finished and finished[0],
@@ -466,7 +467,13 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 def cut_share(score: Score) -> float:
     """The fraction of the samples that were cut, if it is above `MAX_TRUNCATED_SHARE`; else 0."""
-    return score.n_truncated / score.n_samples if score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
+    n_truncated = score.n_truncated or 0
+    return n_truncated / score.n_samples if n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
+
+
+def cut_cell(score: Score) -> str:
+    """The fraction of the samples that max_tokens cut, in percent; – where it is not known."""
+    return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:

@@ -35,8 +35,6 @@ from harness.scoring.estimators import VoteGroup
 MAX_MISSING_SHARE = 0.01
 """An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""
 
-_NO_METADATA: dict[str, Any] = {}
-
 _MAX_TOKENS = 1 << 53
 """Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
 
@@ -50,6 +48,7 @@ class QuestionTally:
 
     correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
+    n_cut: samples cut by max_tokens; None where it is not stated of every sample.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
     `Grade.share_right` and of its square.
@@ -62,6 +61,7 @@ class QuestionTally:
     correct: int = field(init=False)
     undecided: int = field(init=False)
     uncut: int = field(init=False)
+    n_cut: int | None = field(init=False)
     uncut_correct: int = field(init=False)
     parts: int = field(init=False, default=0)
     shares: float = field(init=False, default=0.0)
@@ -73,6 +73,7 @@ class QuestionTally:
         object.__setattr__(self, "correct", int(np.count_nonzero(signs & _CORRECT)))
         object.__setattr__(self, "undecided", int(np.count_nonzero(signs & _UNDECIDED)))
         object.__setattr__(self, "uncut", int(np.count_nonzero(signs & _TRUNCATED == 0)))
+        object.__setattr__(self, "n_cut", None if (signs & _MAYBE_CUT).any() else self.n - self.uncut)
         object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
         if (signs & _STATES_PARTS).any():
             shares = facts["share"].tolist()
@@ -136,7 +137,7 @@ position: among all grades. vote: its hash. tokens: NaN if not stated. share: fr
 text: the reply's checksum, -1 if not known.
 """
 
-_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
+_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
 
 
 class _Facts:
@@ -151,10 +152,8 @@ class _Facts:
         """Add a grade. question: the number of its question. position: its position among all grades."""
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
         signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
-        if grade.truncated:
-            signs |= _TRUNCATED
-        if grade.vote is not None and grade.verdict != "no_answer":
-            signs |= _VOTES
+        signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
+        signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
         tokens, parts = math.nan, 0
         if grade.completion_tokens is not None:
             self.tokens = True
@@ -166,8 +165,8 @@ class _Facts:
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
         number = self.kinds.setdefault(kind, len(self.kinds))
         text = -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize
-        facts = (number, signs, hash(grade.vote), tokens, grade.share_right, parts, text)
-        self.rows.append(question, grade.sample_index, position, *facts)
+        vote, share = hash(grade.vote), grade.share_right
+        self.rows.append(question, grade.sample_index, position, number, signs, vote, tokens, share, parts, text)
 
 
 class _Covered(Picked[Grade]):
@@ -390,7 +389,7 @@ def slim(question: Question, *, row: bool = False) -> Question:
         question_id=question.question_id,
         references=(),
         kind=question.kind,
-        metadata=question.metadata or _NO_METADATA,
+        metadata=question.metadata,
         row_digest=question.row_digest if row else "",
         prompt_digest="",
     )
