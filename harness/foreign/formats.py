@@ -32,7 +32,6 @@ from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
-from harness.core.nouns import count_noun
 from harness.core.records import UNSTATED_REASON, Question
 from harness.foreign import cells, wide
 
@@ -404,7 +403,7 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             shown = quoted(repr(item))
             raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")
         texts.append(item)
-    reasons = _reasons(row, column, len(texts))
+    reasons = cells.reasons_of(row, column, len(texts))
     if len(texts) > 1:
         return [Response(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
@@ -419,19 +418,6 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             cells.count_or_none(row.value.get("sample_index")),
         )
     ]
-
-
-def _reasons(row: Row, column: str, n: int) -> list[str]:
-    """The finish reason of each of the n responses in `column`: of a single one a word, of several a list of words."""
-    reasons = row.value.get("finish_reason")
-    if not isinstance(reasons, list):
-        reasons = [reasons if n == 1 else None] * n
-    if len(reasons) != n:
-        raise UsageError(
-            f"{row.where}: the column 'finish_reason' has {count_noun(len(reasons), 'entry', 'entries')} and the "
-            f"column {column!r} {count_noun(n, 'response')}; give one reason for each response"
-        )
-    return [reason if isinstance(reason, str) and reason else UNSTATED_REASON for reason in reasons]
 
 
 def _find_column(row: Row, column: str | None, usual: Iterable[str], taken: Collection[str | None]) -> str | None:
