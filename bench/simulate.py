@@ -804,7 +804,7 @@ def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
         samples=samples,
         run_deviation=None,
         settings={},
-        source=Source(title="", url="", by="others"),
+        source=Source(title="", url=""),
     )
 
 
