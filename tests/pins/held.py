@@ -17,6 +17,9 @@ import pytest
 
 from tests.pins.meaning import differences
 
+TO_WRITE = os.environ.get("HARNESS_WRITE_PINS", "").split(",")
+"""Stems of the files to write."""
+
 
 def read(path: Path) -> dict[str, Any]:
     """Name → what is pinned."""
@@ -26,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
 def hold(path: Path, now: Mapping[str, Any]) -> None:
     """Compare values with the file, or write them with ten digits of each number."""
     moved = "\n".join(differences(read(path) if path.exists() else {}, now))
-    if path.stem in os.environ.get("HARNESS_WRITE_PINS", "").split(","):
+    if path.stem in TO_WRITE:
         short = json.loads(json.dumps([*now.items()]), parse_float=lambda digits: float(f"{float(digits):.10g}"))
         lines = [json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in short]
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
