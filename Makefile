@@ -95,10 +95,6 @@ simulate-coverage: $(VENV)/.installed-check
 	  -m tests.simulation --seeds $(SEEDS)
 	@$(BIN)/coverage report --rcfile=/dev/null --data-file=$(VENV)/.simulated --show-missing
 
-## test-planted: every bug of tests/simulation/bugs.py, planted in a copy of the dispatcher, is found within 2,000 runs
-test-planted: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.simulation --bugs
-
 ## mutants: ROOM=journal: 200 small faults, one at a time, on the tests of the room (ROOM=all; MUTANTS=n; see docs/testing.md)
 mutants: $(VENV)/.installed-check
 	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
