@@ -145,7 +145,9 @@ def number(text: str) -> float | int | str:
 
 
 def ran(value: Any) -> dict[str, Any]:
-    """How a session ended."""
+    """How a session ended, where it was told."""
+    if not isinstance(value, dict):
+        return {}
     picked = pick(value, "complete samples.expected samples.done samples.owed new_tokens stopped")
     return {"run": picked, "causes": value["causes"]}
 
@@ -215,9 +217,9 @@ def shown(text: str) -> dict[str, Any]:
     return {"shown": sorted({":".join(filter(None, pair)) for pair in listed})}
 
 
-def verdict(text: str) -> dict[str, Any]:
-    """The last line of a grading's steps: the verdict."""
-    return {"verdict": text.split("\n")[-2 if text.endswith("\n") else -1]}
+def verdict(graded: Any) -> dict[str, Any]:
+    """The last of a grading's steps: the verdict."""
+    return {"verdict": (graded.splitlines() if isinstance(graded, str) else graded.steps)[-1]}
 
 
 def first_words(table: str) -> list[str]:

@@ -85,6 +85,30 @@ class Stage:
         (values,) = re.findall(rf"{before}(.*?)\.?(?:\. |\n|$)", self._refusal)
         return str(values).split(", ")
 
+    def both(
+        self,
+        name: str,
+        *arguments: Any,
+        read: Read | None = None,
+        then: Callable[[str], None] | None = None,
+        json: bool = True,
+        **keywords: Any,
+    ) -> None:
+        """The same by both doors: `harness NAME …` and `harness.NAME(…)`, each with a folder of its own for `out`.
+
+        then: pins more, of the folder that `out` names. json: the command has `--json`.
+        """
+        positional = [word for one in arguments for word in (one if isinstance(one, list) else [one])]
+        words = [*map(str, positional), *words_of(keywords), *(["--json"] if json else [])]
+        self.command(name, *words, read=read)
+        if then is not None:
+            then(keywords.get("out", ""))
+        if keywords.get("out"):
+            keywords["out"] += "-by-python"
+        self.python(name, *arguments, read=read, **keywords)
+        if then is not None:
+            then(keywords.get("out", ""))
+
     def _begin(self, key: str, sentences: Iterable[str], **fields: Any) -> None:
         key = self._settled(key)
         n = sum(one == key or one.startswith(f"{key} #") for one in self.steps) + 1
@@ -145,6 +169,22 @@ def grouped(requests: Iterable[Request]) -> list[dict[str, Any]]:
 
 
 USER = {"role", "content"}
+SPELT = {"tool": "from", "choices": "choice"}
+"""Keywords → the options that are named otherwise."""
+
+
+def words_of(keywords: Mapping[str, Any]) -> Iterator[str]:
+    """The options of the command line for keywords of Python."""
+    for name, value in keywords.items():
+        option = SPELT.get(name, name).replace("_", "-")
+        if isinstance(value, bool):
+            yield f"--{option}" if value else f"--no-{option}"
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            yield from (
+                f"--{option}",
+                json.dumps(one) if isinstance(one, dict) else "none" if one is None else str(one),
+            )
 
 
 def _said(argument: Any) -> str:

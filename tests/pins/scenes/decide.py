@@ -24,12 +24,10 @@ def compare(stage: Stage) -> None:
     """Which is better, how sure that is, and the exit codes of a gate."""
     for name in ("first", "second"):
         stored.copy(name, stage.folder, scored=True)
-    stage.command("compare", "first", "second", "--json", read=reading.decisions)
-    stage.python("compare", ["first", "second"], read=reading.decisions)
-    gate = ["--baseline", "second", "--fail-if-worse", "1"]
-    stage.command("compare", "first", "second", *gate, "--json", read=reading.decisions)
-    stage.command("compare", "first", "second", *gate)
-    stage.python("compare", ["first", "second"], baseline="second", read=reading.decisions)
+    stage.both("compare", ["first", "second"], read=reading.decisions)
+    stage.both("compare", ["first", "second"], baseline="second", read=reading.decisions)
+    stage.command("compare", "first", "second", "--fail-if-worse", "1", "--baseline", "second")
+    stage.command("compare", "first", "second", "--fail-if-worse", "1")
     stage.command("compare", "first")
     stage.command("compare", "first", "nowhere")
 
@@ -47,14 +45,9 @@ def verify(stage: Stage) -> None:
     """A run agrees with one published score and not with the other; of a third model nothing is published."""
     stored.copy("first", stage.folder, scored=True)
     (stage.folder / "published.yaml").write_text(PUBLISHED, "utf-8")
-    for words, keywords in (
-        ([], {}),
-        (["--published", "published.yaml"], {"published": "published.yaml"}),
-        (["--published", "published.yaml", "--model", "org/other"],
-         {"published": "published.yaml", "model": "org/other"}),
-    ):  # fmt: skip
-        stage.command("verify", "first", *words, "--json", read=reading.checks)
-        stage.python("verify", "first", read=reading.checks, **keywords)
+    stage.both("verify", "first", read=reading.checks)
+    stage.both("verify", "first", published="published.yaml", read=reading.checks)
+    stage.both("verify", "first", published="published.yaml", model="org/other", read=reading.checks)
 
 
 def published(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet
 
 from tests.pins import reading, stored
-from tests.pins.stage import Scene, Stage
+from tests.pins.stage import Scene, Stage, words_of
 
 VOLATILE = (
     "time|date|version|uuid|^_?id$|_id$|hash|sha|commit|created|path|endpoint|host|speed|duration|total|origin|^started"
@@ -34,23 +34,11 @@ def export(stage: Stage) -> None:
 def export_options(stage: Stage) -> None:
     """What is taken, by both doors."""
     stored.copy("first", stage.folder, scored=True)
-    words = [
-        "--take",
-        "all",
-        "--shortest",
-        "1",
-        "--finish-reason",
-        "any",
-        "--no-distinct",
-        "--no-reasoning",
-        "--i-know",
-    ]
-    stage.command("export", "first", "--to", "sharegpt", "--out", "by-command", *words)
+    options: dict[str, Any] = {"take": "all", "shortest": 1, "distinct": False, "reasoning": False, "i_know": True}
+    words = words_of(options | {"finish_reason": "any", "out": "by-command"})
+    stage.command("export", "first", "--to", "sharegpt", *words)
     stage.keep(**records(stage.folder / "by-command"))
-    stage.python(
-        "export", "first", "sharegpt", out="by-python", take="all", shortest=1, finish_reasons=(), distinct=False,
-        reasoning=False, i_know=True,
-    )  # fmt: skip
+    stage.python("export", "first", "sharegpt", out="by-python", finish_reasons=(), **options)
     stage.keep(**records(stage.folder / "by-python"))
 
 
@@ -83,25 +71,26 @@ def merge(stage: Stage) -> None:
     """Two shards of one run, by both doors; a shard alone, and what is no part of the same run."""
     for name in ("first", "second", "shard-1", "shard-2"):
         stored.copy(name, stage.folder)
-    stage.command("merge", "shard-1", "shard-2", "--out", "joined")
-    for run in ("joined", "by-python"):
-        if run == "by-python":
-            stage.python("merge", ["shard-1", "shard-2"], out=run)
+
+    def kept(run: str) -> None:
         folder = stage.folder / run
-        stage.keep(**reading.questions(folder), **reading.samples(folder), **reading.settings(folder))
+        if (folder / "manifest.json").exists():
+            stage.keep(**reading.questions(folder), **reading.samples(folder), **reading.settings(folder))
+
+    stage.both("merge", ["shard-1", "shard-2"], out="joined", json=False, then=kept)
     stage.command("merge", "shard-1", "--out", "alone")
-    stage.command("merge", "first", "second", "--out", "never")
-    stage.python("merge", ["first", "second"], out="never")
+    stage.both("merge", ["first", "second"], out="never", json=False, then=kept)
 
 
 def report(stage: Stage) -> None:
     """The numbers of the tables, by both doors."""
     for name in ("first", "second"):
         stored.copy(name, stage.folder, scored=True)
-    stage.command("report", "first", "second", "--out", "by-command", "--k", "3")
-    stage.keep(**reading.reported(stage.folder / "by-command"))
-    stage.python("report", ["first", "second"], out="by-python", k=3)
-    stage.keep(**reading.reported(stage.folder / "by-python"))
+
+    def kept(out: str) -> None:
+        stage.keep(**reading.reported(stage.folder / out))
+
+    stage.both("report", ["first", "second"], out="out", k=3, json=False, then=kept)
     stage.command("report", "nowhere")
 
 

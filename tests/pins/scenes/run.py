@@ -15,18 +15,18 @@ SUMS = ["--data", "sums.jsonl", "--id-key", "id"]
 OF_SUMS: dict[str, Any] = {"data": "sums.jsonl", "id_key": "id"}
 
 
-def both_doors(stage: Stage, words: list[str], keywords: dict[str, Any], engine: str = "plain") -> None:
+def both_doors(stage: Stage, *benchmarks: str, engine: str = "plain", **keywords: Any) -> None:
     """The same run by the command and by Python, each with its requests, samples and settings."""
     write_sums(stage.folder, 3)
     server = stage.server("server", solving(60, engine, kinds=True))
-    common = ["--base-url", server.base_url, "--out", "run", "--json", "--concurrency", "2"]
-    stage.command("run", *words, *common, read=reading.ran)
-    files(stage, "run")
-    stage.requests(server, pages=True)
-    (stage.folder / "run").rename(stage.folder / "by-command")
-    stage.python("run", base_url=server.base_url, out="run", concurrency=2, **keywords)
-    files(stage, "run")
-    stage.requests(server)
+
+    def kept(out: str) -> None:
+        files(stage, out)
+        stage.requests(server, pages=True)
+
+    of_data = {} if benchmarks else OF_SUMS
+    own = {"base_url": server.base_url, "out": "run", "concurrency": 2}
+    stage.both("run", *benchmarks, **of_data, **keywords, **own, read=reading.ran, then=kept)
 
 
 def files(stage: Stage, run: str) -> None:
@@ -37,12 +37,12 @@ def files(stage: Stage, run: str) -> None:
 
 def defaults(stage: Stage) -> None:
     """Nothing is said but the questions."""
-    both_doors(stage, SUMS, OF_SUMS)
+    both_doors(stage)
 
 
 def a_card(stage: Stage) -> None:
     """A shipped card with fewer questions and samples."""
-    both_doors(stage, ["demo:2", "--limit", "2"], {"benchmarks": "demo:2", "limit": 2})
+    both_doors(stage, "demo:2", limit=2)
 
 
 def every_sampling_value(stage: Stage) -> None:
@@ -53,37 +53,28 @@ def every_sampling_value(stage: Stage) -> None:
         "system_prompt": "Answer briefly.", "drop": "top_k", "stop": ["END", "STOP"], "filter": ["level=1"],
         "extra_body": {"logit_bias": {"5": -1}}, "chat_template_kwargs": {"enable_thinking": True},
     }  # fmt: skip
-    words = list(SUMS)
-    for name, value in values.items():
-        for one in value if isinstance(value, list) else [value]:
-            words += [f"--{name.replace('_', '-')}", json.dumps(one) if isinstance(one, dict) else str(one)]
     assert values.keys() >= sampling_fields().keys(), "each sampling option has a value here"
-    both_doors(stage, words, OF_SUMS | values)
+    both_doors(stage, **values)
 
 
 def sglang(stage: Stage) -> None:
     """SGLang, whose model states values of its own."""
-    both_doors(stage, SUMS, OF_SUMS, "sglang")
+    both_doors(stage, engine="sglang")
 
 
 def llama_cpp(stage: Stage) -> None:
     """llama.cpp: slots decide the concurrency; no fingerprint is taken."""
-    both_doors(stage, [*SUMS, "--no-fingerprint"], OF_SUMS | {"fingerprint": False}, "llama.cpp")
+    both_doors(stage, engine="llama.cpp", fingerprint=False)
 
 
 def a_preset(stage: Stage) -> None:
     """A model's preset with its thinking switched, on vLLM: neutral values are sent for what it leaves out."""
-    words = [*SUMS, "--preset", "qwen3", "--thinking", "off"]
-    both_doors(stage, words, OF_SUMS | {"preset": "qwen3", "thinking": "off"}, "vllm")
+    both_doors(stage, engine="vllm", preset="qwen3", thinking="off")
 
 
 def completions(stage: Stage) -> None:
     """The protocol of plain completions, with a prefill and whole replies."""
-    words = ["demo", "--limit", "2", "--api", "completions", "--preset", "greedy", "--no-stream", "--seed", "none"]
-    keywords = {
-        "benchmarks": "demo", "limit": 2, "api": "completions", "preset": "greedy", "stream": False, "seed": None
-    }  # fmt: skip
-    both_doors(stage, words, keywords)
+    both_doors(stage, "demo", limit=2, api="completions", preset="greedy", stream=False, seed=None)
 
 
 def presets(stage: Stage) -> None:
@@ -202,18 +193,12 @@ def dry(stage: Stage) -> None:
 def refusals(stage: Stage) -> None:
     """Wrong options, by both doors."""
     write_sums(stage.folder, 2)
-    for words, keywords in (
-        (["--temperature", "-1"], {"temperature": -1.0}),
-        (["--samples", "0"], {"samples": 0}),
-        (["--thinking", "maybe"], {"thinking": "maybe"}),
-        (["--preset", "qwq"], {"preset": "qwq"}),
-        (["--base-url", "http://a", "--server", "b"], {"base_url": "http://a", "server": "b"}),
-        (["--extra-body", "[1]"], {"extra_body": "[1]"}),
-        (["--out", ""], {"out": ""}),
-        (["--drop", "everything"], {"drop": "everything"}),
-    ):
-        stage.command("run", "--data", "sums.jsonl", *words)
-        stage.python("run", data="sums.jsonl", **keywords)
+    wrong: tuple[dict[str, Any], ...] = (
+        {"temperature": -1.0}, {"samples": 0}, {"thinking": "maybe"}, {"preset": "qwq"}, {"extra_body": "[1]"},
+        {"base_url": "http://a", "server": "b"}, {"out": ""}, {"drop": "everything"},
+    )  # fmt: skip
+    for keywords in wrong:
+        stage.both("run", data="sums.jsonl", **keywords)
 
 
 SCENES: tuple[Scene, ...] = (

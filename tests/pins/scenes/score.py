@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from itertools import chain
 from typing import Any
 
 from tests.pins import reading, stored
 from tests.pins.server import judging
-from tests.pins.stage import Scene, Stage, write_lines
+from tests.pins.stage import Scene, Stage, words_of, write_lines
 from tests.system.old_runs import FOLDERS, QUESTIONS, answer
 from tests.system.old_runs import words as old_words
 
@@ -17,24 +16,28 @@ PROSE = "the process by which green plants turn light into sugar"
 """A reference that no rule can compare with anything but itself."""
 
 
-def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, Any]) -> None:
+def both_doors(stage: Stage, source: str, **keywords: Any) -> None:
     """The same scoring by the command and by Python, which takes the grades that are there."""
-    stage.command("score", source, "--workers", "1", "--json", *words, read=reading.scores)
-    if (stage.folder / source).is_dir():
-        stage.keep(**reading.graded(stage.folder / source))
-    stage.python("score", source, workers=1, read=reading.scores, **keywords)
+
+    def kept(out: str) -> None:
+        if (run := stage.folder / source).is_dir():
+            stage.keep(**reading.graded(run))
+        elif out:
+            lines = map(json.loads, (stage.folder / out).read_text("utf-8").splitlines())
+            stage.keep(**reading.verdicts((f"{row['question_id']}:{row['sample_index']}", row) for row in lines))
+
+    stage.both("score", source, workers=1, **keywords, read=reading.scores, then=kept)
 
 
 def a_run_folder(stage: Stage) -> None:
     """Grades and scores of a stored run."""
-    both_doors(stage, stored.copy("first", stage.folder), [], {"fresh": True})
+    both_doors(stage, stored.copy("first", stage.folder), fresh=True)
 
 
 def other_ks_and_cut_text(stage: Stage) -> None:
     """Options that change what is counted."""
-    words = ["--k", "3", "--cut-text", "--answer-from-reasoning", "--no-salvaged"]
-    keywords = {"k": 3, "cut_text": True, "answer_from_reasoning": True, "salvaged": False}
-    both_doors(stage, stored.copy("first", stage.folder), words, keywords)
+    run = stored.copy("first", stage.folder)
+    both_doors(stage, run, k=3, cut_text=True, answer_from_reasoning=True, salvaged=False)
 
 
 def a_file_of_outputs(stage: Stage) -> None:
@@ -45,14 +48,8 @@ def a_file_of_outputs(stage: Stage) -> None:
         {"question": "3/2", "answer": "1.5", "gen": [r"\boxed{\frac{3}{2}}", "I do not know"]},
     ]
     write_lines(stage.folder / "theirs.jsonl", rows)
-    keywords = {
-        "response_key": "gen", "answer_key": "answer", "question_key": "question", "out": "grades.jsonl",
-        "written_by": "org/theirs", "repeats": "samples",
-    }  # fmt: skip
-    words = [word for name, value in keywords.items() for word in (f"--{name.replace('_', '-')}", value)]
-    both_doors(stage, "theirs.jsonl", words, keywords)
-    lines = map(json.loads, (stage.folder / "grades.jsonl").read_text("utf-8").splitlines())
-    stage.keep(**reading.verdicts((f"{row['question_id']}:{row['sample_index']}", row) for row in lines))
+    columns = {"response_key": "gen", "answer_key": "answer", "question_key": "question"}
+    both_doors(stage, "theirs.jsonl", **columns, out="grades.jsonl", written_by="org/theirs", repeats="samples")
 
 
 def llmeval_rows(stage: Stage) -> None:
@@ -63,16 +60,14 @@ def llmeval_rows(stage: Stage) -> None:
         for i in range(2)
     ]
     write_lines(stage.folder / "rows.jsonl", rows)
-    both_doors(stage, "rows.jsonl", ["--from", "llmeval"], {"tool": "llmeval"})
+    both_doors(stage, "rows.jsonl", tool="llmeval")
 
 
 def a_card_by_its_questions(stage: Stage) -> None:
     """A file that answers a card's questions is graded by the card's references."""
     rows = [{"question": "What is 15 - 6?", "answer": "9", "response": rf"\boxed{{{n}}}"} for n in (9, 8)]
     write_lines(stage.folder / "mine.jsonl", rows)
-    words = ["--benchmark", "demo", "--response-key", "response", "--question-key", "question"]
-    keywords = {"benchmark": "demo", "response_key": "response", "question_key": "question"}
-    both_doors(stage, "mine.jsonl", words, keywords)
+    both_doors(stage, "mine.jsonl", benchmark="demo", response_key="response", question_key="question")
 
 
 def shards(stage: Stage) -> None:
@@ -88,23 +83,16 @@ def refusals(stage: Stage) -> None:
     """Wrong options, by both doors."""
     stored.copy("first", stage.folder)
     (stage.folder / "theirs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', "utf-8")
-    for source, words, keywords in (
-        ("nowhere", [], {}),
-        ("first", ["--workers", "0"], {"workers": 0}),
-        ("first", ["--deadline", "0"], {"deadline": 0.0}),
-        ("first", ["--k", "0"], {"k": 0}),
-        ("first", ["--k", "9"], {"k": 9}),
-        ("first", ["--response-key", "gen"], {"response_key": "gen"}),
-        ("theirs.jsonl", ["--response-key", "none"], {"response_key": "none"}),
-        ("theirs.jsonl", ["--from", "nobody"], {"tool": "nobody"}),
-        ("first", ["--track", "nobody"], {"track": "nobody"}),
-        ("first", ["--also-python", "python"], {"also_python": "python"}),
-    ):
-        stage.command("score", source, *words)
-        stage.python("score", source, **keywords)  # type: ignore[arg-type]
+    wrong: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("nowhere", {}), ("first", {"workers": 0}), ("first", {"deadline": 0.0}), ("first", {"k": 0}),
+        ("first", {"k": 9}), ("first", {"response_key": "gen"}), ("theirs.jsonl", {"response_key": "none"}),
+        ("theirs.jsonl", {"tool": "nobody"}), ("first", {"track": "nobody"}), ("first", {"also_python": "python"}),
+    )  # fmt: skip
+    for source, keywords in wrong:
+        stage.both("score", source, **keywords)
 
 
-def judged(stage: Stage, source: str, words: list[str], keywords: dict[str, Any]) -> None:
+def judged(stage: Stage, source: str, **options: Any) -> None:
     """A judge is asked by the command, and for a copy of the run by Python; a second time it is asked nothing."""
     import harness
 
@@ -113,33 +101,32 @@ def judged(stage: Stage, source: str, words: list[str], keywords: dict[str, Any]
     copy.mkdir()
     for folder in (stage.folder, copy):
         stored.copy(source, folder, scored=True)
-    for _ in range(2):
-        common = ["score", source, "--judge", "pinned", "--judge-base-url", judge.base_url, "--workers", "1", "--json"]
-        stage.command(*common, *words, read=reading.scores)
-        stage.keep(**reading.graded(stage.folder / source))
+    words = words_of({"judge_base_url": judge.base_url, **{f"judge_{name}": one for name, one in options.items()}})
+    words = ["score", source, "--judge", "pinned", *words, "--workers", "1", "--json"]
+    model = harness.Judge(model="pinned", base_url=[judge.base_url], **options)
+    for run in (source, source, f"by-python/{source}"):
+        if run == source:
+            stage.command(*words, read=reading.scores)
+        else:
+            stage.python("score", run, judge=model, workers=1, read=reading.scores)
+        stage.keep(**reading.graded(stage.folder / run))
         stage.requests(judge)
-    model = harness.Judge(model="pinned", base_url=[judge.base_url], **keywords)
-    stage.python("score", f"by-python/{source}", judge=model, workers=1, read=reading.scores)
-    stage.keep(**reading.graded(copy / source))
-    stage.requests(judge)
 
 
 def judge_of_the_undecided(stage: Stage) -> None:
     """The default: only what the rules left undecided is shown."""
-    judged(stage, "first", [], {})
+    judged(stage, "first")
 
 
 def judge_of_all(stage: Stage) -> None:
     """Every option of the judge. The toy judge states a verdict in the form of another prompt: it gives none."""
-    words = ["--judge-scope", "all", "--judge-votes", "3", "--judge-override", "--judge-prompt", "limo"]
-    words += ["--judge-temperature", "0.5", "--judge-max-tokens", "99", "--judge-concurrency", "2"]
-    keywords = {"scope": "all", "votes": 3, "override": True, "prompt": "limo", "temperature": 0.5, "max_tokens": 99}
-    judged(stage, "first", words, keywords | {"concurrency": 2})
+    own = {"temperature": 0.5, "max_tokens": 99, "concurrency": 2}
+    judged(stage, "first", scope="all", votes=3, override=True, prompt="limo", **own)
 
 
 def judge_of_the_wrong(stage: Stage) -> None:
     """What the rules called wrong is shown as well."""
-    judged(stage, "second", ["--judge-scope", "wrong"], {"scope": "wrong"})
+    judged(stage, "second", scope="wrong")
 
 
 def judge_of_each_engine(stage: Stage) -> None:
@@ -192,11 +179,9 @@ def grade(stage: Stage) -> None:
         ("4", "I do not know.", {}),
         ("1", "1", {"deadline": 0.0}),
     )
+    stage.python("grade", "B", "I choose (B).", choices=["stone", "apple"])  # the processes of graders last from here on
     for reference, response, options in cases:
-        stage.python("grade", reference, response, read=lambda one: reading.verdict(one.steps[-1]), **options)
-        words = [("--choice", one) for one in options.pop("choices", [])]
-        words += [(f"--{name.replace('_', '-')}", *([] if v is True else [str(v)])) for name, v in options.items()]
-        stage.command("grade", reference, response, *chain(*words), read=reading.verdict)
+        stage.both("grade", reference, response, read=reading.verdict, json=False, **options)
     stage.command("grade", "--near-misses", stored.copy("first", stage.folder, scored=True), read=reading.shown)
 
 

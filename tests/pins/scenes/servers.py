@@ -54,7 +54,7 @@ def started(text: str) -> dict[str, Any]:
 
 def probe(stage: Stage) -> None:
     """The word that each check comes to, of each engine."""
-    for engine, words in (("vllm", ()), ("sglang", ("--quick",)), ("llama.cpp", ("--quick",)), ("plain", ("--quick",))):
+    for engine, words in (("vllm", ()), ("llama.cpp", ("--quick",)), ("plain", ("--quick",))):
         server = stage.server(engine, word_model(engine))
         stage.command("probe", server.base_url, *words, *SEED, read=reading.outcomes)
 
