@@ -40,7 +40,6 @@ def serve(stage: Stage) -> None:
             stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, read=started)
     stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", read=started)
     stage.command("serve", "external", "http://127.0.0.1:9", "--dry-run", read=started)
-    stage.command("serve", "vllm", "org/model", "--slurm", "2", "--print", "--tp", "2")
     stage.command("serve", "vlm", "org/model")
     stage.python("serve", "vlm", "org/model")
     stage.python("serve", "vllm", "org/model", tp=0)
