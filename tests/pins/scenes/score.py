@@ -179,7 +179,9 @@ def grade(stage: Stage) -> None:
         ("4", "I do not know.", {}),
         ("1", "1", {"deadline": 0.0}),
     )
-    stage.python("grade", "B", "I choose (B).", choices=["stone", "apple"])  # the processes of graders last from here on
+    stage.python(
+        "grade", "B", "I choose (B).", choices=["stone", "apple"]
+    )  # the processes of graders last from here on
     for reference, response, options in cases:
         stage.both("grade", reference, response, read=reading.verdict, json=False, **options)
     stage.command("grade", "--near-misses", stored.copy("first", stage.folder, scored=True), read=reading.shown)

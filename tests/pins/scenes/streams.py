@@ -47,7 +47,13 @@ def ask(stage: Stage, url: str, names: Sequence[str], run: str) -> None:
 
 def replies(stage: Stage) -> None:
     """Streams, completions and whole bodies that a server ends in order; the first of three answers."""
-    by_name = {one.name: one for one in [*dialects.recordings(), *dialects.several_answers()]}
+    spaced = [
+        Recording(
+            server, "blanks at both ends", b"".join(dialect.stream(pieces=("\n 4", "2 ", "\n"), thoughts=(" so\n",)))
+        )
+        for server, dialect in dialects.DIALECTS.items()
+    ]
+    by_name = {one.name: one for one in [*dialects.recordings(), *dialects.several_answers(), *spaced]}
     ask(stage, serve(stage, by_name), list(by_name), "all")
 
 
