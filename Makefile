@@ -65,7 +65,7 @@ test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
-## check: format, lint, types, import contracts
+## check: format, lint, types, import contracts, sizes
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -73,6 +73,7 @@ check: $(VENV)/.installed-check
 	@$(BIN)/mypy tests/typing
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tools.size
 
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)
 coverage: $(VENV)/.installed-check
@@ -223,7 +224,7 @@ test-trainers: $(VENV)/.installed-test
 test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
-## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
+## test-slurm: a run as a job of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
 
