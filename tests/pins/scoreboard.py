@@ -13,14 +13,13 @@ import argparse
 import json
 import subprocess
 import sys
-import tokenize
-from ast import AsyncFunctionDef, ClassDef, Constant, Expr, FunctionDef, Module, parse, walk
 from collections.abc import Iterable
 from pathlib import Path
 
 import harness
 from tests.conftest import SHARED_DATA
 from tests.pins import verdicts
+from tools.size import code_lines
 
 PACKAGE = Path(str(harness.__file__)).parent
 GRADER = ("grading", "answers", "rewards.py")
@@ -28,20 +27,6 @@ IMPORTS = 5
 """Times that the grader is imported; the least counts."""
 
 _TIMED = "import time; start = time.process_time(); import harness.grading; print(time.process_time() - start)"
-_NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-
-
-def code_lines(path: Path) -> int:
-    """Lines of a file that are neither blank nor only comment or docstring."""
-    documented = (Module, ClassDef, FunctionDef, AsyncFunctionDef)
-    docs: set[int] = set()
-    for node in walk(parse(path.read_text("utf-8"))):
-        for child in node.body if isinstance(node, documented) else ():
-            if isinstance(child, Expr) and isinstance(child.value, Constant) and isinstance(child.value.value, str):
-                docs.update(range(child.lineno, (child.end_lineno or 0) + 1))
-    with path.open("rb") as file:
-        tokens = [token for token in tokenize.tokenize(file.readline) if token.type not in _NO_CODE][1:]
-    return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)} - docs)
 
 
 def cost() -> str:
@@ -49,7 +34,8 @@ def cost() -> str:
     files = [file for name in GRADER for file in ([PACKAGE / name] if "." in name else (PACKAGE / name).rglob("*.py"))]
     runs = [subprocess.run([sys.executable, "-c", _TIMED], check=True, capture_output=True) for _ in range(IMPORTS)]
     seconds = min(float(run.stdout) for run in runs)
-    return f"{sum(map(code_lines, files)):,} lines of code in {len(files)} files, {seconds:.2f} s of CPU to import\n"
+    n_lines = sum(code_lines(file.read_text("utf-8")) for file in files)
+    return f"{n_lines:,} lines of code in {len(files)} files, {seconds:.2f} s of CPU to import\n"
 
 
 def table(counts: dict[str, verdicts.Counts]) -> Iterable[str]:
