@@ -56,8 +56,6 @@ class RunningServer:
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
-    swapped: bool = False
-    """Whether the server has other weights than its state file names (see `swapping`)."""
 
     @property
     def state(self) -> ServerState | None:
@@ -154,9 +152,9 @@ def launch(
 def dry_run(spec: ServerSpec) -> list[str]:
     """The commands of `launch`, one line per process, ready for a shell; for several nodes, the lines of every node.
 
-    A missing engine is no error: then, and with `engine_version`, the recorded options count.
+    A missing engine is no error: then the newest version that was tried counts.
     """
-    facts = table.recorded_facts(spec)
+    facts = table.assumed_facts(spec)
     facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.accelerator(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):

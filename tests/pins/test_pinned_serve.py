@@ -6,24 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from server_launchers.machine.known_flags import recorded_versions
-from server_launchers.spec import ENGINES
 from tests.pins.stage import Scene, Stage, name_of
 
 VERSIONS = {
     "vllm": "0.33.0",
     "sglang": "0.5.23",
     "vllm_ascend": "0.18.0",
-    "tensorrt_llm": "1.2.0",
     "transformers": "5.23.0",
     "llama_cpp": "",
     "sglang_router": "0.3.2",
 }
-VERSIONS |= {name: versions[-1] for name in ENGINES if name not in VERSIONS and (versions := recorded_versions(name))}
-"""Engine → the version that it is started as: what happens to be installed changes no pin, and takes no look.
-
-A new engine is started as the newest whose options are recorded.
-"""
+"""Engine → the version that it is started as: what happens to be installed changes no pin, and takes no look."""
 
 OPTIONS = (
     (),
