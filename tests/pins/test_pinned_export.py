@@ -9,7 +9,7 @@ import pytest
 from tests.pins import stored
 from tests.pins.stage import Scene, Stage, name_of
 
-TEXT_FORMATS = ("sharegpt", "alpaca", "trl", "llmeval", "inspect", "lm-eval", "every-eval-ever", "hf")
+TEXT_FORMATS = ("sharegpt", "alpaca", "trl", "llmeval", "inspect", "every-eval-ever")
 
 
 def every_format(stage: Stage) -> None:
