@@ -552,8 +552,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
     if model not in weights.KNOWN:
         return model, served_name
     try:
-        with watcher.fetching(model) as progress:
-            return str(weights.fetch(model, progress)), served_name or model
+        return str(weights.fetch(model, watcher.fetching)), served_name or model
     except LaunchError as error:
         raise ServerError(str(error)) from error
 
