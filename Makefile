@@ -13,7 +13,7 @@ simulate-coverage: SEEDS = 2500
 storms: SEEDS = 200
 test-ray: SEEDS = 20
 # Hostile programs of `make test-programs`; HARNESS_LIVECODEBENCH names a testing_util.py of LiveCodeBench, HARNESS_CONTAINER an
-# engine with an image that has python3, such as podman:localhost/python; HARNESS_SANDBOXFUSION a server.
+# engine with an image that has python3, such as podman:localhost/python.
 test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from server_launchers.machine.known_flags import recorded_versions
@@ -48,7 +49,9 @@ def serve(stage: Stage) -> None:
 
 def started(text: str) -> dict[str, Any]:
     """The words of the command lines that a dry run shows."""
-    return {"starts": [shlex.split(line) for line in text.splitlines()]}
+    starts = [shlex.split(line) for line in text.splitlines()]
+    # Of a file of the checkout or of the interpreter, its name.
+    return {"starts": [[Path(word).name if word.startswith("/") else word for word in words] for words in starts]}
 
 
 def probe(stage: Stage) -> None:
