@@ -17,7 +17,6 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
@@ -47,7 +46,6 @@ from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.shared_replies import shared_replies
 from harness.scoring.spending import weighted_votes
-from harness.scoring.stated_samples import doubt
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import mean_intervals
@@ -761,37 +759,6 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(float(alarms.mean()), alarms.size))
             rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
     return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
-
-
-def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the stated number of samples of a truthful source is doubted, whichever error the source states.
-    The note: how often it is doubted if the source in truth took 16 times as many.
-    """
-    rows = []
-    for n_questions, n in ((30, 64), (30, 8), (198, 8), (500, 4)):
-        rates = []
-        for cell in cells(n_questions):
-            size = max(20, repeats // 20)
-            chances = cell.chances(rng, size)
-            counts = np.full(n_questions, 8.0)
-            single = 8 * n_questions * intervals.sampling_variance_of_mean(draw(rng, chances, 8), counts)
-            runs = draw(rng, np.repeat(chances[:, None], n, axis=1), 1)
-            correct, per_run = runs.sum(axis=1), runs.mean(axis=2)
-            sampling = np.sqrt(intervals.sampling_variance_of_mean(correct, np.full(n_questions, float(n))))
-            errors = (sampling, (correct / n).std(axis=1, ddof=1) / math.sqrt(n_questions), Z_95 * sampling)
-            alarms = detected = 0
-            for number in range(size):
-                spread = single[number]
-                source = _source(round(float(per_run[number].mean()), 3), n, n_questions)
-                deviation = float(per_run[number].std(ddof=1))
-                truthful = [replace(source, standard_error=float(error[number])) for error in errors]
-                truthful.append(replace(source, run_deviation=deviation))
-                alarms += any(doubt(each, spread) for each in truthful)
-                detected += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
-            rates.append(Rate(alarms / size, size, 100 * detected / size))
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    title = "Stated samples of a truthful source doubted"
-    return Table(title, rows, 0.0, 0.02, "% doubted, 16 times as many samples")
 
 
 def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
@@ -1717,7 +1684,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "majority": majority,
     "published": published,
     "published-pass": published_pass,
-    "stated-samples": stated_samples,
     "two-runs": two_runs,
     "smallest": smallest,
     "smallest-planned": planned,

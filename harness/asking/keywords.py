@@ -160,13 +160,6 @@ class VerifyKeywords(TypedDict, total=False):
 
     model: str | None
     published: FilePath | None
-    against: Literal["shipped", "any"]
-
-
-class PublishedUpdateKeywords(TypedDict, total=False):
-    """The fields of `PublishedUpdateOptions`. None leaves an option at its default."""
-
-    source: str
 
 
 class MergeKeywords(TypedDict, total=False):

@@ -13,7 +13,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, runs_in
-from harness.scoring.published.index import scores_of_models
+from harness.scoring import load_published
 from harness.verbs.judge_account import bills_of
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
@@ -28,7 +28,7 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     commands or the Python calls that repeat a run. Raises `UsageError`, `StoreError`.
     """
     folders = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
-    published = scores_of_models(Manifest.load(folder).model for folder in folders)
+    published = load_published(models=[Manifest.load(folder).model for folder in folders])
     of_one_folder = len(sources) == 1 and bool(runs_in(sources[0]))
     return report_of(
         folders,

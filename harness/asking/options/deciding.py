@@ -6,7 +6,7 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from harness.core.errors import UsageError, option
 from harness.core.options import POINTS, SERIES, Option, Options
@@ -59,37 +59,6 @@ class VerifyOptions(Options):
             "scores that are shipped."
         ),
     ] = None
-    against: Annotated[
-        Literal["shipped", "any"],
-        Option(
-            "Which public scores to compare with: those that are shipped, or also those in the local index of "
-            "`harness published`. Default: shipped."
-        ),
-    ] = "shipped"
-
-    def _check(self) -> None:
-        """Raise `UsageError` if a file of scores is given, but all public scores are to be read (`against="any"`)."""
-        super()._check()
-        if self.against == "any" and self.published is not None:
-            raise UsageError(
-                f"{option('against', 'any')} reads all public scores, {option('published')} those of one file: give "
-                "one of the two"
-            )
-
-
-class PublishedUpdateOptions(Options):
-    """Where public scores are read from."""
-
-    source: Annotated[
-        str,
-        Option(
-            "Folder of records (Every Eval Ever's, or .eval_results of models), or `hub`: the datastore of Every Eval "
-            "Ever and the leaderboards of the cards' data sets.",
-            flag="from",
-            metavar="FOLDER|hub",
-            chars=1,
-        ),
-    ] = "hub"
 
 
 class PlanBasis(Margin):

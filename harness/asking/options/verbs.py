@@ -13,7 +13,6 @@ from typing import Annotated
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -246,7 +245,6 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
-    "published update": Verb(PublishedUpdateOptions),
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),
