@@ -220,7 +220,7 @@ test-trainers: $(VENV)/.installed-test
 test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
-## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
+## test-slurm: a run as a job of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
 

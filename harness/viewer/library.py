@@ -19,7 +19,7 @@ from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
 from harness.runs import sample_labels
-from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels
+from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels, runs_below
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
@@ -396,5 +396,4 @@ def _runs_at(path: Path) -> list[Path]:
     """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
     if (path / "manifest.json").is_file() or not path.is_dir() or OutputsFolder.scored_at(path) is not None:
         return [RunFolder.open(path).path]
-    below = sorted({manifest.parent for depth in ("*", "*/*") for manifest in path.glob(f"{depth}/manifest.json")})
-    return below
+    return [run.path for run in runs_below(path)]
