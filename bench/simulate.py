@@ -549,21 +549,17 @@ TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
 TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
 """(accuracy, concentration)."""
 
-EARLY_PLACE = (2.0, 2.0)
-"""Beta of the share of a right reply after which its answer first stands."""
-
 
 def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: both intervals of the mean tokens of all samples, of the right ones only, and up to the first right
-    answer. Lengths are long-tailed, and wrong replies are longer.
+    """Table: both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
+    replies are longer.
     """
     rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
-    early = EARLY_PLACE[0] / sum(EARLY_PLACE)
     for n_questions, n in TOKEN_RUNS:
         of = np.repeat(np.arange(n_questions), n)
-        rates: dict[str, list[Rate]] = {"": [], ", first right": [], ", new questions": []}
+        rates: dict[str, list[Rate]] = {"": [], ", new questions": []}
         for accuracy, concentration in TOKEN_MODELS:
-            size, held, new_questions = max(20, repeats // 20), np.zeros(3), np.zeros(3)
+            size, held, new_questions = max(20, repeats // 20), np.zeros(2), np.zeros(2)
             for _ in range(size):
                 chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
                 level = rng.lognormal(8, 0.7, n_questions)
@@ -571,18 +567,16 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
                 drawn = level[of] * rng.lognormal(-0.125, 0.5, len(of)) * np.where(right, 1.0, 1.5)
                 of_right = np.where(right, drawn, np.nan)
                 rightly = (level * chance).sum() / chance.sum()
-                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly, early * rightly)
-                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean, early * level_mean)
-                position = of_right * rng.beta(*EARLY_PLACE, len(of))
-                for which, values in enumerate((drawn, of_right, position)):
+                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly)
+                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean)
+                for which, values in enumerate((drawn, of_right)):
                     same, new = _token_limits(values, of, n_questions)
                     held[which] += same.low <= truths[which] <= same.high
                     new_questions[which] += new.low <= kinds[which] <= new.high
-            rates[""] += [Rate(float(times) / size, size) for times in held[:2]]
-            rates[", first right"].append(Rate(float(held[2]) / size, size))
+            rates[""] += [Rate(float(times) / size, size) for times in held]
             rates[", new questions"] += [Rate(float(times) / size, size) for times in new_questions]
         rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
-    return Table("Intervals of mean tokens, and of the place of the first right answer", rows, MIN_TOKEN_COVERAGE)
+    return Table("Intervals of mean tokens", rows, MIN_TOKEN_COVERAGE)
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:

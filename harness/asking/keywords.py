@@ -116,7 +116,6 @@ class ScoreKeywords(TypedDict, total=False):
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
-    cut_text: bool
     salvaged: bool
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None

@@ -1,6 +1,6 @@
 """What is extracted, by which form, and where it stands in the text.
 
-For: harness.grading.find.extract, harness.grading.find.choice, harness.grading.find.stated,
+For: harness.grading.find.extract, harness.grading.find.choice,
 harness.grading.find.refusals.
 """
 

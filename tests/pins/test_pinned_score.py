@@ -32,11 +32,11 @@ def a_run_folder(stage: Stage) -> None:
     stage.tree("first")
 
 
-def other_ks_and_cut_text(stage: Stage) -> None:
+def other_ks(stage: Stage) -> None:
     """Options that change what is counted."""
     stored.copy("first", stage.folder)
-    words = ["--k", "3", "--cut-text", "--answer-from-reasoning", "--no-salvaged"]
-    both_doors(stage, "first", words, {"k": 3, "cut_text": True, "answer_from_reasoning": True, "salvaged": False})
+    words = ["--k", "3", "--answer-from-reasoning", "--no-salvaged"]
+    both_doors(stage, "first", words, {"k": 3, "answer_from_reasoning": True, "salvaged": False})
 
 
 def a_file_of_outputs(stage: Stage) -> None:
@@ -115,7 +115,7 @@ def refusals(stage: Stage) -> None:
 
 
 SCENES: tuple[Scene, ...] = (
-    a_run_folder, other_ks_and_cut_text, a_file_of_outputs, llmeval_rows, a_card_by_its_questions, shards, refusals
+    a_run_folder, other_ks, a_file_of_outputs, llmeval_rows, a_card_by_its_questions, shards, refusals
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILIN
 SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
 PRINTED = {
     "run": ("run", *SUMS, "--base-url", "{url}", "--out", "run", "--samples", "2"),
-    "score": ("score", "run", "--workers", "1", "--cut-text"),
+    "score": ("score", "run", "--workers", "1"),
     "compare": ("compare", "a", "b"),
     "verify": ("verify", "a", "--published", "published.yaml"),
     "race": (
