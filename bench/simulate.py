@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-from harness.core.records import Grade, Question, Sample, Timing
+from harness.core.records import Sample, Timing
 from harness.scoring import allocation, audit, audit_order, differences, intervals
 from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (
@@ -45,9 +45,7 @@ from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.shared_replies import shared_replies
-from harness.scoring.spending import weighted_votes
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
-from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import mean_intervals
 from harness.scoring.uncertainty import Intervals, unequal_rates
 from harness.verbs.race import play
@@ -585,56 +583,6 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
         return (ALL_TOKENS, ALL_TOKENS)
     both = mean_intervals(values, of, np.arange(n_questions))
     return (both.sampling_interval or ALL_TOKENS, both.question_interval or ALL_TOKENS)
-
-
-def weighted(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: votes weighted by 1/tokens: how often their (widest) interval holds the truth, and how far the estimate
-    from few draws lies from the truth.
-    """
-    rows = []
-    for n_questions, n, k in ((30, 8, 4), (30, 16, 8)):
-        rates = []
-        for accuracy, concentration in ((0.5, 0.5), (0.5, 4.0), (0.8, 4.0)):
-            size = max(10, repeats // 200)
-            chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
-            truth = float(np.mean(weighted_votes(_voted(rng, chance, 400), [k])[k]))
-            held = 0
-            for _ in range(size):
-                mean = np.asarray(weighted_votes(_voted(rng, chance, n), [k])[k].mean())
-                low, high = intervals.widest_limits(mean, n_questions)
-                held += bool(low <= truth <= high)
-            rates.append(Rate(held / size, size))
-        rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of votes weighted by 1/tokens", rows, MIN_COVERAGE)
-
-
-def _voted(rng: np.random.Generator, chance: Array, n: int) -> list[QuestionTally]:
-    """Make questions with n graded samples each: three wrong answers of unequal chance; wrong replies are 1.5 times as
-    long.
-    """
-    items = []
-    for number, p in enumerate(chance):
-        grades = []
-        for index in range(n):
-            right = bool(rng.random() < p)
-            grades.append(
-                Grade(
-                    benchmark="sim",
-                    question_id=str(number),
-                    sample_index=index,
-                    verdict="correct" if right else "wrong",
-                    extracted=None,
-                    rule="",
-                    grader="",
-                    vote="right" if right else str(rng.choice(3, p=(0.6, 0.3, 0.1))),
-                    completion_tokens=int(rng.lognormal(8, 0.5) * (1 if right else 1.5)),
-                )
-            )
-        question = Question(
-            benchmark="sim", question_id=str(number), references=(), kind="number", row_digest="", prompt_digest=""
-        )
-        items.append(QuestionTally(question, grades, n))
-    return items
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
@@ -1674,7 +1622,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "over-k-questions": over_k_questions,
     "g-pass": g_pass,
     "mean-tokens": tokens,
-    "weighted": weighted,
     "majority": majority,
     "published": published,
     "published-pass": published_pass,

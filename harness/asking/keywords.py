@@ -151,7 +151,6 @@ class CompareKeywords(TypedDict, total=False):
 
     margin: float | None
     baseline: FilePath | None
-    at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):

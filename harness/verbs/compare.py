@@ -11,8 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-import msgspec
-
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
@@ -38,7 +36,6 @@ from harness.scoring.beside import decides, overall_verdict
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
-from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
@@ -112,7 +109,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
         RunComparison(
-            decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
+            decision=decision,
             baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
             samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
             moved=moves(first.questions, benchmark.questions),
@@ -222,29 +219,6 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
         no_answer=sum(grade.verdict == "no_answer" for grade in grades),
         mean_completion_tokens=fmean(tokens) if tokens else None,
     )
-
-
-def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: ScoredBenchmark) -> Decision:
-    """`decision` with both runs' accuracy as a function of the tokens spent, over the questions that both have.
-
-    Raises `UsageError` if a server stated no tokens for some samples.
-    """
-    shared = pairs(first.questions, benchmark.questions)
-    points: list[SpentPoint] = []
-    for run, items in (
-        (decision.baseline, [baseline for baseline, _ in shared]),
-        (decision.run, [item for _, item in shared]),
-    ):
-        of_run = spent_points(run, items)
-        if not of_run:
-            raise UsageError(
-                f"the server stated no tokens for some samples of {visible(run)} on {visible(benchmark.name, 80)}, so "
-                "the runs cannot be compared at equal tokens; leave this option out",
-                field="at_equal_tokens",
-            )
-        points += of_run
-    points.sort(key=lambda point: (point.tokens, point.run))
-    return msgspec.structs.replace(decision, spending=tuple(points))
 
 
 @dataclass(frozen=True, kw_only=True)

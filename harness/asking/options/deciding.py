@@ -31,19 +31,12 @@ class Margin(Options):
 
 
 class CompareOptions(Margin):
-    """The baseline of a comparison, the loss that matters, and whether the tokens of an answer count."""
+    """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[
         Path | None,
         Option("The run that all others are compared with. Default: in each benchmark the first run that has it."),
     ] = None
-    at_equal_tokens: Annotated[
-        bool,
-        Option(
-            "Also compare pass@1, maj@k and votes weighted by 1/tokens of the two runs at equal numbers of tokens per "
-            "answer. Default: off."
-        ),
-    ] = False
 
 
 class VerifyOptions(Options):
