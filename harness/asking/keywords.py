@@ -30,7 +30,6 @@ class RunKeywords(TypedDict, total=False):
     """
 
     samples: int | None
-    allocate: FilePath | None
     limit: int | None
     ids: Texts | None
     filter: Texts

@@ -19,7 +19,6 @@ from harness.grading.find.choice import stated_choice
 from harness.grading.find.extract import TAIL_CHARS, extract, states_something
 from harness.grading.find.refusals import is_echo, is_unstated
 from harness.grading.find.several import join_boxes, parts_of
-from harness.grading.find.stated import statements
 from tests.grading.given import question, sample
 from tests.grading.responses import RESPONSES
 
@@ -178,10 +177,6 @@ def test_options_that_are_only_discussed_are_no_choice() -> None:
     assert stated_choice("Look at option B", "D") is not None
 
 
-def test_a_choice_behind_the_first_window_is_stated_too() -> None:
-    assert [value.answer for value in statements(" " * (TAIL_CHARS + 5) + "The answer is (B).", "choice", "D")] == ["B"]
-
-
 @pytest.mark.parametrize(("answer", "n"), [("1,234", 1), ("1,2345", 2), ("1,23", 2)])
 def test_a_comma_before_three_digits_groups_them(answer: str, n: int) -> None:
     assert parts_of(answer) == n
@@ -231,12 +226,6 @@ def test_a_box_needs_its_backslash_within_the_text_and_an_unclosed_one_its_brace
     text = r"\boxed{5}"
     assert (has_box(text, 0, len(text)), has_box(text, 1, len(text))) == (True, False)
     assert unclosed_box(r"\boxed 5", 0, 8) is None
-
-
-def test_a_choice_behind_the_first_window_is_stated_where_it_stands() -> None:
-    text = " " * (TAIL_CHARS + 5) + "The answer is (B)."
-    (stated,) = statements(text, "choice", "D")
-    assert text[: stated.end].rstrip(").").endswith("B")
 
 
 @pytest.mark.parametrize("before", ["the wrong ", "the wrong final ", "whether the "])

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.grading.bounds import MAX_STATED_CHARS, TAIL_CHARS
 from harness.grading.find.choice import choice_in_prose
 from harness.grading.find.extract import Extraction, extract, shorten_answer
 from harness.grading.find.refusals import is_echo, is_unstated
-from harness.grading.find.stated import statements
 from tests.grading.choices import CHOICES
 from tests.grading.responses import RESPONSES
 
@@ -151,23 +149,6 @@ def test_only_the_sentence_of_a_number_asks_or_repeats() -> None:
     ]:  # fmt: skip
         at = text.index("5")
         assert is_echo(text, at, at + 1) is echo, text
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "values"),
-    [
-        ("it is five red pens", "expression", []),
-        ("it is red pens", "expression", [("red pens", 14)]),
-        ("it is 204 because it must be so", "expression", [("204", 9)]),
-        ("B is correct", "choice", [("B", 1)]),
-        ("x = 5; y = 6, x = 5", "expression", [("5", 5), ("6", 12)]),
-        (rf"\boxed{{{'7' * MAX_STATED_CHARS}}}", "text", [("7" * MAX_STATED_CHARS, MAX_STATED_CHARS + 8)]),
-        (rf"\boxed{{{'7' * (MAX_STATED_CHARS + 1)}}}", "text", []),
-        (" " * (TAIL_CHARS + 5) + "The answer is (B).", "choice", [("B", TAIL_CHARS + 22)]),
-    ],
-)
-def test_all_values_that_a_text_states(text: str, kind: str, values: list[tuple[str, int]]) -> None:
-    assert [tuple(value) for value in statements(text, kind, "D")] == values
 
 
 @pytest.mark.parametrize(
