@@ -160,10 +160,6 @@ bench-size: $(VENV)/.installed-bench
 bench-aggregate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/aggregate.py
 
-## bench-published: the local index of public scores: 100,000 records read, read again, looked up
-bench-published: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.published_index
-
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench
 	@$(BIN)/python bench/schedule.py
