@@ -81,9 +81,9 @@ Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """A client: the harness's own transport of this name."""
     from harness.client.address.endpoint import Endpoint
-    from harness.client.chooser import open_transport
     from harness.client.interface import Deadlines
     from harness.client.spelling import RequestTemplate
+    from harness.client.transport import open_transport
     from harness.core.records import Message, Question
 
     transport = open_transport(name)  # type: ignore[arg-type]
@@ -276,7 +276,7 @@ def cpu() -> float:
 
 def measure(name: str, case: str, port: int) -> None:
     """One client on one case, in this process; prints a line of JSON."""
-    from harness.client.fast.event_loop import new_event_loop
+    from harness.client.loop import new_event_loop
 
     model, _, in_flight, _ = CASES[case]
     requests = n_requests(name, case)

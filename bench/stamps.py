@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.event_loop import StreamLoop
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines
+from harness.client.loop import StreamLoop
+from harness.client.transport import Transport as HttpTransport
 
 BUSY_MS = (0.0, 5.0, 20.0)
 STREAMS = 16
@@ -66,7 +66,7 @@ async def stamp_errors(port: int, requests: int, busy_ms: float, kernel: bool) -
     The first token of each reply is the time at which the server sent it, in ns. busy_ms: milliseconds for which
     another task blocks the event loop in each of its turns. kernel: the kernel makes the time stamps.
     """
-    transport = FastTransport(kernel_stamps=kernel)
+    transport = HttpTransport(kernel_stamps=kernel)
     endpoint = Endpoint.parse(f"http://127.0.0.1:{port}")
     delays: list[float] = []
     todo: Iterator[int] = iter(range(requests))

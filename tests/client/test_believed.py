@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-
 from harness.client.fast.batches import BatchReader, Templates
 from harness.client.protocol.http1 import BadResponse
+
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT

@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from harness.client.fast.batches import BatchReader, Templates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.fast.batches import BatchReader, Templates
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from tests.budget import examples

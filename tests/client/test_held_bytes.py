@@ -17,16 +17,16 @@ from functools import cache
 from typing import Any
 
 import pytest
+from harness.client.fast import transport as fast_transport
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.chooser import open_transport
-from harness.client.fast import transport as fast_transport
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
+from harness.client.loop import new_event_loop
 from harness.client.protocol import sse, written
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import FIXED_BYTES, Memory, WrittenTokens
+from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from tests.budget import thinned
 from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, http
@@ -256,8 +256,8 @@ async def four(url: str, name: TransportName) -> list[str]:
     thinned(
         (flood, transport)
         for flood in FLOODS
-        for transport in ("fast", "aiohttp", "sdk")
-        if (flood, transport) != ("chunks of one byte", "sdk")
+        for transport in ("http", "openai")
+        if (flood, transport) != ("chunks of one byte", "openai")
     ),  # its HTTP library takes a minute for them
 )
 def test_four_floods_at_once_hold_no_more_than_the_bound(
@@ -287,7 +287,7 @@ def test_interim_heads_without_end_end_when_there_are_a_hundred() -> None:
         return itertools.repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n")
 
     async def main(url: str) -> str:
-        transport = open_transport("aiohttp")
+        transport = open_transport("http")
         try:
             await transport.complete(Endpoint.parse(url), "/chat/completions", b"{}", Deadlines(), 1 << 20)
         except RequestFailed as failure:
@@ -307,7 +307,7 @@ def test_a_few_interim_heads_are_passed_over() -> None:
 
     async def main(url: str) -> list[str | None]:
         texts = []
-        for name in ("fast", "aiohttp", "sdk"):
+        for name in ("http", "openai"):
             transport = open_transport(name)
             for _ in range(2):
                 body = b'{"model":"m","messages":[]}'
@@ -328,6 +328,7 @@ def fast_transport_buffers() -> int:
     from harness.client.fast.batches import BATCH_BYTES
     from harness.client.fast.connection import _READ_BYTES
     from harness.client.protocol.http1 import MAX_HEAD_BYTES, MAX_SIZE_LINE_BYTES
+
     from harness.core.limits import MAX_ERROR_BODY_BYTES
 
     return BATCH_BYTES + _READ_BYTES + MAX_HEAD_BYTES + MAX_SIZE_LINE_BYTES + MAX_ERROR_BODY_BYTES

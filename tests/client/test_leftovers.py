@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 
@@ -56,8 +55,8 @@ def texts(
         return asyncio.run(main(server.base_url))
 
 
-ALL = [FastTransport, AiohttpTransport, SdkTransport]
-KEEPING = [FastTransport, AiohttpTransport]
+ALL = [HttpTransport, OpenaiTransport]
+KEEPING = [HttpTransport]
 """The SDK's uses a connection once, so that nothing can be left over on it."""
 OWN = [f"w{n}" for n in range(12)]
 
@@ -219,7 +218,7 @@ def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_aga
     with FaultServer(answer) as server:
         asyncio.run(main(server.base_url))
     assert notes == [(), ("bytes after [DONE]",), ("bytes after the finish reason that are no events",)]
-    assert len(set(connections)) == (3 if make is SdkTransport else 2)
+    assert len(set(connections)) == (3 if make is OpenaiTransport else 2)
 
 
 @pytest.mark.parametrize("make", KEEPING)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from harness.client.protocol.http1 import Leftovers
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import likeliest_of
-from harness.client.protocol.http1 import Leftovers
 from harness.client.protocol.reply import MAX_LIKELIEST, Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, WrittenTokens
 from harness.core.records import Timing, Usage

@@ -131,7 +131,7 @@ def transports(stage: Stage) -> None:
     server = stage.server("server", solving(60, "vllm"))
     words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", server.base_url, "--top-k", "20"]
     posted = []
-    for transport in ("fast", "aiohttp", "sdk"):
+    for transport in ("http", "openai"):
         since = len(server.requests)
         stage.command(*words, "--transport", transport, "--out", transport, "--json")
         posted.append(sorted(fields(request) for request in server.requests[since:] if request.method == "POST"))
