@@ -373,6 +373,12 @@ def seam(url: str, answers: int, at_once: int) -> None:
 # ---- cost
 
 
+def _event(text: str, ids: list[int] | None) -> bytes:
+    """A token event as vLLM sends it."""
+    choice = {"index": 0, "delta": {"content": text}, "token_ids": ids}
+    return json.dumps({"id": "r1", "model": "m", "choices": [choice]}).encode()
+
+
 class _Clock:
     """A clock that is moved by hand."""
 
@@ -410,9 +416,8 @@ def cost(streams: int, tokens: int) -> None:
             spent = []
             for part in range(tokens // between):
                 for parser in parsers:
-                    numbers = [[part + 7] for _ in words] if ids else None
                     stamps = [float(part)] * between
-                    parser.feed_tokens(words, stamps, reasoning=False, n_bytes=240 * between, ids=numbers)
+                    parser.feed_events([_event(word, [part + 7] if ids else None) for word in words], stamps)
                 before = time.process_time()
                 for _ in range(10):
                     clock.now_seconds += KEEP_S / 10

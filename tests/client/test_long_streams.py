@@ -109,9 +109,10 @@ def test_an_early_refusal_of_a_large_prompt_is_read() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
         async def refuse() -> None:
-            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-            connection.recv(1000)
-            connection.sendall(b'HTTP/1.1 413 X\r\nContent-Length: 19\r\n\r\n{"error":"too big"}')
+            loop = asyncio.get_running_loop()
+            connection, _ = await loop.sock_accept(listener)
+            await loop.sock_recv(connection, 1000)
+            await loop.sock_sendall(connection, b'HTTP/1.1 413 X\r\nContent-Length: 19\r\n\r\n{"error":"too big"}')
             await asyncio.sleep(0.3)
             connection.close()
 

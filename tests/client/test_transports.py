@@ -1,6 +1,6 @@
 """Every transport meets every fault with a reply or a typed failure, on real sockets.
 
-For: harness.client, harness.client.libraries.
+For: harness.client.
 """
 
 from __future__ import annotations
