@@ -20,7 +20,7 @@ HOURS ?= 4
 # Tests of `make test-browser`.
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
-TRANSPORTS ?= fast aiohttp sdk
+TRANSPORTS ?= http openai
 # Processes of the test suite: five more than cores, since tests also wait.
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)

@@ -170,17 +170,17 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.benchmarks import card, questions
     from harness.client.address.endpoint import Endpoint
     from harness.client.asker import Asker
-    from harness.client.fast.transport import FastTransport
     from harness.client.interface import Arriving
     from harness.client.protocol.reply import RequestFailed
     from harness.client.spelling import Spelling
+    from harness.client.transport import Transport as HttpTransport
     from harness.generation.runner import ServerSide, generate
     from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
     from harness.presets.sampling import Sampling
     from harness.runs import read_samples
     from harness.runs.layout import RunFolder
 
-    class Cutting(FastTransport):
+    class Cutting(HttpTransport):
         """A proxy that cuts each chat stream once; requests that continue a stream are not cut."""
 
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
@@ -224,7 +224,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
-            make = Cutting if arm == "continued" else FastTransport
+            make = Cutting if arm == "continued" else HttpTransport
             while not generate(
                 settings, [benchmark], transport_factory=make, servers=ServerSide(context_of=lambda *_: None)
             ).complete:
@@ -373,6 +373,12 @@ def seam(url: str, answers: int, at_once: int) -> None:
 # ---- cost
 
 
+def _event(text: str, ids: list[int] | None) -> bytes:
+    """A token event as vLLM sends it."""
+    choice = {"index": 0, "delta": {"content": text}, "token_ids": ids}
+    return json.dumps({"id": "r1", "model": "m", "choices": [choice]}).encode()
+
+
 class _Clock:
     """A clock that is moved by hand."""
 
@@ -410,9 +416,8 @@ def cost(streams: int, tokens: int) -> None:
             spent = []
             for part in range(tokens // between):
                 for parser in parsers:
-                    numbers = [[part + 7] for _ in words] if ids else None
                     stamps = [float(part)] * between
-                    parser.feed_tokens(words, stamps, reasoning=False, n_bytes=240 * between, ids=numbers)
+                    parser.feed_events([_event(word, [part + 7] if ids else None) for word in words], stamps)
                 before = time.process_time()
                 for _ in range(10):
                     clock.now_seconds += KEEP_S / 10

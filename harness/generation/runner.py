@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
+from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
@@ -421,7 +421,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
-        from harness.client.chooser import open_transport  # not needed where nothing is owed
+        from harness.client.transport import open_transport  # not needed where nothing is owed
 
         return open_transport(settings.transport, ca_file=settings.ca_file, secrets=settings.spelling.secrets)
 

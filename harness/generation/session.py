@@ -24,7 +24,7 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.event_loop import Lag
+from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__

@@ -1,4 +1,4 @@
-"""The ids and lengths of a reply under way: many events at once are the same as one by one, and nonsense is unknown."""
+"""The ids and lengths of a reply under way: nonsense is unknown."""
 
 from __future__ import annotations
 
@@ -10,24 +10,11 @@ from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import likeliest_of
-from harness.client.protocol.http1 import Leftovers
 from harness.client.protocol.reply import MAX_LIKELIEST, Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, WrittenTokens
-from harness.core.records import Timing, Usage
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
 EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
-
-
-@given(events=EVENTS, stated=st.booleans())
-def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int]]], stated: bool) -> None:
-    together, apart = WrittenTokens(), WrittenTokens()
-    if events:
-        together.add_events([text for text, _ in events], [ids for _, ids in events] if stated else None)
-    for text, ids in events:
-        apart.add_event(len(text), ids if stated else None)
-    assert together.lengths == apart.lengths
-    assert together.ids == apart.ids
 
 
 @given(events=EVENTS)
@@ -90,8 +77,6 @@ def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonse
         choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": logprobs}
         completion.add({"choices": [choice]}, 0.0)
     assert completion.so_far().logprobs == (-0.25,)
-    written.add_events(["b", "c"], [[1], [2]])
-    assert written.logprobs == ()
 
 
 @pytest.mark.parametrize(
@@ -120,19 +105,3 @@ def test_the_length_of_a_text_is_recorded_up_to_65535_characters() -> None:
     for n_chars in (40_000, 65_535, 70_000):
         written.add_event(n_chars, None, [])
     assert [*written.lengths] == [40_000, 65_535, 65_535]
-
-
-def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:
-    def reply(request_id: str, text: str) -> Reply:
-        timing = Timing(started=0.0, total=1.0)
-        return Reply(
-            text=text, reasoning=None, finish_reason="stop", usage=Usage(), timing=timing, request_id=request_id
-        )
-
-    known = Leftovers()
-    before = known.check(reply("a", "one"), None, 1, used=False)
-    assert not known.may_be_one("a", before), "a server whose ids are all alike proves nothing by them"
-    before = known.check(reply("b", "two"), before, 2, used=True)
-    assert known.may_be_one("b", before)
-    assert not known.may_be_one("c", before)
-    assert not known.may_be_one("b", None)

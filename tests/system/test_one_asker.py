@@ -278,7 +278,6 @@ SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions/clu
 MAKERS = {
     "client/spelling.py": "the maker of bodies, by its template; refuses these fields in an extra body",
     "client/facts/tokens.py": "asks how a prompt is cut into tokens, which brings no reply",
-    "client/protocol/http1.py": "looks for where a body's prompt begins",
     "generation/settings.py": "the name of a prompt in an identity; a price",
     "verbs/again.py": "the name of a prompt, as an option",
     "verbs/judge.py": "the name of the judge's prompt, for the record",

@@ -48,14 +48,9 @@ def serve(stage: Stage) -> None:
 
 def started(text: str) -> dict[str, Any]:
     """The words of the command lines that a dry run shows."""
-    starts = [shlex.split(line) for line in text.splitlines()]
-    # Of a file of the checkout or of the interpreter, its name.
-    return {
-        "starts": [
-            [Path(word).name if word.startswith((sys.prefix, str(CHECKOUT))) else word for word in words]
-            for words in starts
-        ]
-    }
+    own = (sys.prefix, str(CHECKOUT))  # of a file of the checkout, or of the interpreter that runs it: its name
+    lines = ([Path(w).name if w.startswith(own) else w for w in shlex.split(line)] for line in text.splitlines())
+    return {"starts": list(lines)}
 
 
 def probe(stage: Stage) -> None:
