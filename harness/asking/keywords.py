@@ -237,7 +237,6 @@ class ProbeKeywords(TypedDict, total=False):
     save_reference: FilePath | None
     checks: Texts
     context: int | None
-    budget: int | None
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]
