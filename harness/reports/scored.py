@@ -26,7 +26,7 @@ from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.judging import JudgeBill
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import counted_copies, with_ks, with_verdicts_by_hand
+from harness.scoring.score import with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
@@ -294,7 +294,7 @@ def _benchmark(
     ]
     grades = grade_file.read(folder)
     tallied = tally(questions, grades, record.planned) if questions else None
-    tallies = () if tallied is None else counted_copies(score, tallied.questions)
+    tallies = () if tallied is None else tallied.questions
     if ks and tallies:
         score = with_ks(score, tallies, ks)
     n_ungraded = 0

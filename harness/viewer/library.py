@@ -27,7 +27,6 @@ from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
 from harness.scoring.intervals import Interval
-from harness.scoring.score import counted_copies
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets
@@ -287,8 +286,7 @@ class OpenBenchmark:
             no_keys: frozenset[Key] = frozenset()
             continued = self._continued.read(self.folder.samples, self._read_continued, no_keys)
             grades = [grade for grade in grades if grade.key not in continued]
-        items = tally(list(self.questions.values()), grades, self.record.planned).questions
-        return items if self.score is None else counted_copies(self.score, items)
+        return tally(list(self.questions.values()), grades, self.record.planned).questions
 
     def _has_its_questions(self) -> bool:
         question_file.read_planned(self.folder, self.record)
