@@ -102,8 +102,6 @@ class RunKeywords(TypedDict, total=False):
     salvage: SalvageMode
     continue_from: FilePath | None
     lengths_from: FilePath | None
-    metrics_port: int | None
-    metrics_host: str
 
 
 class ScoreKeywords(TypedDict, total=False):

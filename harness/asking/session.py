@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from harness.asking import metrics, own_servers
+from harness.asking import own_servers
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
@@ -22,12 +21,10 @@ from harness.generation.settings import RunSettings
 from harness.runs import RunFolder
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
     from harness.client.address.endpoint import Endpoint
     from harness.core.money import Prices
     from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
-    from harness.generation.progress import Progress
     from harness.runs.record import Task
 
 
@@ -77,32 +74,31 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     prepared.folder.refuse_foreign()
     prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
-    with _listening(options, settings, watcher) as progressed:
-        return runner.generate(
-            settings,
-            prepared.sets,
-            servers=runner.ServerSide(
-                facts=prepared.looks.facts,
-                environment=prepared.about,
-                context_of=prepared.looks.context_of,
-                describe=prepared.describe,
-                endpoints_file=prepared.endpoints_file,
-                lost=_loss_of(prepared),
-            ),
-            listener=runner.Listener(
-                on_progress=progressed,
-                # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
-                on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
-                on_status=watcher.standing,
-                on_warning=watcher.warn,
-                resume_command=watcher.resume_command,
-            ),
-            answered=answer_finder(prepared.sets),
-            prior_lengths=prior,
-            taken_over=tuple if continued is None else continued.samples,
-            break_lock=options.break_lock,
-            account=prepared.account,
-        )
+    return runner.generate(
+        settings,
+        prepared.sets,
+        servers=runner.ServerSide(
+            facts=prepared.looks.facts,
+            environment=prepared.about,
+            context_of=prepared.looks.context_of,
+            describe=prepared.describe,
+            endpoints_file=prepared.endpoints_file,
+            lost=_loss_of(prepared),
+        ),
+        listener=runner.Listener(
+            on_progress=watcher.progressed,
+            # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+            on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+            on_status=watcher.standing,
+            on_warning=watcher.warn,
+            resume_command=watcher.resume_command,
+        ),
+        answered=answer_finder(prepared.sets),
+        prior_lengths=prior,
+        taken_over=tuple if continued is None else continued.samples,
+        break_lock=options.break_lock,
+        account=prepared.account,
+    )
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
@@ -120,17 +116,6 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | No
         f"{cost}{resume}",
         outcome.caught,
     )
-
-
-def _listening(
-    options: RunOptions, settings: RunSettings, watcher: Watcher
-) -> AbstractContextManager[Callable[[Progress], None]]:
-    """Context manager that gives the function to call with each progress: it informs the watcher and, if the options
-    name a port for metrics, also serves the figures there.
-    """
-    if options.metrics_port is None:
-        return nullcontext(watcher.progressed)
-    return metrics.serve_figures(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
 def _loss_of(prepared: Prepared) -> Callable[[], str | None]:

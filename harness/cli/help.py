@@ -283,6 +283,9 @@ ELSEWHERE: dict[str, str] = dict(
             "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
                 "swap-space"
             ),
+            "A run serves no figures any more; `harness status RUN --watch --json` prints them each second.": (
+                "metrics-port metrics-host"
+            ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
             "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
