@@ -14,11 +14,9 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
 from harness.core.records import Grade, Question, Sample, Timing
-from harness.scoring import allocation, audit, audit_order, differences, intervals
+from harness.scoring import audit, audit_order, differences, intervals
 from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (
     VoteGroup,
@@ -319,51 +317,6 @@ def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
             rows.append(Row(f"{n_questions} × {fewer} or {more}", rates))
     title = "Sampling interval, samples by a question's difficulty: it holds, or the score warns"
     return Table(title, rows, MIN_COVERAGE, 1.0, "% covered, warned or not")
-
-
-MAX_ALLOCATED = 100_000
-"""Largest number of samples of one question."""
-
-GRADED = Path(__file__).parents[2] / "shared" / "data" / "outputs" / "qwen_math_cot.jsonl"
-"""Graded replies to real questions (`question`, `label`), eight to each; the row is left out where there is no file."""
-
-
-def allocated(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: samples distributed by a former run of a similar model: how often the sampling interval holds the truth,
-    and how many samples are saved.
-    """
-    rows = []
-    for n_questions, n, n_former in ((30, 8, 8), (30, 64, 2), (30, 64, 64), (198, 8, 2), (198, 8, 8), (500, 4, 8)):
-        rates = [
-            _allocated_rate(rng, cell.chances(rng, max(1, _repeats(repeats, n_questions) // 4)), n, n_former)
-            for cell in cells(n_questions)
-        ]
-        rows.append(Row(f"{n_questions} × {n}, {n_former} before", rates))
-    if GRADED.exists():
-        by_question: dict[str, list[bool]] = {}
-        for line in GRADED.read_text(encoding="utf-8").splitlines():
-            reply = json.loads(line)
-            by_question.setdefault(reply["question"], []).append(bool(reply["label"]))
-        graded = np.array([np.mean(labels) for labels in by_question.values()])
-        former = rng.beta(8 * graded + 0.1, 8 * (1 - graded) + 0.1, size=(max(1, repeats // 4), len(graded)))
-        rates = [_allocated_rate(rng, former, n, 8) for n in (8, 32)]
-        rows.append(Row(f"{len(graded)} graded MATH questions × 8 and 32, 8 before", rates))
-    title = "Sampling interval, samples allocated by a former run"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "samples needed / as many of each")
-
-
-def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: int) -> Rate:
-    """Simulate runs whose samples were allocated by a former run: how often the interval covers the true accuracy.
-
-    former: the former model's chances, (repeats, Q); the new model's are similar, not equal. n, n_former: mean samples
-    of a question in the new run, and in the former.
-    """
-    chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
-    counts = allocation.allocate(draw(rng, former, n_former), np.float64(n_former), n, MAX_ALLOCATED)
-    limits = intervals.sampling_limits(rng.binomial(counts.astype(int), chances).astype(float), counts)
-    spread = chances * (1 - chances)
-    ratio = float((spread / counts).sum() / (spread / counts.mean(axis=-1, keepdims=True)).sum())
-    return covered(limits, chances.mean(axis=-1))._replace(note=ratio)
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -1701,7 +1654,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
-    "allocated": allocated,
     "by-outcome": by_outcome,
     "copies": copied,
     "shared-replies": shared,

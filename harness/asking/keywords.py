@@ -30,7 +30,6 @@ class RunKeywords(TypedDict, total=False):
     """
 
     samples: int | None
-    allocate: FilePath | None
     limit: int | None
     ids: Texts | None
     filter: Texts
@@ -87,7 +86,6 @@ class RunKeywords(TypedDict, total=False):
     first_token_timeout: float | None
     idle_timeout: float | None
     attempts: int | None
-    disk_reserve: float
     fit_context: bool
     price_in: float | None
     price_out: float | None
@@ -100,8 +98,6 @@ class RunKeywords(TypedDict, total=False):
     probe: bool
     break_lock: bool
     salvage: SalvageMode
-    continue_from: FilePath | None
-    lengths_from: FilePath | None
 
 
 class ScoreKeywords(TypedDict, total=False):

@@ -57,15 +57,6 @@ class Limits(Options):
     attempts: Annotated[int | None, Option("Maximum requests for one sample. Default: 5.", under=LIMITS, least=1)] = (
         None
     )
-    disk_reserve: Annotated[
-        float,
-        Option(
-            "End the run cleanly when fewer megabytes than this are free on the disk. Default: 200; 0: never.",
-            under=LIMITS,
-            metavar="MB",
-            least=0,
-        ),
-    ] = 200.0
     fit_context: Annotated[
         bool,
         Option(

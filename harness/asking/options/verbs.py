@@ -74,12 +74,6 @@ class RunOptions(
                 field="target_error",
                 value=self.target_error,
             )
-        if self.allocate is not None and self.target_error is not None:
-            raise UsageError(
-                f"it does not work with {option('target_error')}, which samples whole rounds: give one of them",
-                field="allocate",
-                value=self.allocate,
-            )
         if self.batch or self.batch_file is not None:
             self._check_batch("batch" if self.batch else "batch_file")
         if self.price_in is not None and self.prices is not None:
@@ -181,14 +175,6 @@ class RepeatedOptions(RunOptions):
             under=RESUMING,
         ),
     ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` for samples that differ from question to question."""
-        super()._check()
-        if self.allocate is not None:
-            raise UsageError(
-                "an experiment takes equally many samples of every question: leave this option out", field="allocate"
-            )
 
 
 class RepeatsOptions(RepeatedOptions, RepeatsRules):
