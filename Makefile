@@ -172,10 +172,6 @@ simulate-salvage: $(VENV)/.installed-test
 simulate-probe: $(VENV)/.installed-test
 	@$(BIN)/python bench/simulate_probe.py
 
-## bench-probe: what `harness probe` says of 8, 5 and 4 bits a weight of the embedded model, and of a wrong rotary base
-bench-probe: $(VENV)/.installed-test
-	@$(BIN)/python bench/probe_weights.py
-
 ## bench-salvage: the embedded server: kill -9 and go on; continued answers beside whole ones; the CPU it takes (25 minutes)
 bench-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py kill

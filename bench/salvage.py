@@ -339,7 +339,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
     def shown(label: str, pairs: list[tuple[dict[str, float], dict[str, float], str]]) -> None:
         from harness.verbs.probe.reference import compared
 
-        comparisons = [compared(0, token, there, here) for here, there, token in pairs]
+        comparisons = [compared(0, there, here) for here, there, _ in pairs]
         gaps = sorted(
             abs(there[token] - here[token]) for here, there, token in pairs if token in here and token in there
         )

@@ -86,7 +86,6 @@ class RunKeywords(TypedDict, total=False):
     first_token_timeout: float | None
     idle_timeout: float | None
     attempts: int | None
-    disk_reserve: float
     fit_context: bool
     price_in: float | None
     price_out: float | None
@@ -99,10 +98,6 @@ class RunKeywords(TypedDict, total=False):
     probe: bool
     break_lock: bool
     salvage: SalvageMode
-    continue_from: FilePath | None
-    lengths_from: FilePath | None
-    metrics_port: int | None
-    metrics_host: str
 
 
 class ScoreKeywords(TypedDict, total=False):
@@ -227,7 +222,6 @@ class ProbeKeywords(TypedDict, total=False):
     save_reference: FilePath | None
     checks: Texts
     context: int | None
-    budget: int | None
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]

@@ -209,8 +209,12 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(
+<<<<<<< HEAD
         options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices,
         score_deadline=deadline,
+=======
+        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
+>>>>>>> w-verbs
     )  # fmt: skip
 
 
@@ -298,7 +302,7 @@ _SET_BY = {
         name: (name,)
         for name in (
             "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts", "disk_reserve",
+            "budget_tokens", "budget_usd", "salvage", "attempts",
         )
     },
 }  # fmt: skip
@@ -672,7 +676,6 @@ def _settings(
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
-        disk_reserve=round(options.disk_reserve * 1e6),
         fit_context=options.fit_context,
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import StoreError, UsageError
 from harness.runs.record import Owed
 
 # ---- open files
@@ -108,8 +108,8 @@ class DiskRoom:
     def sentence(self) -> str:
         """Why no more samples are asked, and how to continue."""
         return (
-            f"{_mb(_free(self._folder))} are free for {self._folder}, and {option('disk_reserve')} keeps "
-            f"{_mb(self._reserve)}. Make room, or lower the reserve, and give the same command again."
+            f"{_mb(_free(self._folder))} are free for {self._folder}, and the run keeps "
+            f"{_mb(self._reserve)}. Make room, and give the same command again."
         )
 
     def doubt(self, expected: int) -> str:

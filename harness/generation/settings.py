@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.presets.sampling import Sampling
 
+DISK_RESERVE = 200_000_000
+"""Free bytes on the disk below which a run ends cleanly."""
+
 DEFAULT_CONCURRENCY = 64
 """Number of requests in flight if neither the user nor the server states a number."""
 
@@ -170,7 +173,7 @@ class RunSettings:
     prices: Prices | None = None
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    disk_reserve: int = 0
+    disk_reserve: int = DISK_RESERVE
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
     stage: int = 0

@@ -15,16 +15,21 @@ from tests.generation.small_runs import expected_keys, keys_of, question_set, ru
 from tests.system.command import harness
 
 
-def test_below_the_reserve_nothing_is_asked_and_how_to_go_on_is_said(tmp_path: Path) -> None:
+def test_below_the_reserve_nothing_is_asked_and_how_to_go_on_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [10**6]
+    monkeypatch.setattr(machine_limits, "_free", lambda folder: free[0])
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
     models = {"data": [{"id": "m", "max_model_len": 1_000_000}]}
     with FaultServer(lambda r: [http(200, models)] if r.method == "GET" else well(r)) as server:
         words = ["run", "--data", "q.jsonl", "--base-url", server.base_url, "--out", "run", "--no-canary"]
-        done = harness(tmp_path, *words, "--disk-reserve", "1e9")
+        done = harness(tmp_path, *words)
         assert done.code == 3
-        assert "--disk-reserve keeps 1000000.0 GB. Make room, or lower the reserve" in done.err
+        assert "the run keeps 200 MB. Make room, and give the same command again" in done.err
         assert not [r for r in server.requests if r.method == "POST"]
-        assert harness(tmp_path, *words, "--disk-reserve", "0").code == 0
+        free[0] = 10**12
+        assert harness(tmp_path, *words).code == 0
 
 
 def test_a_reserve_that_is_reached_lets_requests_in_flight_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +61,7 @@ def test_a_run_that_may_not_find_room_is_warned_of(tmp_path: Path, monkeypatch: 
         settings = run_settings(tmp_path / "run", server.base_url)
         assert not any("need about" in str(warning) for warning in run(settings, four).warnings)
         monkeypatch.setattr(machine_limits, "_free", lambda folder: 1000)
-        more = run_settings(tmp_path / "run", server.base_url, samples=400)
+        more = run_settings(tmp_path / "run", server.base_url, samples=400, disk_reserve=0)
         (doubt,) = (str(one) for one in run(more, four).warnings if "need about" in str(one))
     assert "1 MB" in doubt
     assert "0 MB are free" in doubt

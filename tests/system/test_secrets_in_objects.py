@@ -27,7 +27,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
 from harness.core.errors import ServerError
 from harness.verbs.judge import judge_of
-from harness.verbs.probe.connecting import probed
+from harness.verbs.probe.probed_endpoint import probed
 from tests.faults.able import sums
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 
