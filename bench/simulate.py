@@ -16,10 +16,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-<<<<<<< HEAD
-=======
-from dataclasses import replace
->>>>>>> w-verbs
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,11 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-<<<<<<< HEAD
 from harness.core.records import Sample, Timing
-=======
-from harness.core.records import Grade, Question, Sample, Timing
->>>>>>> w-verbs
 from harness.scoring import audit, audit_order, differences, intervals
 from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (

@@ -16,11 +16,6 @@ from harness.asking.options.request import HowWritten
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
-<<<<<<< HEAD
-from harness.client.asker import Asker
-=======
-from harness.client.chooser import open_transport
->>>>>>> w-verbs
 from harness.client.facts import page
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines
