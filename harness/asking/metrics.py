@@ -103,12 +103,8 @@ class Figures:
         )
         if facts.eta is not None:
             left = GaugeMetricFamily("harness_left_seconds", "Until the session ends.", labels=["bound"])
-            for bound, value in (
-                ("least", facts.eta.least_s),
-                ("likely", facts.eta.likely_s),
-                ("most", facts.eta.most_s),
-            ):
-                left.add_metric([bound], value)
+            left.add_metric(["least"], facts.eta.least_s)
+            left.add_metric(["most"], facts.eta.most_s)
             yield left
         flying = GaugeMetricFamily("harness_endpoint_in_flight", "Requests in flight.", labels=["endpoint"])
         states = GaugeMetricFamily("harness_endpoint_state", "1 for its present state.", labels=["endpoint", "state"])

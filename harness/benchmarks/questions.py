@@ -115,24 +115,10 @@ class QuestionSet:
         """An index of the questions by id."""
         return Places(self.ids)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """The ids of the questions, in order."""
-        return self._ids_and_lengths[0]
-
-    @property
-    def prompt_chars(self) -> array[int]:
-        """The length of each question's prompt in characters, in order."""
-        return self._ids_and_lengths[1]
-
-    @cached_property
-    def _ids_and_lengths(self) -> tuple[list[str], array[int]]:
-        """The ids, and the lengths of the prompts. Both come from one pass, because a pass unpacks the whole set."""
-        ids, chars = [], array("q")
-        for question in self.questions:
-            ids.append(question.question_id)
-            chars.append(question.prompt_chars)
-        return ids, chars
+        return [question.question_id for question in self.questions]
 
     @property
     def selection(self) -> Sequence[Question]:

@@ -32,7 +32,6 @@ from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.forecast import Expectation
 from harness.generation.machine_limits import DiskRoom
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Signals
@@ -327,15 +326,12 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        expectation = Expectation()
         on_progress = self._listener.on_progress
         try:
             while not ended:
                 ended = network.join(self._listener.interval)
                 if not ended and not self._room.reached and self._room.reach():
                     network.drain(None, "the disk is nearly full")
-                if expectation.renew(network.outlook):
-                    network.expect(expectation.left)
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()

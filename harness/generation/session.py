@@ -59,12 +59,6 @@ from harness.runs.session_costs import spent_so_far
 if TYPE_CHECKING:
     from harness.core.records import Question
 
-LONG_PROMPT_CHARS = 2000
-"""A prompt of at least this many characters (some 500 tokens) is long.
-
-An endpoint that has read a long prompt is preferred for further samples of the question.
-"""
-
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
 
@@ -152,7 +146,6 @@ class SamplingSession:
         rows: list[Owed] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}
-        long_prompts: set[tuple[str, str]] = set()
         # (benchmark, key) of the other tool's samples that are not stored yet.
         fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
@@ -172,8 +165,6 @@ class SamplingSession:
             fresh = {(benchmark, key) for benchmark, key in fresh if benchmark != name or key not in keys}
             keys.update(key for benchmark, key in fresh if benchmark == name)
             ids = question_set.ids
-            lengths = zip(ids, question_set.prompt_chars, strict=True)
-            long_prompts |= {(name, question_id) for question_id, chars in lengths if chars >= LONG_PROMPT_CHARS}
             self._note_surplus(name, expected, ids, keys)
             mine = missing_samples(name, ids, expected, keys)
             total[name] = expected.total(ids)
@@ -202,7 +193,6 @@ class SamplingSession:
             owed=rows,
             done=done,
             total=total,
-            long_prompts=long_prompts,
             prompt_bytes=self._prompt_bytes(rows),
             server_model=server_model if isinstance(server_model, str) else None,
             builds=self._manifest.provenance.builds,
@@ -327,10 +317,9 @@ class SamplingSession:
             return
         each = count_noun(expected.samples, "sample")
         number = f"{expected.fewest} to {each}" if expected.by_question else each
-        allocated = f", without {option('allocate')}," if expected.by_question else ""
         sentence = (
             f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
-            f"for {max(beyond) + 1}{allocated} to use all"
+            f"for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))

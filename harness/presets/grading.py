@@ -78,13 +78,6 @@ class GradingOptions(AnyK):
         ),
     ] = False
     """The grades stay as they are."""
-    cut_text: Annotated[
-        bool,
-        Option(
-            "Also cut replies at smaller numbers of tokens and grade them; report where right answers first appear.",
-            under=HEADING,
-        ),
-    ] = False
     salvaged: Annotated[
         bool,
         Option(

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from rich.console import RenderableType
 
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
@@ -48,9 +48,9 @@ from harness.reports.tables import (
     short,
     speed_table,
 )
-from harness.reports.token_tables import first_right_table, token_table
+from harness.reports.token_tables import token_table
 from harness.reports.trainings import training_tables
-from harness.runs.layout import OutputsFolder, RunFolder
+from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring import (
     PairedComparison,
@@ -93,7 +93,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; judges;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
         money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -126,7 +126,6 @@ class Report:
             measure_table(labelled),
             token_table(labelled),
             budget_table(labelled),
-            first_right_table(labelled),
             speed_table(labelled),
             judge_table(self.runs),
             money_table(self.runs),
@@ -338,5 +337,12 @@ def report(
         run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
         named_by_sweep=True,
     )  # fmt: skip
-    folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
+    if not runs:
+        raise StoreError("none of the runs can be read")
+    shown = {run.label for run in runs}
+    folders = tuple(
+        _from_here(folder.path)
+        for label, folder in zip(labels(run_folders), run_folders, strict=True)
+        if label in shown and not isinstance(folder, OutputsFolder)
+    )
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

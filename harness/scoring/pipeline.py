@@ -2,8 +2,8 @@
 
     samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
 
-Some numbers (the accuracy with answers from the reasoning, or of cut text) need a second grading, in a further pass
-over the journal that decodes only the samples whose grade may change.
+The accuracy with answers from the reasoning needs a second grading, in a further pass over the journal that decodes
+only the samples whose grade may change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import EarlyCut, HiddenLimit
+from harness.core.hidden_limit import EarlyCut, HiddenLimit, reply_checksum
 from harness.core.packed import Packed, Picked
-from harness.core.records import Grade, Key, Question, Sample
+from harness.core.records import Grade, Question, Sample
 from harness.grading.processes import pool
-from harness.grading.verdict import stated
 from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
@@ -40,18 +39,16 @@ from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
-from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
+from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
-from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
-from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
@@ -68,13 +65,10 @@ class GradedBenchmark:
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
-    anomalies, hidden_limit, early_cut: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the
-    grades with answers taken from the reasoning where there is no other; None = the option was not given. cut: budget
-    in tokens → sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was
-    not given. first_right: sample → completion tokens up to where the right answer first stands, for the samples in
-    which it does; empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors, judging: as in
-    `Score`.
-    judged_failures: what the verifier did on samples that a judge decided in its place: rule → number of samples.
+    anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the reasoning
+    where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`. judge_errors,
+    judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its place: rule →
+    number of samples.
     """
 
     folder: BenchmarkFolder
@@ -90,10 +84,7 @@ class GradedBenchmark:
     anomalies: Anomalies | None = None
     hidden_limit: HiddenLimit | None = None
     early_cut: EarlyCut | None = None
-    equal_texts: EqualTexts | None = None
     from_reasoning: Sequence[Grade] | None = None
-    cut: Mapping[int, Mapping[Key, Grade]] | None = None
-    first_right: Mapping[Key, int] = field(default_factory=dict)
     ks: tuple[int, ...] = ()
     tau: float | None = None
     salvaged: bool = True
@@ -113,8 +104,7 @@ class GradedBenchmark:
     @cached_property
     def tallied(self) -> Sequence[QuestionTally]:
         """The questions with the grades that the score counts."""
-        independent = {} if self.equal_texts is None else self.equal_texts.independent
-        return tally(self.questions, self.counted(self.grades), self.samples, independent).questions
+        return tally(self.questions, self.counted(self.grades), self.samples).questions
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -196,10 +186,7 @@ def _grade_benchmark(
         anomalies=anomalies(journal.observed.shown(counted)),
         hidden_limit=hidden_limit(journal.observed, counted),
         early_cut=journal.observed.early_cut(counted, partial(max_tokens_sent, record)),
-        equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
-        cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
-        first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
         ks=grading.k,
         tau=grading.tau,
         salvaged=grading.salvaged,
@@ -258,7 +245,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
-    scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
+    scored = partial(score_benchmark, graded.questions)
     thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
     endpoints: tuple[EndpointScore, ...] = ()
     if graded.failed is not None:
@@ -283,23 +270,6 @@ def score_of(graded: GradedBenchmark) -> Score:
             score,
             accuracy_from_reasoning=with_reasoning.accuracy,
             accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
-        )
-    if graded.cut is not None:
-        budgets = []
-        for budget in score.budgets:
-            cut_text = accuracy_of_cut_text(graded.tallied, graded.cut.get(budget.budget, {}))
-            stood = accuracy_of_first_right(graded.tallied, graded.first_right, budget.budget)
-            budgets.append(
-                msgspec.structs.replace(
-                    budget,
-                    accuracy_of_cut_text=cut_text[0],
-                    accuracy_of_cut_text_intervals=cut_text[1],
-                    accuracy_of_first_right=stood[0],
-                    accuracy_of_first_right_intervals=stood[1],
-                )
-            )
-        score = msgspec.structs.replace(
-            score, budgets=tuple(budgets), first_right=first_right(graded.tallied, graded.first_right)
         )
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
@@ -327,49 +297,8 @@ def _from_reasoning(
         sandbox=grading.sandbox,
     )
     by_key = {grade.key: grade for grade in regraded}
-    return Packed(Grade, (by_key.get(grade.key, grade) for grade in every_grade))
-
-
-def _cut(
-    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
-) -> dict[int, dict[Key, Grade]]:
-    """Cut the replies that are longer than a budget, and grade what is left: budget in tokens → sample → its grade.
-
-    every_grade: the grades of the whole replies.
-    """
-    graded = {}
-    tokens = np.array([g.completion_tokens for g in every_grade if g.completion_tokens is not None], dtype=float)
-    for budget in budgets_of(tokens):
-        keys = KeySet(g.key for g in every_grade if (g.completion_tokens or 0) > budget)
-        shortened = (cut(sample, budget) for sample in read_samples(folder, keys=keys))
-        regraded = pool.grade_all(
-            by_id,
-            (sample for sample in shortened if sample is not None),
-            workers=grading.n_workers,
-            deadline_s=grading.deadline_s,
-            sandbox=grading.sandbox,
-        )
-        graded[budget] = {grade.key: grade for grade in regraded}
-    return graded
-
-
-def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) -> dict[Key, int]:
-    """Sample → its completion tokens up to where the right answer first stands; samples without it are left out."""
-    # Tokens before each answer stated in a reply, kept until the pool has judged the answer.
-    tokens_of: dict[Key, list[int]] = {}
-
-    def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
-        """Yield (key, question, answers that the reply states) for each sample with a known number of tokens."""
-        for sample in read_samples(folder):
-            if sample.question_id in by_id and sample.usage.completion_tokens is not None:
-                question = by_id[sample.question_id]
-                statements = stated(question, sample)
-                tokens_of[sample.key] = [tokens_until(sample, statement.end) or 0 for statement in statements]
-                yield sample.key, question, [statement.answer for statement in statements]
-
-    judged = pool.first_right(stated_answers(), workers=grading.n_workers, deadline_s=grading.deadline_s)
-    # Popped, so that only samples that wait for the pool are held.
-    return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
+    anew = ((grade, by_key.get(grade.key, grade)) for grade in every_grade)
+    return Packed(Grade, (msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew))
 
 
 def grade_outputs(
@@ -384,8 +313,6 @@ def grade_outputs(
     count as planned, so questions may have unequal numbers of samples.
     """
     by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
-    texts: dict[str, Texts] = {}
-    of_question: dict[str, array[int]] = {}  # Number of each sample's question.
     numbers: dict[str, dict[str, int]] = {}
     current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
     bases: dict[str, str] = {}
@@ -401,8 +328,7 @@ def grade_outputs(
             number = ids.setdefault(question.question_id, len(ids))
             if number == len(questions):
                 questions.append(question)
-            of_question.setdefault(question.benchmark, array("I")).append(number)
-            checksum = texts.setdefault(question.benchmark, Texts()).add(sample)
+            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             if question.question_id not in bases:
                 if len(bases) == _MAX_BASES:
                     bases.clear()
@@ -425,7 +351,6 @@ def grade_outputs(
             samples=None,
             grades=graded[name],
             warnings=(),
-            equal_texts=texts[name].equal(np.frombuffer(of_question[name], dtype=np.uint32), [*numbers[name]]),
             ks=grading.k,
             tau=grading.tau,
         )

@@ -359,7 +359,7 @@ def test_a_failed_request_stands_in_the_log_with_what_failed() -> None:
 
 def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
     now = 0.0
-    arrivals = Arrivals(lambda: now, {}, {}, longest_first=True)
+    arrivals = Arrivals(lambda: now, {})
     second = TASK._replace(question_id="q1")
     arrivals.began(TASK, 0)
     now = 10.0
@@ -370,7 +370,7 @@ def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
         assert arrivals.tokens == tokens
     now = 26.0
     arrivals.look({})
-    (running,) = arrivals.outlook({}, ()).running
+    (running,) = arrivals.streams
     assert running.tokens == 8.0
     assert running.pace == pytest.approx(26.0 / 18.0), "one stream was busy for 26 s"
 

@@ -79,8 +79,8 @@ def test_a_retry_after_is_the_endpoints_and_lengthens_no_backoff() -> None:
 def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
     retries = started(RetryPolicy(attempts=1))
     assert retries.failed(TASK, failure("connect"), "endpoint").again_after == 0
-    assert retries.failed(TASK, failure(), "chance").used_up
-    assert retries.failed(TASK, failure("connect"), "endpoint").used_up
+    assert retries.failed(TASK, failure(), "chance").again_after is None
+    assert retries.failed(TASK, failure("connect"), "endpoint").again_after is None
 
 
 def test_attempts_are_bounded() -> None:

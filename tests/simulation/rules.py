@@ -11,7 +11,7 @@ speaks only where every permitted behaviour is broken.
 | probes | an endpoint that failed often gets one request at a time, after pauses that grow |
 | requests a minute, tokens a minute | no window holds more than the limit; tokens are charged once |
 | weights | while nothing is known of the endpoints, the least loaded by weight gets the next request |
-| elsewhere | an open endpoint gets a sample before one that failed it, which never does once the attempts are used up |
+| elsewhere | an open endpoint gets a sample before the one that just failed it; none, once its attempts are used up |
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
 | order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
@@ -501,7 +501,7 @@ class Rules:
             sample.ready_at = now + policy.ceiling(4) + 0.01
         elif failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
-                sample.failed_by |= {request.url}
+                sample.failed_by = frozenset({request.url})
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
             chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500
@@ -531,13 +531,15 @@ class Rules:
     def _look_at_sample(self, task: Task, sample: Asked, url: str, endpoint: Endpoint, now: float) -> None:
         if now < sample.not_before:
             raise Broken("backoff", f"{name(task)} is asked {sample.not_before - now:.3f} s before its backoff is over")
-        if url in sample.failed_by:
-            if not sample.murky and sample.used_up(self.world.policy.attempts):
-                raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url}, which failed it, gets it")
-            if endpoint.in_row < 5 and any(
-                other not in sample.failed_by and one.surely_open(now) for other, one in self.endpoints.items()
-            ):
-                raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
+        if not sample.murky and sample.used_up(self.world.policy.attempts):
+            raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url} gets it")
+        open_ones = (other for other, one in self.endpoints.items() if one.surely_open(now))
+        if (
+            url in sample.failed_by
+            and endpoint.in_row < 5
+            and any(other not in sample.failed_by for other in open_ones)
+        ):
+            raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
 
     def _look_at_turns(self, task: Task, since: float) -> None:
         """Of a sample that has been asked often since then."""
@@ -572,7 +574,7 @@ class Rules:
             unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
             if unknown and (unknown := self._not_given_up(unknown)):
                 raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
-        if question in prior and not is_touched and self.ever_one and not self.world.long_prompts:
+        if question in prior and not is_touched and self.ever_one:
             longer = [t for t in self.unasked if t[:2] in untouched and prior.get(t[:2], 0.0) > prior[question] + EPS]
             if longer and (longer := self._not_given_up(longer)):
                 raise Broken("order", f"{name(task)} is asked, and {name(longer[0])} is longer")

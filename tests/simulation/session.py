@@ -24,6 +24,7 @@ from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import TRIES
 from harness.generation.network.keeping import CONTINUABLE
 from harness.generation.plan import SessionPlan
@@ -115,13 +116,12 @@ class Session:
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
         self.concurrency = self.highest = settings.concurrency
-        self.dispatcher = world.dispatcher(
+        self.dispatcher = Dispatcher(
             settings,
             SessionPlan(
                 owed=rows,
                 done=done,
                 total=world.total,
-                long_prompts=world.long_prompts,
                 server_model=world.model,
                 prompt_bytes={row[:2]: world.prompts[row[:2]][1] for row in rows},
             ),
@@ -250,7 +250,7 @@ class Session:
             if (end.kind in ("cut", "malformed") or end.status == 500) and not end.going_on:
                 self.to_charge.add(task)
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
-                if n > self.world.policy.attempts + len(ENDPOINTS):
+                if n > self.world.policy.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
             self.rules.failed(task, end, given_up=flight.given_up)
             self.dispatcher.failed(task, end)
@@ -496,20 +496,16 @@ class Session:
             )
 
     def _check_outlook(self) -> None:
-        """What is told of the end counts the samples that are in flight, and those to come, once."""
+        """What is told of the end is a range."""
         dispatcher, chance = self.dispatcher, self.world.manners
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
         dispatcher.arrived(events)
-        outlook = dispatcher.outlook()
-        n_waiting = sum(outlook.waiting.values())
         if dispatcher.n_unwritten != self.n_unwritten:
             raise Broken("places", f"{self.n_unwritten} are on their way, the books say {dispatcher.n_unwritten}")
-        if len(outlook.running) != len(self.flights):
-            raise Broken("outlook", f"{len(self.flights)} are in flight, the outlook has {len(outlook.running)}")
-        waiting = dispatcher.progress().waiting if dispatcher.ending.asking else 0
-        if n_waiting != waiting:
-            raise Broken("outlook", f"{waiting} samples wait, the outlook has {n_waiting}")
+        eta = dispatcher.progress().eta
+        if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
+            raise Broken("outlook", f"{eta} is no range")
 
     def _check_probes(self, until: float) -> None:
         """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""

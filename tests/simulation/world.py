@@ -15,7 +15,6 @@ from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
 from harness.core.money import Prices
-from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Account
@@ -374,13 +373,9 @@ class Bill(msgspec.Struct):
 
 
 class World:
-    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens.
+    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens."""
 
-    dispatcher: the one that is tried.
-    """
-
-    def __init__(self, seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> None:
-        self.dispatcher = dispatcher
+    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
         chance = self.chance = Chance(seed)
         self.trace = trace
         self.now = 0.0
@@ -432,7 +427,6 @@ class World:
         if self.odd:
             self._make_odd()
         self.total = self.of_each(self.keys)
-        self.long_prompts = self.questions if chance.random() < 0.3 else []
         # Drawn apart, so that the other seeds play what they have always played.
         prompts = random.Random(f"prompts of {seed}")
         self.prompts = {key: PROMPTS[prompts.random() < 0.3] for key in self.questions}

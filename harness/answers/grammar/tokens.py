@@ -269,7 +269,7 @@ class _Lexer:
             self.operator(OPERATORS[name])
         elif name in MONEY:
             self.put("text", MONEY[name])
-        elif name in CONSTANTS:
+        elif name in CONSTANTS and name not in GREEK:
             self.put("cmd", CONSTANTS[name])
         elif name == "not":
             self.negated_relation()

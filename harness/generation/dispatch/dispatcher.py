@@ -40,7 +40,7 @@ from harness.generation.dispatch.retry import Continuations, Retries, RetryPolic
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
-from harness.generation.forecast import Outlook
+from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -97,7 +97,6 @@ class Dispatcher:
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
-        self._started = clock()
         self._concurrency = settings.concurrency
         self._paused = False
         self._actions: deque[Action] = deque()
@@ -123,17 +122,14 @@ class Dispatcher:
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account())
-        order = self._budget.order(settings.order)
-        self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
+        self._arrivals = Arrivals(clock, max_tokens)
         self._scheduler = Scheduler(
             plan.owed,
             clock,
-            order=order,
+            order=self._budget.order(settings.order),
             n_endpoints=len(settings.endpoints),
             prior=prior_lengths,
             may_start_round=self._budget.may_start if self._budget else None,
-            max_tokens=max_tokens,
-            long_prompts=plan.long_prompts,
         )
 
     # ---- what to do
@@ -152,7 +148,7 @@ class Dispatcher:
         """Do what is due by now.
 
         End a grace period that is over, and a session in which no endpoint answers any more. Queue failed samples again
-        after their wait; give up samples at which every endpoint has failed. Try endpoints again after their wait.
+        after their wait; Try endpoints again after their wait.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
@@ -167,10 +163,6 @@ class Dispatcher:
                     self.stop(hopeless)
         for task in self._retries.due(now):
             self._scheduler.give_back(task)
-        if self._scheduler.elsewhere_only:
-            for task in self._scheduler.stranded(self._lanes.may_still_answer()):
-                kind, status, message = self.causes.last(task)
-                self._give_up_waiting(task, kind, f"{message} (every endpoint has failed it)", status)
         self._lanes.advance()
 
     def _fill(self) -> None:
@@ -336,9 +328,7 @@ class Dispatcher:
             case "endpoint" | "chance":
                 self._lanes.failed(flight.ticket, failure)
                 self._scheduler.steer_away(task)
-                after, why, used_up = self._retries.failed(task, failure, fault)
-                if used_up and self._scheduler.leave_to_others(task, self._lanes.may_still_answer()):
-                    after = 0.0 if fault == "endpoint" or self._retries.budget.take() else None
+                after, why = self._retries.failed(task, failure, fault)
                 if after is None:
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
                 else:
@@ -599,17 +589,23 @@ class Dispatcher:
         """The present state of the session."""
         retrying = [*self._retries.postponed, *self._scheduler.returned]
         return snapshot(
-            self._clock(), self._started, counts=self.counts, causes=self.causes, arrivals=self._arrivals,
+            self._clock(), counts=self.counts, causes=self.causes, arrivals=self._arrivals,
             ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
             n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self._paused,
+            paused=self._paused, eta=self._time_left(),
         )  # fmt: skip
 
-    def outlook(self) -> Outlook:
-        """The facts from which the time to the end of the session is estimated."""
-        if not self.ending.asking:
-            return self._arrivals.outlook({}, ())
-        return self._arrivals.outlook(self._scheduler.waiting_by_question(), self._retries.postponed)
+    def _time_left(self) -> TimeLeft | None:
+        """The forecast of the session's end; None while too little is known."""
+        scheduler, arrivals = self._scheduler, self._arrivals
+        if arrivals.n_finished < MIN_FINISHED:
+            return None
+        mean = scheduler.mean_length
+        n_again = len(scheduler.returned) + self._retries.n_postponed
+        waiting = scheduler.tokens_left + n_again * mean if self.ending.asking else 0.0
+        return time_left(
+            waiting, arrivals.streams, arrivals.rate_now, mean=mean, n=arrivals.n_finished, longest=arrivals.longest
+        )
 
     def _log(self, event: str, **facts: object) -> None:
         self._actions.append(Log(event, facts))

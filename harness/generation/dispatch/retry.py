@@ -9,9 +9,6 @@
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
 | run | 401, 403, 404 | never: the run stops | – |
 
-A sample whose attempts are used up is sent once more to each endpoint that has not failed it, and is given up when none
-is left: an endpoint may fail questions that another one serves.
-
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
 not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
 
@@ -135,13 +132,11 @@ class RetryBudget:
 class RetryDecision(NamedTuple):
     """What to do with a sample after its request failed.
 
-    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`. used_up: the sample's
-    attempts are used up, but an endpoint that has not failed it yet may be asked once.
+    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`.
     """
 
     again_after: float | None
     why: str = ""
-    used_up: bool = False
 
 
 class _Attempts(msgspec.Struct, eq=False):
@@ -187,7 +182,7 @@ class Retries:
             attempts.alike = attempts.alike + 1 if words == attempts.last else 1
             attempts.last = words
         if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
-            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}", used_up=True)
+            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}")
         if fault == "endpoint":
             return RetryDecision(0.0)
         if not self.budget.take():

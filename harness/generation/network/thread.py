@@ -6,7 +6,7 @@
 
 The thread decides nothing itself. Guarantees: the end of every `Ask` and of every `Store` is reported exactly once;
 nothing runs on after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`,
-`expect` and `join`, and read `progress`, `outlook`, `server_model` and `builds`.
+and `join`, and read `progress`, `server_model` and `builds`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-import msgspec
-
 from harness.client.fast.event_loop import Lag, current_lag
 from harness.client.protocol.reply import RequestFailed
 from harness.core.reply_notes import BEFORE_LEFTOVER
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.forecast import Outlook, TimeLeft
 from harness.generation.machine_limits import Reserve
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Answer, ControlCommand, ControlSocket, Steering
@@ -42,10 +39,6 @@ from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
-
-
-OUTLOOK_S = 2.0
-"""Smallest number of seconds between two collections of the facts from which the session's end is forecast."""
 
 
 class Network:
@@ -90,16 +83,12 @@ class Network:
         """
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
-        self.outlook: Outlook | None = None
-        """What a forecast of the session's end needs; None at first. Replaced as a whole, every `OUTLOOK_S`."""
-        self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: Sampler | None = None
         self._written: deque[tuple[Task, Future[None]]] = deque()
         self._starved = False  # Whether requests fail because no file descriptor is left.
         self._next_look = 0.0
-        self._next_outlook = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -137,10 +126,6 @@ class Network:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
-
-    def expect(self, left: TimeLeft | None) -> None:
-        """Set the forecast that `progress` shows: the session ends after `left`; None: unknown."""
-        self._expected = (self._clock(), left)
 
     @property
     def n_unwritten(self) -> int:
@@ -269,20 +254,13 @@ class Network:
         if self.keeper is not None:
             self.keeper.look()
         self.progress = self._facts()
-        if now >= self._next_outlook:
-            self._next_outlook = now + OUTLOOK_S
-            self.outlook = self._dispatcher.outlook()
         return True
 
     def _facts(self) -> Progress:
-        """Return the dispatcher's progress, with the tokens that have arrived by now and the expected end."""
+        """Return the dispatcher's progress, with the tokens that have arrived by now."""
         if self._sampler is not None:
             self._dispatcher.arrived(self._sampler.arrived())
-        since, left = self._expected
-        facts = self._dispatcher.progress()
-        if left is None or not facts.in_flight:
-            return facts
-        return msgspec.structs.replace(facts, eta=left.after(self._clock() - since))
+        return self._dispatcher.progress()
 
     async def _sleep(self, seconds: float | None) -> None:
         """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""

@@ -164,6 +164,11 @@ def _as_units(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     (reference_number, reference_letters), (answer_number, answer_letters) = reference_read, answer_read
     if reference_number is None or answer_number is None or reference_letters == answer_letters:
         return None
+    # A unit of two letters or more on one side at least: 2a and 2A, 2d and 48h may be products of variables.
+    if all(len(name) < MIN_UNIT_LETTERS for name, _ in (*reference_letters, *answer_letters)):
+        return None
+    if reference_letters in _USUAL_VARIABLES or answer_letters in _USUAL_VARIABLES:
+        return None
     for first in _spellings(reference_letters):
         for second in _spellings(answer_letters):
             unit, answer_unit = unit_of(first), unit_of(second)
@@ -181,6 +186,8 @@ def _with_unit_last(node: Node) -> Node:
 
 
 _UNIT_SIGNS = ("quantity", "deg")
+MIN_UNIT_LETTERS = 2
+"""A shorter name behind a number may be a variable."""
 
 
 def _may_be_unit(quantity: Node, lettered: Node) -> bool:
@@ -226,7 +233,7 @@ def with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
         return reference, answer
     quantity, lettered = (reference, answer) if reference.op == "quantity" else (answer, reference)
     measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
-    if measure is None or read is None or read[0] is None:
+    if measure is None or read is None or read[0] is None or read[1] in _USUAL_VARIABLES:
         return reference, answer
     for spelled in _spellings(read[1]):
         named = unit_of(spelled)
@@ -234,6 +241,10 @@ def with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
             lettered = Node("quantity", (read[0], spelled))
             return (quantity, lettered) if quantity is reference else (lettered, quantity)
     return reference, answer
+
+
+_USUAL_VARIABLES = ((("d", 1),), (("t", 1),))
+"""Letters that are variables before they are days and tonnes."""
 
 
 def _spellings(letters: _Letters) -> list[str]:

@@ -6,7 +6,7 @@ import re
 
 from harness.grading.find.behind import values_behind
 
-_STOP = re.compile(r"[.!?]+(?=\s)|[。！？]+|\n+")
+_STOP = re.compile(r"(?<![.!?])[.!?]+(?=\s)|[。！？]+|\n+")
 
 MAX_SENTENCES = 40
 """Largest number of sentences that are tried one by one; a longer text is quoted from there on."""

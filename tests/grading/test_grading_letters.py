@@ -1,0 +1,26 @@
+"""Letters are variables before they are units, and their case counts."""
+
+from __future__ import annotations
+
+import pytest
+
+import harness
+
+RIGHT = [
+    ("2a", "2a"), (r"\frac v2", "v/2"), ("2.5km", "2500m"), ("72 km/h", "20 m/s"), (r"3\text{ days}", r"3\text{ d}"),
+    ("pi", "Pi"), (r"\text{No}", "no"), ("ab", "ba"),
+]  # fmt: skip
+WRONG = [
+    ("2a", "2A"), (r"\frac v2", r"\frac V2"), (r"\frac12mv^2", r"\frac12mV^2"), ("2d", "48h"), ("24h", "1d"),
+    ("3t", "3000kg"), ("ab", "AB"), ("pV", "pv"), (r"\pi", r"\Pi"), ("3n", "3N"), ("mg", "Mg"), ("kv/2", "KV/2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reference", "answer"), RIGHT)
+def test_a_letter_or_unit_in_another_spelling_is_right(reference: str, answer: str) -> None:
+    assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome == "correct"
+
+
+@pytest.mark.parametrize(("reference", "answer"), WRONG)
+def test_another_letter_is_never_right(reference: str, answer: str) -> None:
+    assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome != "correct"
