@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.pins import reading, stored
 from tests.pins.stage import Scene, Stage, write_sums
 from tests.pins.word_model import word_model
 
+CHECKOUT = Path(__file__).resolve().parents[3]
 VERSIONS = {
     "vllm": "0.33.0",
     "sglang": "0.5.23",
@@ -33,8 +35,7 @@ def serve(stage: Stage) -> None:
     for engine in ENGINES:
         if engine in WITHOUT_ENGINE:
             continue
-        version = VERSIONS.get(engine, "")
-        stated = ("--engine-version", version) if version else ()
+        stated = ("--engine-version", VERSIONS[engine]) if engine in VERSIONS else ()
         for words in OPTIONS:
             stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, read=started)
     stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", read=started)
@@ -49,7 +50,12 @@ def started(text: str) -> dict[str, Any]:
     """The words of the command lines that a dry run shows."""
     starts = [shlex.split(line) for line in text.splitlines()]
     # Of a file of the checkout or of the interpreter, its name.
-    return {"starts": [[Path(word).name if word.startswith("/") else word for word in words] for words in starts]}
+    return {
+        "starts": [
+            [Path(word).name if word.startswith((sys.prefix, str(CHECKOUT))) else word for word in words]
+            for words in starts
+        ]
+    }
 
 
 def probe(stage: Stage) -> None:
