@@ -658,9 +658,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(
-        mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)
-    )
+    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None

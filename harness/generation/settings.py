@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
-from harness.client.address.providers import Batches, Prefill
+from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
 from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
@@ -30,7 +30,6 @@ from harness.runs import questions as stored_questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import Dialect
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -48,24 +47,17 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """Whether and how servers can continue a half-written reply.
+    """Whether half-written replies are continued.
 
-    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
-    continues a begun message of the assistant; None: it cannot.
+    engine: the engine of all endpoints; "" if it is unknown or they differ.
     """
 
     mode: SalvageMode = "off"
     engine: str = ""
-    prefill: Prefill | None = None
-
-    @property
-    def dialect(self) -> Dialect:
-        """How to speak to the endpoints."""
-        return engines.dialect(self.engine)
 
     def states_ids(self, api: Api) -> bool:
         """Whether the servers are asked for token ids."""
-        return self.mode != "off" and api in self.dialect.states_ids
+        return self.mode != "off" and api in engines.dialect(self.engine).states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

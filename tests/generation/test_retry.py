@@ -8,8 +8,6 @@ import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.generation.dispatch.retry import (
-    DOUBTS,
-    Continuations,
     Fault,
     Retries,
     RetryDecision,
@@ -171,19 +169,6 @@ def test_the_users_numbers_become_the_policys() -> None:
     assert (policy.attempts, policy.first_wait, policy.longest_wait) == (7, 3.0, 11.0)
 
 
-def test_an_endpoint_gets_no_continuations_after_three_doubts_each_at_its_own_number() -> None:
-    known = Continuations()
-    for lane_number in (3, 0):
-        doubts = []
-        for n in range(DOUBTS + 1):
-            task = Task("sums", f"q{n + 1}", 0)
-            known.failed(task, lane_number)
-            doubts.append(known.whole_answered(task, lane_number))
-        assert doubts == [False, False, True, False]
-        assert not known.allowed(TASK, lane_number, set_aside=False)
-    assert known.allowed(TASK, 1, set_aside=False)
-
-
 def test_what_was_dropped_waits_no_more_and_the_soonest_of_the_others_is_next() -> None:
     retries = started()
     tasks = [Task("sums", f"q{n}", 0) for n in range(3)]
@@ -193,22 +178,3 @@ def test_what_was_dropped_waits_no_more_and_the_soonest_of_the_others_is_next() 
     assert (retries.next_due, retries.n_postponed) == (20.0, 2)
     retries.drop(tasks)
     assert (retries.next_due, retries.n_postponed, retries.postponed) == (None, 0, [])
-
-
-def test_a_continuation_that_is_answered_takes_the_doubt_from_its_endpoint() -> None:
-    known = Continuations()
-    known.failed(TASK, 2)
-    assert not known.allowed(Task("sums", "q1", 0), 2, set_aside=True)
-    known.answered(TASK, 2)
-    assert known.allowed(TASK, 2, set_aside=True)
-    assert known.whole_answered(TASK, 2) is False
-
-
-def test_a_whole_request_that_is_answered_takes_the_doubt_from_its_endpoint_and_the_tries_from_its_sample() -> None:
-    known = Continuations()
-    for _ in range(2):
-        assert known.allowed(TASK, 2, set_aside=False)
-        known.failed(TASK, 2)
-    assert not known.allowed(TASK, 2, set_aside=False)
-    known.whole_answered(TASK, 2)
-    assert known.allowed(TASK, 2, set_aside=True)

@@ -78,7 +78,7 @@ class Endpoint(msgspec.Struct, eq=False):
     """What an onlooker knows of an endpoint since it joined.
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
-    were failures (429, continuations) of which an onlooker cannot say how they count. down: it is surely set aside;
+    were failures (429) of which an onlooker cannot say how they count. down: it is surely set aside;
     down_at: as of the last failure that counted. asked_until: nothing may be sent before, as the endpoint asked.
     probe_at: nothing may be sent before, if it is down.
     """
@@ -474,7 +474,7 @@ class Rules:
         endpoint.failed_at = now
         if failure.kind == "rate_limited":
             endpoint.n_refused += 1
-        if failure.kind == "rate_limited" or failure.going_on:
+        if failure.kind == "rate_limited":
             endpoint.murky = True
         if failure.kind not in FAULTS:  # it answered, with a refusal of this payload
             endpoint.in_row -= 1
@@ -497,8 +497,6 @@ class Rules:
         sample.not_before = float("-inf")
         if failure.kind == "out_of_files":
             sample.ready_at, sample.not_before = now + 2.01, now + (2.0 if self.world.longest_jitter else 1.0) - EPS
-        elif failure.going_on:
-            sample.ready_at = now + policy.ceiling(4) + 0.01
         elif failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
                 sample.failed_by = frozenset({request.url})

@@ -36,7 +36,7 @@ from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, 
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import Continuations, Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
@@ -107,7 +107,6 @@ class Dispatcher:
         self._retries = Retries(policy or RetryPolicy.of(settings.patience), settings.concurrency, jitter)
         self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
-        self._continuations = Continuations()
         self._canary = Canary(answered, on=settings.canary)
         self.counts = Counts(plan.done, plan.total)
         self.causes = Causes()
@@ -202,9 +201,7 @@ class Dispatcher:
                 self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
                 self._arrivals.began(task, lane_number)
-                # Whether the request may go on from the part of the reply that an earlier request wrote.
-                continues = self._continuations.allowed(task, lane_number, set_aside=lane.set_aside)
-                self._actions.append(Ask(task, lane.endpoint, flight.attempt, continues))
+                self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
         return False
 
@@ -257,7 +254,6 @@ class Dispatcher:
             self.warnings.append(another)
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
-        self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply, billed)
         stated = sample.usage.completion_tokens
@@ -297,11 +293,6 @@ class Dispatcher:
             self._lanes.cancelled(flight.ticket)
             return
         fault = fault_of(failure, probing=lane.set_aside)
-        if failure.going_on and fault != "machine":
-            self._continuation_failed(task, flight.ticket, failure)
-            return
-        if fault in ("endpoint", "pace", "chance"):
-            self._continuations.whole_failed(flight.ticket.lane_number, by_chance=fault == "chance")
         match fault:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
@@ -394,37 +385,6 @@ class Dispatcher:
         else:
             self._scheduler.give_back(task)
 
-    def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """Ask again for a sample whose continuation brought no token.
-
-        A continuation is a request that goes on from a half-written reply. The failure costs no retry and no attempt.
-        An endpoint that is up is not blamed for it: at most its number of requests at once falls.
-        """
-        n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
-        pause = 0.0
-        if failure.kind == "rate_limited" or self._lanes[ticket.lane_number].set_aside:
-            self._lanes.failed(ticket, failure)
-        else:
-            self._lanes.obey_retry_after(ticket.lane_number, failure.retry_after)
-            self._lanes.cancelled(ticket)
-            pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
-        self._again(task, failure, pause)
-
-    def _learn_of_continuations(self, task: Task, lane_number: int, sample: Sample) -> None:
-        """Learn whether the endpoint of this lane, which answered, supports continuations.
-
-        lane_number: the number of that lane (one endpoint).
-        """
-        if sample.salvaged_at:
-            self._continuations.answered(task, lane_number)
-        elif self._continuations.whole_answered(task, lane_number):
-            endpoint = self._lanes[lane_number].endpoint.base_url
-            self.warnings.append(
-                f"{endpoint} answers whole requests but fails to continue half-written answers: from here on it is "
-                f"asked for whole answers, as with {option('salvage', 'off')}."
-            )
-            self._log("continuations_off", endpoint=endpoint)
-
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task` again in this session, and list why. It is in flight, or waits for a retry."""
         self._scheduler.drop(task)
@@ -438,7 +398,6 @@ class Dispatcher:
         return waits
 
     def _forget(self, task: Task, kind: str, message: str, status: int | None) -> None:
-        self._continuations.forget(task)
         self._retries.forget(task)
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)

@@ -11,35 +11,11 @@
 
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
 not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
-
-Continuations
--------------
-A continuation is a request that goes on from the written part of a sample, which an earlier request left when its
-stream broke (docs/salvage.md). `Continuations` decides whether the next request for such a sample continues that part
-or asks for the whole sample. A continuation that brings no token has one of two causes: the server is down, or it
-takes whole requests but no continuations (a gateway without token ids). Only whole requests tell the two apart. So a
-failed continuation only puts its endpoint *in doubt*, until a whole request there is answered or fails:
-
-| what ended | the sample | the endpoint |
-| --- | --- | --- |
-| a continuation, without a token | has one failure more; from `TRIES` on it is asked whole | is in doubt |
-| a continuation, answered | has no failure | is trusted |
-| a whole request, answered | is done | if in doubt: its count of doubts rises by one, and it is no longer in doubt |
-| a whole request, failed by the server or refused | (below) | is no longer in doubt: the server was down |
-| a whole request, failed by chance | – (its question may be what fails) | is no longer in doubt |
-
-Once the count of an endpoint's doubts is `DOUBTS`, it gets no more continuations in this session. After a whole request
-that the server failed or refused, every sample with a written part may be continued there again.
-
-An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next. A rate
-limiter refuses the whole request too; a gateway that takes no continuations answers it and so is found out. The written
-part is kept until another reply brings tokens, so that a server that was down costs nothing.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -226,87 +202,3 @@ class Retries:
         """Remove these samples from those that wait."""
         self._later = [entry for entry in self._later if entry[1] not in tasks]
         heapq.heapify(self._later)
-
-
-# ---- continuations
-
-
-TRIES = 2
-"""After this many failed continuations of a sample in a row, an endpoint is asked for the whole sample."""
-
-DOUBTS = 3
-"""An endpoint gets no more continuations after this many doubts without a successful continuation in between.
-
-A doubt is a whole request that the endpoint answered after a continuation failed there. A restart of the server
-explains one doubt, not three.
-"""
-
-
-class Continuations:
-    """Decides which endpoints are asked to go on from half-written replies (continuations), and which for whole ones.
-
-    lane_number: number of an endpoint, as in `Lanes`.
-    """
-
-    def __init__(self) -> None:
-        self._failures: defaultdict[int, dict[Task, int]] = defaultdict(dict)  # By lane number.
-        self._in_doubt: set[int] = set()
-        self._refused: set[int] = set()  # Lanes in doubt that answered 429.
-        self._doubts: dict[int, int] = {}
-        self._off: set[int] = set()  # Lanes that get no more continuations in this session.
-
-    def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
-        """Whether the next request for `task` at this endpoint may continue the written part of the reply."""
-        # A whole request tells whether the endpoint is down or takes no continuations.
-        needs_whole = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
-        return lane_number not in self._off and not needs_whole and self._failures[lane_number].get(task, 0) < TRIES
-
-    def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
-        """Note that a continuation brought no token.
-
-        Return how many continuations of this sample have failed at this endpoint. refused: the endpoint answered 429.
-        """
-        n_failed = self._failures[lane_number].get(task, 0) + 1
-        self._failures[lane_number][task] = n_failed
-        self._in_doubt.add(lane_number)
-        if refused:
-            self._refused.add(lane_number)
-        return n_failed
-
-    def answered(self, task: Task, lane_number: int) -> None:
-        """Note that a continuation became a sample: the endpoint is trusted."""
-        self.forget(task)
-        self._end_doubt(lane_number)
-        self._doubts.pop(lane_number, None)
-
-    def whole_answered(self, task: Task, lane_number: int) -> bool:
-        """Note that a whole request became a sample.
-
-        Return whether the endpoint gets no more continuations from now on. lane_number: the number of the endpoint's
-        lane.
-        """
-        self.forget(task)
-        if lane_number not in self._in_doubt:
-            return False
-        self._end_doubt(lane_number)
-        self._doubts[lane_number] = self._doubts.get(lane_number, 0) + 1
-        if self._doubts[lane_number] < DOUBTS or lane_number in self._off:
-            return False
-        self._off.add(lane_number)
-        return True
-
-    def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
-        """Note that a whole request failed. by_chance: False if the server was at fault or refused (429)."""
-        self._end_doubt(lane_number)
-        if not by_chance:
-            self._failures[lane_number].clear()
-
-    def forget(self, task: Task) -> None:
-        """Drop the failures of `task`, which has finished or is given up."""
-        for failures in self._failures.values():
-            if failures:
-                failures.pop(task, None)
-
-    def _end_doubt(self, lane_number: int) -> None:
-        self._in_doubt.discard(lane_number)
-        self._refused.discard(lane_number)

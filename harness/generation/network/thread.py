@@ -288,8 +288,6 @@ class Network:
             sample, reply = await sampler.sample(ask)
         except RequestFailed as failure:
             self._starved = self._starved or failure.kind == "out_of_files"
-            if self.keeper is not None:
-                self.keeper.failed(task, failure.kind)
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             failure.__traceback__ = failure.__context__ = None
             self._dispatcher.failed(task, failure)
