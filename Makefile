@@ -13,7 +13,7 @@ simulate-coverage: SEEDS = 2500
 storms: SEEDS = 200
 test-ray: SEEDS = 20
 # Hostile programs of `make test-programs`; HARNESS_LIVECODEBENCH names a testing_util.py of LiveCodeBench, HARNESS_CONTAINER an
-# engine with an image that has python3, such as podman:localhost/python; HARNESS_SANDBOXFUSION a server.
+# engine with an image that has python3, such as podman:localhost/python.
 test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4
@@ -124,13 +124,13 @@ bench-beside: $(VENV)/.installed-bench
 	.beside/inspect-ai/bin/pip install --quiet openai; .beside/openbench/bin/pip install --quiet 'mcp<2'
 	@$(BIN)/python -m bench.beside .beside
 
-## bench-grading: accuracy and speed of the grader, beside Math-Verify where it is installed (see docs/grading.md)
-bench-grading: $(VENV)/.installed-bench
-	@$(BIN)/python bench/grading.py
+## scoreboard: how the grader does on labelled pairs, a line a set, and what it costs (see docs/grading.md)
+scoreboard: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.pins.scoreboard
 
-## bench-behind: verdicts on replies with text behind their answer: right ones, other values, take-backs
-bench-behind: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.behind
+## bench-grading: speed of the grader, and both beside Math-Verify where it is installed (see docs/grading.md)
+bench-grading: $(VENV)/.installed-bench
+	@$(BIN)/python -m bench.grading
 
 ## bench-rewards: what a reward costs in a batch of 10,000, beside Math-Verify
 bench-rewards: $(VENV)/.installed-bench
@@ -159,10 +159,6 @@ bench-size: $(VENV)/.installed-bench
 ## bench-aggregate: memory of a score of ten million samples beyond reading and grading them (minutes)
 bench-aggregate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/aggregate.py
-
-## bench-published: the local index of public scores: 100,000 records read, read again, looked up
-bench-published: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.published_index
 
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench

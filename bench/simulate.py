@@ -14,11 +14,8 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-from harness.core.records import Grade, Question, Sample, Timing
-from harness.scoring import allocation, audit, audit_order, differences, intervals
+from harness.core.records import Sample, Timing
+from harness.scoring import audit, audit_order, differences, intervals
 from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (
     VoteGroup,
@@ -46,10 +43,7 @@ from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.shared_replies import shared_replies
-from harness.scoring.spending import weighted_votes
-from harness.scoring.stated_samples import doubt
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
-from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import mean_intervals
 from harness.scoring.uncertainty import Intervals, unequal_rates
 from harness.verbs.race import play
@@ -321,51 +315,6 @@ def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
     return Table(title, rows, MIN_COVERAGE, 1.0, "% covered, warned or not")
 
 
-MAX_ALLOCATED = 100_000
-"""Largest number of samples of one question."""
-
-GRADED = Path(__file__).parents[2] / "shared" / "data" / "outputs" / "qwen_math_cot.jsonl"
-"""Graded replies to real questions (`question`, `label`), eight to each; the row is left out where there is no file."""
-
-
-def allocated(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: samples distributed by a former run of a similar model: how often the sampling interval holds the truth,
-    and how many samples are saved.
-    """
-    rows = []
-    for n_questions, n, n_former in ((30, 8, 8), (30, 64, 2), (30, 64, 64), (198, 8, 2), (198, 8, 8), (500, 4, 8)):
-        rates = [
-            _allocated_rate(rng, cell.chances(rng, max(1, _repeats(repeats, n_questions) // 4)), n, n_former)
-            for cell in cells(n_questions)
-        ]
-        rows.append(Row(f"{n_questions} × {n}, {n_former} before", rates))
-    if GRADED.exists():
-        by_question: dict[str, list[bool]] = {}
-        for line in GRADED.read_text(encoding="utf-8").splitlines():
-            reply = json.loads(line)
-            by_question.setdefault(reply["question"], []).append(bool(reply["label"]))
-        graded = np.array([np.mean(labels) for labels in by_question.values()])
-        former = rng.beta(8 * graded + 0.1, 8 * (1 - graded) + 0.1, size=(max(1, repeats // 4), len(graded)))
-        rates = [_allocated_rate(rng, former, n, 8) for n in (8, 32)]
-        rows.append(Row(f"{len(graded)} graded MATH questions × 8 and 32, 8 before", rates))
-    title = "Sampling interval, samples allocated by a former run"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "samples needed / as many of each")
-
-
-def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: int) -> Rate:
-    """Simulate runs whose samples were allocated by a former run: how often the interval covers the true accuracy.
-
-    former: the former model's chances, (repeats, Q); the new model's are similar, not equal. n, n_former: mean samples
-    of a question in the new run, and in the former.
-    """
-    chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
-    counts = allocation.allocate(draw(rng, former, n_former), np.float64(n_former), n, MAX_ALLOCATED)
-    limits = intervals.sampling_limits(rng.binomial(counts.astype(int), chances).astype(float), counts)
-    spread = chances * (1 - chances)
-    ratio = float((spread / counts).sum() / (spread / counts.mean(axis=-1, keepdims=True)).sum())
-    return covered(limits, chances.mean(axis=-1))._replace(note=ratio)
-
-
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
 """Fractions of a question's samples that have one and the same text."""
 
@@ -551,21 +500,17 @@ TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
 TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
 """(accuracy, concentration)."""
 
-EARLY_PLACE = (2.0, 2.0)
-"""Beta of the share of a right reply after which its answer first stands."""
-
 
 def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: both intervals of the mean tokens of all samples, of the right ones only, and up to the first right
-    answer. Lengths are long-tailed, and wrong replies are longer.
+    """Table: both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
+    replies are longer.
     """
     rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
-    early = EARLY_PLACE[0] / sum(EARLY_PLACE)
     for n_questions, n in TOKEN_RUNS:
         of = np.repeat(np.arange(n_questions), n)
-        rates: dict[str, list[Rate]] = {"": [], ", first right": [], ", new questions": []}
+        rates: dict[str, list[Rate]] = {"": [], ", new questions": []}
         for accuracy, concentration in TOKEN_MODELS:
-            size, held, new_questions = max(20, repeats // 20), np.zeros(3), np.zeros(3)
+            size, held, new_questions = max(20, repeats // 20), np.zeros(2), np.zeros(2)
             for _ in range(size):
                 chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
                 level = rng.lognormal(8, 0.7, n_questions)
@@ -573,18 +518,16 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
                 drawn = level[of] * rng.lognormal(-0.125, 0.5, len(of)) * np.where(right, 1.0, 1.5)
                 of_right = np.where(right, drawn, np.nan)
                 rightly = (level * chance).sum() / chance.sum()
-                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly, early * rightly)
-                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean, early * level_mean)
-                position = of_right * rng.beta(*EARLY_PLACE, len(of))
-                for which, values in enumerate((drawn, of_right, position)):
+                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly)
+                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean)
+                for which, values in enumerate((drawn, of_right)):
                     same, new = _token_limits(values, of, n_questions)
                     held[which] += same.low <= truths[which] <= same.high
                     new_questions[which] += new.low <= kinds[which] <= new.high
-            rates[""] += [Rate(float(times) / size, size) for times in held[:2]]
-            rates[", first right"].append(Rate(float(held[2]) / size, size))
+            rates[""] += [Rate(float(times) / size, size) for times in held]
             rates[", new questions"] += [Rate(float(times) / size, size) for times in new_questions]
         rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
-    return Table("Intervals of mean tokens, and of the place of the first right answer", rows, MIN_TOKEN_COVERAGE)
+    return Table("Intervals of mean tokens", rows, MIN_TOKEN_COVERAGE)
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:
@@ -593,56 +536,6 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
         return (ALL_TOKENS, ALL_TOKENS)
     both = mean_intervals(values, of, np.arange(n_questions))
     return (both.sampling_interval or ALL_TOKENS, both.question_interval or ALL_TOKENS)
-
-
-def weighted(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: votes weighted by 1/tokens: how often their (widest) interval holds the truth, and how far the estimate
-    from few draws lies from the truth.
-    """
-    rows = []
-    for n_questions, n, k in ((30, 8, 4), (30, 16, 8)):
-        rates = []
-        for accuracy, concentration in ((0.5, 0.5), (0.5, 4.0), (0.8, 4.0)):
-            size = max(10, repeats // 200)
-            chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
-            truth = float(np.mean(weighted_votes(_voted(rng, chance, 400), [k])[k]))
-            held = 0
-            for _ in range(size):
-                mean = np.asarray(weighted_votes(_voted(rng, chance, n), [k])[k].mean())
-                low, high = intervals.widest_limits(mean, n_questions)
-                held += bool(low <= truth <= high)
-            rates.append(Rate(held / size, size))
-        rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of votes weighted by 1/tokens", rows, MIN_COVERAGE)
-
-
-def _voted(rng: np.random.Generator, chance: Array, n: int) -> list[QuestionTally]:
-    """Make questions with n graded samples each: three wrong answers of unequal chance; wrong replies are 1.5 times as
-    long.
-    """
-    items = []
-    for number, p in enumerate(chance):
-        grades = []
-        for index in range(n):
-            right = bool(rng.random() < p)
-            grades.append(
-                Grade(
-                    benchmark="sim",
-                    question_id=str(number),
-                    sample_index=index,
-                    verdict="correct" if right else "wrong",
-                    extracted=None,
-                    rule="",
-                    grader="",
-                    vote="right" if right else str(rng.choice(3, p=(0.6, 0.3, 0.1))),
-                    completion_tokens=int(rng.lognormal(8, 0.5) * (1 if right else 1.5)),
-                )
-            )
-        question = Question(
-            benchmark="sim", question_id=str(number), references=(), kind="number", row_digest="", prompt_digest=""
-        )
-        items.append(QuestionTally(question, grades, n))
-    return items
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
@@ -761,37 +654,6 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(float(alarms.mean()), alarms.size))
             rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
     return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
-
-
-def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the stated number of samples of a truthful source is doubted, whichever error the source states.
-    The note: how often it is doubted if the source in truth took 16 times as many.
-    """
-    rows = []
-    for n_questions, n in ((30, 64), (30, 8), (198, 8), (500, 4)):
-        rates = []
-        for cell in cells(n_questions):
-            size = max(20, repeats // 20)
-            chances = cell.chances(rng, size)
-            counts = np.full(n_questions, 8.0)
-            single = 8 * n_questions * intervals.sampling_variance_of_mean(draw(rng, chances, 8), counts)
-            runs = draw(rng, np.repeat(chances[:, None], n, axis=1), 1)
-            correct, per_run = runs.sum(axis=1), runs.mean(axis=2)
-            sampling = np.sqrt(intervals.sampling_variance_of_mean(correct, np.full(n_questions, float(n))))
-            errors = (sampling, (correct / n).std(axis=1, ddof=1) / math.sqrt(n_questions), Z_95 * sampling)
-            alarms = detected = 0
-            for number in range(size):
-                spread = single[number]
-                source = _source(round(float(per_run[number].mean()), 3), n, n_questions)
-                deviation = float(per_run[number].std(ddof=1))
-                truthful = [replace(source, standard_error=float(error[number])) for error in errors]
-                truthful.append(replace(source, run_deviation=deviation))
-                alarms += any(doubt(each, spread) for each in truthful)
-                detected += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
-            rates.append(Rate(alarms / size, size, 100 * detected / size))
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    title = "Stated samples of a truthful source doubted"
-    return Table(title, rows, 0.0, 0.02, "% doubted, 16 times as many samples")
 
 
 def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
@@ -1701,7 +1563,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
-    "allocated": allocated,
     "by-outcome": by_outcome,
     "copies": copied,
     "shared-replies": shared,
@@ -1713,11 +1574,9 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "over-k-questions": over_k_questions,
     "g-pass": g_pass,
     "mean-tokens": tokens,
-    "weighted": weighted,
     "majority": majority,
     "published": published,
     "published-pass": published_pass,
-    "stated-samples": stated_samples,
     "two-runs": two_runs,
     "smallest": smallest,
     "smallest-planned": planned,

@@ -30,7 +30,6 @@ from harness.asking.keywords import (
     MergeKeywords,
     PlanKeywords,
     ProbeKeywords,
-    PublishedUpdateKeywords,
     ReportKeywords,
     RunKeywords,
     ScoreKeywords,
@@ -46,7 +45,6 @@ from harness.asking.options import (
     PlanBasis,
     PlanOptions,
     ProbeOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     ReportOptions,
@@ -90,9 +88,6 @@ from harness.verbs.plan import plan as plan_comparison
 from harness.verbs.plan_sources import sources_of
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe as probe_server
-from harness.verbs.published import PublicScores, PublishedUpdate
-from harness.verbs.published import published as published_scores
-from harness.verbs.published import update as update_index
 from harness.verbs.report import report as report_of
 from harness.verbs.run import run_at
 from harness.verbs.second_opinions import second_opinions
@@ -362,21 +357,6 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
-def published(model: str, benchmark: str | None = None) -> PublicScores:
-    """Return all public scores of a model: those shipped with the harness and those in the local index.
-
-    benchmark: the name of a card, or the name that a source uses; None: all benchmarks. `update_published` fills the
-    index. Raises `UsageError` if no score is known.
-    """
-    return published_scores(model, benchmark)
-
-
-def update_published(**options: Unpack[PublishedUpdateKeywords]) -> list[PublishedUpdate]:
-    """Bring the local index of public scores up to date. source: a folder of records, or "hub". Raises `UsageError`."""
-    verbs.check("published update", options)
-    return update_index(PublishedUpdateOptions.of(**options))
-
-
 def plan(
     source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
     detect: float | None = None,
@@ -561,7 +541,6 @@ for _verb, _declared in (
     (export, ExportOptions),
     (compare, CompareOptions),
     (verify, VerifyOptions),
-    (update_published, PublishedUpdateOptions),
     (grade, GradeOptions),
     (audit, AuditOptions),
     (probe, ProbeOptions),
@@ -588,7 +567,6 @@ __all__ = [
     "pilot",
     "plan",
     "probe",
-    "published",
     "race",
     "repeats",
     "report",
@@ -598,6 +576,5 @@ __all__ = [
     "score",
     "serve",
     "sweep",
-    "update_published",
     "verify",
 ]

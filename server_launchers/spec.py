@@ -21,7 +21,6 @@ EngineName = Literal[
     "vllm_ascend",
     "sglang",
     "sglang_router",
-    "tensorrt_llm",
     "transformers",
     "external",
     "command",

@@ -30,7 +30,6 @@ class RunKeywords(TypedDict, total=False):
     """
 
     samples: int | None
-    allocate: FilePath | None
     limit: int | None
     ids: Texts | None
     filter: Texts
@@ -116,7 +115,6 @@ class ScoreKeywords(TypedDict, total=False):
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
-    cut_text: bool
     salvaged: bool
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None
@@ -152,7 +150,6 @@ class CompareKeywords(TypedDict, total=False):
 
     margin: float | None
     baseline: FilePath | None
-    at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):
@@ -160,13 +157,6 @@ class VerifyKeywords(TypedDict, total=False):
 
     model: str | None
     published: FilePath | None
-    against: Literal["shipped", "any"]
-
-
-class PublishedUpdateKeywords(TypedDict, total=False):
-    """The fields of `PublishedUpdateOptions`. None leaves an option at its default."""
-
-    source: str
 
 
 class MergeKeywords(TypedDict, total=False):

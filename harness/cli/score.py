@@ -295,7 +295,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     """
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (
-        budget_table,
         endpoint_table,
         measure_table,
         over_k_table,
@@ -311,10 +310,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
         over_k_table(named, ks) if ks else None,
         measure_table(named),
     ]
-    if cut := [(label, score) for label, score in named if score.first_right is not None]:  # Only with --cut-text.
-        from harness.reports.token_tables import first_right_table
-
-        tables += [budget_table(cut), first_right_table(cut)]
     tables += [speed_table(named), endpoint_table(named)]
     if any(score.twins is not None for _, score in named):
         from harness.reports.comparison_tables import twin_table

@@ -317,10 +317,9 @@ class SamplingSession:
             return
         each = count_noun(expected.samples, "sample")
         number = f"{expected.fewest} to {each}" if expected.by_question else each
-        allocated = f", without {option('allocate')}," if expected.by_question else ""
         sentence = (
             f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
-            f"for {max(beyond) + 1}{allocated} to use all"
+            f"for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))

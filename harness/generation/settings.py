@@ -6,12 +6,10 @@ refused. `RunSettings.settings_record` is the part that may change from session 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.address.providers import Batches
@@ -64,12 +62,11 @@ class Salvage:
 class BenchmarkSettings:
     """How one benchmark of a run is sampled.
 
-    samples: per question, at least 1. allocation: question id → its number of samples, at most `samples`, if an earlier
-    run was used to distribute them. allocated_by: that run, and the mean number, for the record. sampling: the sampling
-    parameters that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1",
-    "card", "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`.
-    asked_with: the options by which the user selected the questions and named the columns of the data; for the record.
-    neutral: further fields that are sent so that the server does not apply its own defaults.
+    samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
+    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. chosen_by: the
+    same for `samples`, `prompt`, `system_prompt` and `model`. asked_with: the options by which the user selected the
+    questions and named the columns of the data; for the record. neutral: further fields that are sent so that the
+    server does not apply its own defaults.
     """
 
     samples: int
@@ -78,21 +75,10 @@ class BenchmarkSettings:
     origins: Mapping[str, str] = field(default_factory=dict)
     chosen_by: Mapping[str, str] = field(default_factory=dict)
     asked_with: Mapping[str, Any] = field(default_factory=dict)
-    allocation: Mapping[str, int] = field(default_factory=dict)
-    allocated_by: tuple[str, int] | None = None
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
-        by_question = dict(self.allocation) if self.allocation else msgspec.UNSET
-        return Plan(samples=self.samples, question_ids=question_ids, allocated=by_question)
-
-    def numbers(self, question_ids: Collection[str]) -> str:
-        """The samples of a question in words: `8`, or `2–23` for an allocation."""
-        if not self.allocation:
-            return str(self.samples)
-        plan = self.plan()
-        counts = [plan.of(question_id) for question_id in question_ids]
-        return f"{min(counts)}–{max(counts)}"
+        return Plan(samples=self.samples, question_ids=question_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,14 +236,12 @@ class RunSettings:
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
         """Return `settings_record`, who chose which value of this benchmark, and the values left to the server."""
-        by = self.benchmarks[benchmark].allocated_by
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
             "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
             **({ASKED_WITH: dict(given)} if (given := self.benchmarks[benchmark].asked_with) else {}),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
-            **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:

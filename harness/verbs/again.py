@@ -160,8 +160,6 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         card = None if record.settings.get(catalogue.WITHOUT_CARD) else _card(name)
         options = _options(manifest.model, record, card)
         samples = record.settings.get("allocated_mean", record.plan.samples)
-        if source := record.settings.get("allocated_by"):
-            options["allocate"] = source
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)

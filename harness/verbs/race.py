@@ -118,10 +118,6 @@ def race(
     names = [candidate.name for candidate in candidates]
     if len(set(names)) < len(names):
         raise UsageError(f"two candidates have the same name: {visible(', '.join(names), 200)}")
-    if any(candidate.options.allocate is not None for candidate in candidates):
-        raise UsageError(
-            "a race samples whole rounds, as many samples of every question: leave it out", field="allocate"
-        )
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)

@@ -30,7 +30,6 @@ from server_launchers.program import flag_pairs
 
 if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
@@ -39,10 +38,9 @@ README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.
 # ---- how it is started
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
-    """The command that serves `spec.model`, a GGUF file, on `port`. Raises LaunchError for unsupported settings."""
+def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+    """The command that serves `spec.model`, a GGUF file, on `port`."""
     from server_launchers.embedded import llama_cpp_server
-    from server_launchers.machine.known_flags import Flags
 
     # The server is started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
     python = isolated.PYTHON if spec.python is None else str(spec.python)
@@ -59,9 +57,6 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
             ("--api-key-env", spec.api_key_env),
         )
     )
-    # Our own server has no versions to ask; its parser knows the options.
-    names = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
-    Flags(spec.engine, "server", names, from_engine=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
     return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 

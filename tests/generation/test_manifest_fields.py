@@ -57,8 +57,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
                 samples=2,
                 sampling=EVERY_SAMPLING,
                 origins={"top_k": "options"},
-                allocation={"0": 2},
-                allocated_by=("former", 2),
             )
         },
         seed=7,

@@ -74,7 +74,6 @@ STARTED_HERE: dict[str, Kind] = {
     "vllm_ascend": VLLM,
     "sglang": Kind({"owned_by": "sglang"}, SGLANG_PAGES, "sglang"),
     "sglang_router": Kind({}, {"/workers": {"workers": [{"url": "http://w:1"}]}, **SGLANG_PAGES}, model="unknown"),
-    "tensorrt_llm": Kind({"owned_by": "tensorrt_llm"}, {"/version": {"version": "1.2"}}),
     "transformers": Kind({"owned_by": "HuggingFaceTB"}),
 }
 """By engine that is started here, what its server tells of itself: as its file says, or more than that."""

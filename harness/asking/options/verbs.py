@@ -13,7 +13,6 @@ from typing import Annotated
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -74,12 +73,6 @@ class RunOptions(
                 f"shards the same number of samples with {option('samples')}",
                 field="target_error",
                 value=self.target_error,
-            )
-        if self.allocate is not None and self.target_error is not None:
-            raise UsageError(
-                f"it does not work with {option('target_error')}, which samples whole rounds: give one of them",
-                field="allocate",
-                value=self.allocate,
             )
         if self.batch or self.batch_file is not None:
             self._check_batch("batch" if self.batch else "batch_file")
@@ -183,14 +176,6 @@ class RepeatedOptions(RunOptions):
         ),
     ] = None
 
-    def _check(self) -> None:
-        """Raise `UsageError` for samples that differ from question to question."""
-        super()._check()
-        if self.allocate is not None:
-            raise UsageError(
-                "an experiment takes equally many samples of every question: leave this option out", field="allocate"
-            )
-
 
 class RepeatsOptions(RepeatedOptions, RepeatsRules):
     """The options of an experiment of repeats."""
@@ -246,7 +231,6 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
-    "published update": Verb(PublishedUpdateOptions),
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),
