@@ -97,7 +97,6 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
     probe: bool
-    break_lock: bool
     salvage: SalvageMode
     continue_from: FilePath | None
     lengths_from: FilePath | None

@@ -100,7 +100,6 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             answered=answer_finder(prepared.sets),
             prior_lengths=prior,
             taken_over=tuple if continued is None else continued.samples,
-            break_lock=options.break_lock,
             account=prepared.account,
         )
 

@@ -121,7 +121,6 @@ def generate(
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
     taken_over: Callable[[], Iterable[Sample]] = tuple,
-    break_lock: bool = False,
     account: Account | None = None,
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
@@ -135,8 +134,8 @@ def generate(
     transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
     thread's loop, on which the transport is made. A session that ends with samples owed is an `Outcome` that is not
     complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity,
-    lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. break_lock: take the folder
-    over from a host that died. account: what the command has used of its budget. clock: seconds; tests replace it.
+    lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the
+    command has used of its budget. clock: seconds; tests replace it.
     """
     _check(settings, question_sets)
     account = account or Account()
@@ -146,7 +145,7 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
 
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
-    with Signals(interrupted) as signals, hold(folder, break_lock=break_lock) as run:
+    with Signals(interrupted) as signals, hold(folder) as run:
         log = run.log
         session = SamplingSession(
             settings, question_sets, folder, log, clock,

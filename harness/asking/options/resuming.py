@@ -44,7 +44,6 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = False
-    break_lock: Annotated[bool, Option("Take over the lock of a run whose host is dead.", under=RESUMING)] = False
     salvage: Annotated[
         SalvageMode,
         Option(
