@@ -79,14 +79,12 @@ class RunKeywords(TypedDict, total=False):
     batch: bool
     batch_file: FilePath | None
     rpm: float | None
-    tpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
     first_token_timeout: float | None
     idle_timeout: float | None
     attempts: int | None
-    disk_reserve: float
     fit_context: bool
     price_in: float | None
     price_out: float | None

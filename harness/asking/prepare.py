@@ -289,7 +289,6 @@ _SET_BY = {
     "batch": ("batch", "batch_file"),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
-    "tokens_per_minute": ("tpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
@@ -298,7 +297,7 @@ _SET_BY = {
         name: (name,)
         for name in (
             "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts", "disk_reserve",
+            "budget_tokens", "budget_usd", "salvage", "attempts",
         )
     },
 }  # fmt: skip
@@ -670,7 +669,6 @@ def _settings(
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
-        disk_reserve=round(options.disk_reserve * 1e6),
         fit_context=options.fit_context,
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
@@ -680,7 +678,6 @@ def _settings(
         budget_usd=options.budget_usd,
         prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
         requests_per_minute=options.rpm,
-        tokens_per_minute=options.tpm,
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)

@@ -25,14 +25,13 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
-from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
+from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.machine_limits import DiskRoom
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -202,7 +201,6 @@ class Runner:
         self._session = session
         self._account = account
         self._opener = opener
-        self._room = DiskRoom(folder.path, settings.disk_reserve)
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
         self._network: Network | None = None
@@ -216,9 +214,6 @@ class Runner:
         disk is nearly full, or if all beginnings of a server differ from those of the run; `Interrupted`, with the cost
         so far, for a signal. If fewer differ, but more than batching explains, the session warns.
         """
-        self._room.check()
-        if doubt := self._room.doubt(self._session.expected_bytes(plan)):
-            self._session.warn(doubt)
         endpoints = self._settings.endpoints
         # A later stage asks the servers that the first one has just compared.
         takes_them = self._settings.fingerprint and not self._settings.stage
@@ -329,8 +324,6 @@ class Runner:
         try:
             while not ended:
                 ended = network.join(self._listener.interval)
-                if not ended and not self._room.reached and self._room.reach():
-                    network.drain(None, "the disk is nearly full")
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()
@@ -387,8 +380,6 @@ class Runner:
             return ending.error
         if caught is not None:
             return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{spent}{resume}", caught)
-        if self._room.reached:
-            return StoreError(f"stopped: {state}.{spent} {self._room.sentence}")
         if self._lost is not None:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:

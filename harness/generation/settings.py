@@ -130,8 +130,7 @@ class RunSettings:
     model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
-    `prices`. requests_per_minute, tokens_per_minute: limits that all endpoints together keep. disk_reserve: free bytes
-    at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
+    `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
     continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
     announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
@@ -162,8 +161,6 @@ class RunSettings:
     budget_usd: float | None = None
     prices: Prices | None = None
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    disk_reserve: int = 0
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
     stage: int = 0
@@ -283,7 +280,6 @@ class RunSettings:
             "budget_usd": self.budget_usd,
             "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
-            "tokens_per_minute": self.tokens_per_minute,
             "salvage": self.salvage.mode,
             "batch": None if self.batching is None else str(self.batching.file or "provider"),
             "deadlines": {
@@ -292,7 +288,6 @@ class RunSettings:
                 "idle": self.deadlines.idle,
             },
             "attempts": self.patience.attempts,
-            "disk_reserve": self.disk_reserve,
         }
 
 

@@ -101,16 +101,6 @@ def test_what_is_not_the_samples_fault_costs_it_no_attempt(kind: FailureKind, st
     assert isinstance(played.sleep()[0], Ask), "one attempt of two is left"
 
 
-@pytest.mark.parametrize("kind", ["connect", "cut"])
-def test_failures_to_connect_are_not_charged_to_the_budget_and_accidents_are(kind: FailureKind) -> None:
-    played = Played(policy=RetryPolicy(share=0, floor=0, floor_per_slot=0))
-    played.do()
-    played.fail(TASK, kind)
-    again = played.do()
-    assert isinstance(again[0], Ask) is (kind == "connect")
-    assert played.dispatcher.causes.given_up() == ({} if kind == "connect" else {TASK: "cut"})
-
-
 @pytest.mark.parametrize("concurrency", [1, 2])
 @pytest.mark.parametrize(("kind", "status"), [("connect", None), ("server", 504), ("rate_limited", 429)])
 def test_a_sample_that_can_never_be_answered_keeps_no_other_from_its_turn(

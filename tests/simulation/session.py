@@ -3,7 +3,7 @@
 What is checked, at every step or at the session's end, each as one sentence in `Broken`:
 - a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
 - in flight ≤ concurrency, samples on their way to the disk ≤ concurrency when a request goes out;
-- retries ≤ their budget, attempts at one sample ≤ their bound;
+- attempts at one sample ≤ their bound;
 - each owed sample is in exactly one place: waiting, in flight, on its way to the disk, on it, or given up;
 - an endpoint set aside is probed again, and whoever waits has something to wait for;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
@@ -98,8 +98,6 @@ class Session:
         self.befell: defaultdict[Task, set[str]] = defaultdict(set)
         self.attempts: dict[Task, int] = {}
         self.n_chances: dict[Task, int] = {}
-        self.to_charge: set[Task] = set()
-        self.n_charged = 0
         self.grace_ends: float | None = None
         self.stops = False
         """Somebody or something has ended the requests in flight."""
@@ -107,7 +105,7 @@ class Session:
         settings = world.settings
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
-        self.concurrency = self.highest = settings.concurrency
+        self.concurrency = settings.concurrency
         self.dispatcher = Dispatcher(
             settings,
             SessionPlan(
@@ -178,13 +176,6 @@ class Session:
         attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
         if ask.attempt != attempt:
             raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {attempt}.")
-        if task in self.to_charge:
-            self.to_charge.discard(task)
-            self.n_charged += 1
-            policy = world.policy
-            allowed = policy.floor + policy.floor_per_slot * self.highest + policy.share * len(self.attempts)
-            if self.n_charged > allowed + 1:
-                raise Broken("retry budget", f"{self.n_charged} retries, and the budget allows {allowed:.1f}")
         self.rules.asked(ask)
         one = world.servers[url]
         one.working += 1
@@ -220,7 +211,6 @@ class Session:
             if self.world.keeps and end.kind == "cut":
                 self.world.disk.begun.add(task)
             if end.kind in ("cut", "malformed") or end.status == 500:
-                self.to_charge.add(task)
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.policy.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
@@ -402,7 +392,6 @@ class Session:
                 self._later(chance.uniform(1.0, 900.0), self._resume, None)
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
-                self.highest = max(self.highest, self.concurrency)
                 self.rules.concurrency_is(self.concurrency)
                 dispatcher.set_concurrency(self.concurrency)
             case "cancel":

@@ -399,7 +399,6 @@ class World:
             prices=PRICES,
             **budget,
             requests_per_minute=chance.choice((None, None, None, 30.0)),
-            tokens_per_minute=chance.choice((None, None, None, 20_000.0)),
         )
         if self.odd:
             self._make_odd()
@@ -410,9 +409,7 @@ class World:
         self.lengths = random.Random(f"lengths of {seed}")
         """Draws the true lengths of replies that state none."""
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
-        self.policy = RetryPolicy(
-            attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))
-        )
+        self.policy = RetryPolicy(attempts=chance.randint(1, 5))
 
     def _make_odd(self) -> None:
         chance = self.manners

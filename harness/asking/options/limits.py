@@ -14,9 +14,6 @@ class Limits(Options):
     """Bounds of a session. Timeouts are seconds."""
 
     rpm: Annotated[float | None, Option("Maximum requests per minute.", under=LIMITS, above=0)] = None
-    tpm: Annotated[
-        float | None, Option("Maximum tokens per minute, prompts and replies together.", under=LIMITS, above=0)
-    ] = None
     budget_tokens: Annotated[
         int | None,
         Option(
@@ -58,15 +55,6 @@ class Limits(Options):
     attempts: Annotated[int | None, Option("Maximum requests for one sample. Default: 5.", under=LIMITS, least=1)] = (
         None
     )
-    disk_reserve: Annotated[
-        float,
-        Option(
-            "End the run cleanly when fewer megabytes than this are free on the disk. Default: 200; 0: never.",
-            under=LIMITS,
-            metavar="MB",
-            least=0,
-        ),
-    ] = 200.0
     fit_context: Annotated[
         bool,
         Option(

@@ -1,11 +1,11 @@
-"""What happens after a request failed: whether its sample is asked again, when, and which budget pays for the retry.
+"""What happens after a request failed: whether its sample is asked again, when, and at what cost.
 
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
 | machine | no descriptor left for a socket | after a pause, with fewer requests at once | nothing |
 | endpoint | no connection, 502, 503, 504, a probe's deadline | at once, elsewhere first | nothing |
-| pace | 429 | at once, by whichever endpoint's pace allows it | one retry of the run's budget |
-| chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt and a retry |
+| pace | 429 | at once, by whichever endpoint's pace allows it | nothing |
+| chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
 | run | 401, 403, 404 | never: the run stops | – |
 
@@ -54,20 +54,12 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
 class RetryPolicy:
     """How often, and after which wait, a sample is asked again after failures of the fault "chance".
 
-    attempts: a sample is given up after this many failures. alike: it is given up earlier, after this many failures in
-    a row with the same message, since such a failure will not go away. first_wait, longest_wait: seconds of the
-    backoff. share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus
-    `floor`, plus `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the
-    server, which costs each request in flight a retry.
+    attempts: a sample is given up after this many failures. first_wait, longest_wait: seconds of the backoff.
     """
 
     attempts: int = 5
-    alike: int = 4
     first_wait: float = 1.0
     longest_wait: float = 60.0
-    share: float = 0.2
-    floor: int = 50
-    floor_per_slot: int = 4
 
     @classmethod
     def of(cls, patience: Patience) -> RetryPolicy:
@@ -77,32 +69,6 @@ class RetryPolicy:
     def ceiling(self, n_failures: int) -> float:
         """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
         return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
-
-
-class RetryBudget:
-    """Counts the retries of a whole run, and says whether the policy allows one more."""
-
-    def __init__(self, policy: RetryPolicy, concurrency: int) -> None:
-        self._policy = policy
-        self._floor = 0
-        self.requests = 0
-        self.retries = 0
-        self.allow_for(concurrency)
-
-    def allow_for(self, concurrency: int) -> None:
-        """Raise the budget for `concurrency` requests in flight; it never shrinks."""
-        self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
-
-    def count_request(self) -> None:
-        """Count the first request of a sample."""
-        self.requests += 1
-
-    def take(self) -> bool:
-        """Return whether one more retry is allowed, and count it if so."""
-        if self.retries >= self._floor + self._policy.share * self.requests:
-            return False
-        self.retries += 1
-        return True
 
 
 class RetryDecision(NamedTuple):
@@ -118,14 +84,11 @@ class RetryDecision(NamedTuple):
 class _Attempts(msgspec.Struct, eq=False):
     """The history of one sample that is not finished.
 
-    requests: how many were made. failures: how many failed by the fault "chance". last, alike: the last failure, and
-    how often it occurred in a row.
+    requests: how many were made. failures: how many failed by the fault "chance".
     """
 
     requests: int = 0
     failures: int = 0
-    last: tuple[str, int | None, str] | None = None
-    alike: int = 0
 
 
 class Retries:
@@ -134,37 +97,28 @@ class Retries:
     jitter: returns a random number between two bounds. Memory: one entry for each unfinished sample.
     """
 
-    def __init__(self, policy: RetryPolicy, concurrency: int, jitter: Callable[[float, float], float]) -> None:
+    def __init__(self, policy: RetryPolicy, jitter: Callable[[float, float], float]) -> None:
         self.policy = policy
         self._jitter = jitter
         self._attempts: dict[Task, _Attempts] = {}
         self._later: list[tuple[float, Task]] = []
-        self.budget = RetryBudget(policy, concurrency)
 
     def begin(self, task: Task) -> int:
         """Count a request for `task`, which is about to be sent; return its number, from 1."""
         if (attempts := self._attempts.get(task)) is None:
             attempts = self._attempts[task] = _Attempts()
-            self.budget.count_request()
         attempts.requests += 1
         return attempts.requests
 
-    def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> RetryDecision:
+    def failed(self, task: Task, fault: Fault = "chance") -> RetryDecision:
         """Decide what to do after a request for `task` failed, by the fault "endpoint" or "chance"."""
         attempts = self._attempts[task]
         if fault == "chance":
             attempts.failures += 1
-            words = (failure.kind, failure.status, failure.message)
-            attempts.alike = attempts.alike + 1 if words == attempts.last else 1
-            attempts.last = words
-        if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
+        if attempts.failures >= self.policy.attempts:
             return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}")
         if fault == "endpoint":
             return RetryDecision(0.0)
-        if not self.budget.take():
-            return RetryDecision(
-                None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent"
-            )
         return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:

@@ -46,7 +46,7 @@ REFUSED = "its samples are of other settings: "
 
 _NO_MATTER = (
     "header", "api_key_env", "api_key_file", "ca_file", "concurrency", "metrics_port", "metrics_host",
-    "rpm", "tpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices", "lengths_from",
+    "rpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices", "lengths_from",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
 """Options that change no sample: a cell stays done when they change."""

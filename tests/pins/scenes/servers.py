@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from server_launchers.machine.known_flags import recorded_versions
+
 from server_launchers.spec import ENGINES
 from tests.pins import reading, stored
 from tests.pins.stage import Scene, Stage, write_sums
