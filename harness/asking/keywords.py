@@ -79,7 +79,6 @@ class RunKeywords(TypedDict, total=False):
     batch: bool
     batch_file: FilePath | None
     rpm: float | None
-    tpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
@@ -96,7 +95,6 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
     probe: bool
-    break_lock: bool
     salvage: SalvageMode
 
 

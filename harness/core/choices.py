@@ -38,6 +38,6 @@ OutputsFormat = Literal[
 SecondGraderName = Literal["math-verify", "sympy"]
 """A grader that is asked beside the rules, and changes no verdict."""
 
-SalvageMode = Literal["off", "exact", "near"]
+SalvageMode = Literal["off", "exact"]
 """Which answers that an interruption cut in half are continued, and not asked anew. off: none. exact: those that can go
-on from the same token ids. near: also those that must go on from their text, which the server may split differently."""
+on from the same token ids."""

@@ -79,7 +79,6 @@ def test_a_stream_that_ends_inside_an_event_says_how() -> None:
     begun = event(delta(content="4")) + b'data: {"cho'
     assert "(reset)" in failure(begun, cut="reset").message
     assert "(cleanly)" in failure(begun).message
-    assert not failure(begun).going_on
 
 
 def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:

@@ -38,16 +38,6 @@ def short(settings: RunSettings, max_tokens: int) -> None:
     object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
 
 
-def test_a_piece_is_a_token_or_it_is_not_known(tokenizer: Tokenizer) -> None:
-    whole = tokenizer.tokens_of("Hello world, 17 é\n\n")
-    assert tokenizer.tokens_of_pieces(["Hello", " world", ",", " ", "1", "7", " é", "\n\n"]) == whole
-    assert len(tokenizer.tokens_of_pieces([" 😀"]) or ()) > 1
-    assert tokenizer.tokens_of_pieces(["Hello world"]) is None
-    assert tokenizer.tokens_of_pieces(["Hello", ""]) == whole[:1]
-    # Another cut of the same letters is another past, and is kept as it was.
-    assert tokenizer.tokens_of_pieces(["Hel", "lo"]) not in (None, whole[:1])
-
-
 def test_the_prompt_is_as_long_as_the_server_counts_it(
     tokenizer: Tokenizer, embedded_server: RunningServer, tmp_path: Path
 ) -> None:

@@ -71,7 +71,6 @@ def test_a_reply_under_way_is_counted_alike_by_every_way_in(seed: int) -> None:
         assert parser.last_token_at == (stamps[n - 1] if n else None)
         so_far = parser.so_far()
         assert so_far is not None
-        assert [*so_far.lengths] == [len(token_of(value)) for value in values[:-1] if token_of(value)]
         assert (so_far.reasoning or "") + (so_far.text or "") == "".join(map(token_of, values[:-1]))
         way(parser, values[-1:], times[-1:])
         assert (parser.finished, parser.done, parser.n_bytes) == (True, False, n_bytes)
@@ -260,14 +259,6 @@ def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None
         assert bool(notes) is noted, name
         # Without a reasoning beside it, any such field may hold the text.
         assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
-
-
-def test_the_likeliest_tokens_are_those_of_the_last_token() -> None:
-    choice = {"index": 0, "text": "ab", "finish_reason": "stop"}
-    for tops in ([{"a": -0.5}, {"b": -0.25, "c": -2.0}], [{"a": -0.5}, {"x": 0.0}, {"b": -0.25, "c": -2.0}]):
-        choice["logprobs"] = {"token_logprobs": [-0.5] * len(tops), "top_logprobs": tops}
-        got = reply(json.dumps({"choices": [choice]}).encode())
-        assert got.likeliest == {"b": -0.25, "c": -2.0}
 
 
 def test_an_event_that_is_no_json_is_quoted() -> None:

@@ -30,7 +30,6 @@ from typing import Any, Final, Literal, NoReturn
 from harness.client.protocol.event_fields import (
     BadEvent,
     json_kind,
-    likeliest_of,
     may_hold_text,
     name_of,
     reasoning_parts,
@@ -93,7 +92,6 @@ class Completion:
         "_came",
         "_fingerprint",
         "_id",
-        "_likeliest",
         "_n_logprobs",
         "_n_odd_logprobs",
         "_n_pending",
@@ -126,7 +124,6 @@ class Completion:
         self._n_pending = 0  # characters in `_pieces`
         self._n_taken = 0  # characters received by `add` and `add_plain`; the difference gives an event's length
         self._n_logprobs = self._n_odd_logprobs = 0  # tokens with a log-probability; those where it is no number
-        self._likeliest: dict[str, float] = {}  # `top_logprobs` of the latest token
         self._usage: StatedUsage | None = None
         self._id: str | None = None
         self._server_model: str | None = None
@@ -164,12 +161,10 @@ class Completion:
             has_reasoning = delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content)
             if not has_reasoning and delta.reasoning is not None:
                 has_reasoning = self._take(_REASONING, delta.reasoning)
-            logprobs: list[float | None] = []
             if choice.logprobs is not None and choice.logprobs.content:
-                logprobs = [token.logprob for token in choice.logprobs.content]
-                self._count_logprobs(logprobs)
+                self._count_logprobs([token.logprob for token in choice.logprobs.content])
             if self.written is not None:
-                self.written.add_event(self._n_taken - before, choice.token_ids, logprobs)
+                self.written.add_event(self._n_taken - before, choice.token_ids)
             added = added or has_reasoning
             reason = choice.finish_reason
             if added or reason:
@@ -242,7 +237,6 @@ class Completion:
             request_id=self._id or request_id,
             n_logprobs=self._n_logprobs,
             n_odd_logprobs=self._n_odd_logprobs,
-            likeliest=self._likeliest,
             notes=tuple(self.notes),
         )
 
@@ -254,11 +248,9 @@ class Completion:
             reasoning=self._text(1),
             ids=written.ids,
             prompt_ids=written.prompt_ids,
-            lengths=written.lengths,
             n_events=len(self.stamps),
             server_model=self._server_model,
             request_id=self._id,
-            logprobs=written.logprobs,
         )
 
     def _is_ours(self, choice: object) -> bool:
@@ -296,14 +288,10 @@ class Completion:
             added = False
         else:
             raise BadEvent(f"its message is no object but {json_kind(body)}")
-        stated = choice.get("logprobs")
-        logprobs = [*token_logprobs(stated)]
-        self._count_logprobs(logprobs)
-        if logprobs and type(stated) is dict and type(top := stated.get("top_logprobs")) is list and top:
-            self._likeliest = likeliest_of(top[-1])
+        self._count_logprobs(token_logprobs(choice.get("logprobs")))
         if self.written is not None:
             self.written.add_prompt(choice.get("prompt_token_ids"))
-            self.written.add_event(self._n_taken - before, choice.get("token_ids"), logprobs)
+            self.written.add_event(self._n_taken - before, choice.get("token_ids"))
         reason = choice.get("finish_reason")
         if reason is not None and type(reason) is not str:
             raise BadEvent(f"its finish_reason is {json_kind(reason)}")
