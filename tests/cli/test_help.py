@@ -134,6 +134,7 @@ def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
     assert set(ELSEWHERE) & run <= {
         "host",
         "judge",
+        "on",
         "port",
         "quiet",
     }  # the run's own flags come first; other commands lack them
