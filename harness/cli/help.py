@@ -332,6 +332,13 @@ class SpelledGroup(click.Group):
         super().__init__(*args, **kwargs)
         self.params.append(help_all(hidden=True))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an unknown option is refused with what it is called here, or with near names."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
