@@ -9,7 +9,6 @@ from pathlib import Path
 
 import yaml
 
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 TRAINING = r"""
