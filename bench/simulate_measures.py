@@ -36,7 +36,6 @@ OF_A_SAMPLE = 3.0
 """How closely a sample's own chance lies around its question's: the concentration of a Beta distribution."""
 
 LOWEST = 0.92
-VERSIONS = 3
 POPULATION = 200_000
 
 Floats = NDArray[np.float64]

@@ -42,8 +42,9 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
-    """The shares of right parts (cells, texts, instructions): the mean over questions, and over all parts; none where no
-    answer has parts, as in most benchmarks.
+    """The shares of right parts (cells, texts, instructions), as means over questions and over all parts.
+
+    None where no answer has parts, as in most benchmarks.
 
     A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
     """
