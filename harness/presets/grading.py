@@ -64,7 +64,7 @@ class GradingOptions(AnyK):
         str | None,
         Option(
             "The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of "
-            "yours), or the URL of a SandboxFusion server, whose key HARNESS_SANDBOX_KEY holds. Default: bwrap.",
+            "yours). Default: bwrap.",
             under=HEADING,
             metavar="KIND",
         ),

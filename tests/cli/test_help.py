@@ -19,8 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import here
-from harness.cli.help import ELSEWHERE, OTHER_HEADING, heading_of
+from harness.cli.help import OTHER_HEADING, heading_of
 from harness.cli.main import COMMANDS, LazyGroup, cli
+from harness.cli.other_words import ELSEWHERE
 from harness.core.about import __version__, commit
 from harness.core.files import disk_error
 from tests.patience import PATIENCE_SECONDS

@@ -103,7 +103,7 @@ def _scored(*more: str) -> Callable[[str], list[Line]]:
     return _only("score", "one", "--fresh", "--workers", "2", *more)
 
 
-FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "hf", "inspect", "lm-eval")
+FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "inspect")
 
 CAMPAIGNS: dict[str, Campaign] = {
     "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
