@@ -355,7 +355,6 @@ def race(
     candidates: Mapping[str, Mapping[str, Any]],
     margin: float = 0.0,
     step: int = 2,
-    open_ended: bool = False,
     progress: bool = False,
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
@@ -364,14 +363,13 @@ def race(
 
     The same call again continues the race. candidates: name → options of its own; the other options hold for all.
     samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
-    points count as equal. step: rounds between two looks at the scores; on_look is called at each. open_ended: allows
-    `samples` to be raised later. The result holds `standings`, `decided`, `folders` and
-    `spent`. Raises what `run` raises.
+    points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
+    `standings`, `decided`, `folders` and `spent`. Raises what `run` raises.
     """
     verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
-        return races.race(entrants, RaceRules.of(margin=margin, step=step, open_ended=open_ended), watcher, on_look)
+        return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
 def sweep(

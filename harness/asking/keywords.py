@@ -79,14 +79,12 @@ class RunKeywords(TypedDict, total=False):
     batch: bool
     batch_file: FilePath | None
     rpm: float | None
-    tpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
     first_token_timeout: float | None
     idle_timeout: float | None
     attempts: int | None
-    disk_reserve: float
     fit_context: bool
     price_in: float | None
     price_out: float | None
@@ -97,12 +95,7 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
     probe: bool
-    break_lock: bool
     salvage: SalvageMode
-    continue_from: FilePath | None
-    lengths_from: FilePath | None
-    metrics_port: int | None
-    metrics_host: str
 
 
 class ScoreKeywords(TypedDict, total=False):
@@ -227,7 +220,6 @@ class ProbeKeywords(TypedDict, total=False):
     save_reference: FilePath | None
     checks: Texts
     context: int | None
-    budget: int | None
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]

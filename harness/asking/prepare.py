@@ -209,8 +209,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(
-        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices,
-        score_deadline=deadline,
+        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
     )  # fmt: skip
 
 
@@ -289,7 +288,6 @@ _SET_BY = {
     "batch": ("batch", "batch_file"),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
-    "tokens_per_minute": ("tpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
@@ -298,7 +296,7 @@ _SET_BY = {
         name: (name,)
         for name in (
             "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts", "disk_reserve",
+            "budget_tokens", "budget_usd", "salvage", "attempts",
         )
     },
 }  # fmt: skip
@@ -643,9 +641,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(
-        mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)
-    )
+    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
@@ -672,7 +668,6 @@ def _settings(
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
-        disk_reserve=round(options.disk_reserve * 1e6),
         fit_context=options.fit_context,
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
@@ -682,7 +677,6 @@ def _settings(
         budget_usd=options.budget_usd,
         prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
         requests_per_minute=options.rpm,
-        tokens_per_minute=options.tpm,
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)

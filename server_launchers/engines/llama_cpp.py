@@ -6,7 +6,6 @@ Facts about its servers come from llama.cpp's tools/server/README.md and from ru
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,10 +111,6 @@ def _text(_model: str, text: str, special: bool) -> Body:
     return {"content": text, "add_special": special, "parse_special": True}
 
 
-def _pieces(pieces: Sequence[str]) -> Body:
-    return {"content": list(pieces), "add_special": False, "parse_special": False, "with_pieces": True}
-
-
 _SAMPLING = (
     *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
     *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
@@ -145,7 +140,7 @@ DIALECT = Dialect(
         "tools/server/README.md (top_k 40, min_p 0.05 where left out); /props of xllamacpp 2026.10.11549",
     ),
     names={"repetition_penalty": "repeat_penalty"},
-    tokens=TokenPages(_text, template="/apply-template", of_pieces=_pieces),
+    tokens=TokenPages(_text, template="/apply-template"),
     held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),

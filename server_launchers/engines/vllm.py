@@ -286,7 +286,6 @@ DIALECT = Dialect(
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
     tokens=TokenPages(),
     states_ids=frozenset({"chat", "completions"}),
-    names_ids=True,
     held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
     goes_on={"ignore_eos": True},
     too_long=(r"maximum context length", r"max_model_len"),

@@ -40,7 +40,6 @@ ONE_FIELD = {
     "chosen_by",
     "prices",
     "deadlines",
-    "allocated",
 }
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}
@@ -72,7 +71,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
         budget_usd=1e6,
         prices=Prices(prompt=1.0, completion=2.0),
         requests_per_minute=1e6,
-        tokens_per_minute=1e12,
     )
 
 

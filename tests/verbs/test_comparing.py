@@ -637,7 +637,7 @@ def test_the_costs_of_a_run_of_which_a_server_stated_some_tokens_are_unknown(tmp
     for n_stated, tokens_in in {10: 30.0, 9: None, 0: None}.items():
         work = Workload(
             n_samples=10, started=0.0, ended=1.0, busy_s=1.0, requests=10, n_stated=n_stated, prompt_tokens=300,
-            completion_tokens=500, reasoning_tokens=0, slice_s=0.1, slices=(),
+            completion_tokens=500, reasoning_tokens=0,
         )  # fmt: skip
         score = msgspec.structs.replace(stored, workload=work)
         assert SampleCosts.of(dataclasses.replace(scored, score=score)).tokens_in == tokens_in

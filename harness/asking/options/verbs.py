@@ -20,7 +20,7 @@ from harness.asking.options.deciding import (
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
-from harness.asking.options.limits import Limits, Metrics, Money
+from harness.asking.options.limits import Limits, Money
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
@@ -44,7 +44,6 @@ class RunOptions(
     Limits,
     Money,
     Resuming,
-    Metrics,
 ):
     """All options of a run; only the benchmark is required.
 
@@ -87,7 +86,7 @@ class RunOptions(
         """
         if self.batch and self.batch_file is not None:
             raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
             raise UsageError(
                 f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
@@ -236,7 +235,7 @@ VERBS: dict[str, Verb] = {
     "export": Verb(ExportOptions),
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
-    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "tpm", "concurrency"), _OWN_PACE)),
+    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "concurrency"), _OWN_PACE)),
 }
 """Every verb whose options come from declarations, by its words on a command line."""
 

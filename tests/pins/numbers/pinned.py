@@ -144,17 +144,15 @@ def planned(run: Path, detect: float | None = 5, **options: Any) -> list[Numbers
 def families() -> list[str]:
     """The names of the families of runs: two digits."""
     with tarfile.open(ARCHIVE) as packed:
-        return sorted(
-            {name.removeprefix("./")[:2] for name in packed.getnames() if name.removeprefix("./")[:2].isdigit()}
-        )
+        return sorted({name[:2] for name in packed.getnames() if name[:2].isdigit()})
 
 
 def opened(folder: Path, wanted: Collection[str]) -> None:
     """Unpack the runs of some families into a folder, with the published scores."""
     with tarfile.open(ARCHIVE) as packed:
         for member in packed:
-            beginning = member.name.removeprefix("./")[:2]
-            if not beginning.isdigit() or beginning in wanted:
+            family = member.name[:2]
+            if not family.isdigit() or family in wanted:
                 packed.extract(member, folder, filter="data")
 
 
