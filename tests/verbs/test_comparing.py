@@ -1057,7 +1057,6 @@ scores:
     [
         (50.0, 0, "demo: compatible"),
         (80.0, 4, "lower by"),
-        (50.03, 0, "64 samples a question are doubtful: 50.03 % is no share of 1,920 samples"),
     ],
 )
 def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
