@@ -20,7 +20,7 @@ HOURS ?= 4
 # Tests of `make test-browser`.
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
-TRANSPORTS ?= fast aiohttp sdk
+TRANSPORTS ?= http openai
 # Processes of the test suite: five more than cores, since tests also wait.
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
@@ -171,10 +171,6 @@ simulate-salvage: $(VENV)/.installed-test
 ## simulate-probe: how often `harness probe` accuses a sound server, and how often it finds a fault (see docs/probe.md)
 simulate-probe: $(VENV)/.installed-test
 	@$(BIN)/python bench/simulate_probe.py
-
-## bench-probe: what `harness probe` says of 8, 5 and 4 bits a weight of the embedded model, and of a wrong rotary base
-bench-probe: $(VENV)/.installed-test
-	@$(BIN)/python bench/probe_weights.py
 
 ## bench-salvage: the embedded server: kill -9 and go on; continued answers beside whole ones; the CPU it takes (25 minutes)
 bench-salvage: $(VENV)/.installed-test

@@ -118,17 +118,17 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.benchmarks import card, questions
     from harness.client.address.endpoint import Endpoint
     from harness.client.asker import Asker
-    from harness.client.fast.transport import FastTransport
     from harness.client.interface import Arriving
     from harness.client.protocol.reply import RequestFailed
     from harness.client.spelling import Spelling
+    from harness.client.transport import Transport as HttpTransport
     from harness.generation.runner import ServerSide, generate
     from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
     from harness.presets.sampling import Sampling
     from harness.runs import read_samples
     from harness.runs.layout import RunFolder
 
-    class Cutting(FastTransport):
+    class Cutting(HttpTransport):
         """A proxy that cuts each chat stream once; requests that continue a stream are not cut."""
 
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
@@ -172,7 +172,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
-            make = Cutting if arm == "continued" else FastTransport
+            make = Cutting if arm == "continued" else HttpTransport
             while not generate(
                 settings, [benchmark], transport_factory=make, servers=ServerSide(context_of=lambda *_: None)
             ).complete:

@@ -38,7 +38,6 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import Z_95, t_factor
-from harness.scoring.late_steps import N_LATE, highest_p
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
@@ -1418,146 +1417,6 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Interval where the target error stops the run", rows, MIN_COVERAGE, 1.0, "absolute bias / target")
 
 
-# Has a training stopped improving?
-
-CURVES = ((0.0, 0.0), (0.0, 1.0), (0.1, 0.0), (0.3, 1.0))
-"""(rise of the log odds from step to step, standard deviation of each question's log odds between steps)."""
-
-
-def _curve(rng: np.random.Generator, cell: Cell, repeats: int, n_steps: int, rise: float, noise: float) -> Array:
-    """Draw the chances of a right sample at each step of made-up trainings that rise steadily: (steps, repeats, Q)."""
-    return _steps(rng, cell, repeats, rise * np.arange(n_steps), noise)
-
-
-def _steps(rng: np.random.Generator, cell: Cell, repeats: int, logits: Array, noise: float = 0.0) -> Array:
-    """Draw the chances of a right sample at each step of made-up trainings: (steps, repeats, Q).
-
-    logits: what each step adds to the log odds of every question.
-    """
-    first = np.clip(cell.chances(rng, repeats), 1e-9, 1 - 1e-9)
-    steps = logits[:, None, None] + noise * rng.standard_normal((len(logits), *first.shape))
-    return np.asarray(1 / (1 + np.exp(-np.log(first / (1 - first)) - steps)))
-
-
-def late_steps(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the interval of the last steps minus the steps before holds the true difference; the note is
-    how often a difference is seen, at p < 0.05, in a training that does not rise.
-    """
-    rows = []
-    for n_questions in (30, 198, 500):
-        for n in (1, 2, 4, 16):
-            rates = []
-            for cell in cells(n_questions):
-                for rise, noise in CURVES:
-                    size = _repeats(repeats, n_questions)
-                    steps = _curve(rng, cell, size, 2 * N_LATE, rise, noise)
-                    counts = np.full(n_questions, float(n * N_LATE))
-                    before, last = (draw(rng, half, n).sum(axis=0) for half in (steps[:N_LATE], steps[N_LATE:]))
-                    truth = (steps[N_LATE:].mean(axis=0) - steps[:N_LATE].mean(axis=0)).mean(axis=-1)
-                    limits = differences.sampling_difference_limits(last, counts, before, counts)
-                    seen = math.nan
-                    if rise == noise == 0:
-                        variance = differences.score_variance(last, counts, before, counts)
-                        error = np.sqrt(np.where(variance > 0, variance, 1.0))
-                        z = np.abs((last - before).mean(axis=-1) / counts[0]) / error
-                        seen = 100 * float((z > Z_95).mean())
-                    rates.append(covered(limits, truth)._replace(note=seen))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    title = f"Interval of the last {N_LATE} steps minus the {N_LATE} before, trainings that rise or not"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "% seen in a training that stands still")
-
-
-def late_levels(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: trainings of six steps that rise up to a step and are flat from there. The rate: how often a table says
-    what is not true, that is "rose within these six steps" of a flat training, or "rose within the last three" of one
-    that is flat there. The note: how often the table says the sentence.
-    """
-    n_steps = 2 * N_LATE
-    rows = []
-    for within in (False, True):
-        for top in range(1, n_steps + 1):
-            rates = []
-            for (n_questions, n), rise, concentration in itertools.product(LEVEL_SIZES, (0.1, 0.3), CONCENTRATIONS):
-                size = _repeats(repeats, n_questions)
-                logits = rise * np.minimum(np.arange(n_steps), top - 1)
-                steps = _steps(rng, Cell(n_questions, 0.5, concentration), size, logits)
-                right, groups = (
-                    np.stack([draw(rng, step, n) for step in steps]),
-                    (slice(0, N_LATE), slice(N_LATE, None)),
-                )
-                if within:
-                    groups = slice(N_LATE, N_LATE + 1), slice(n_steps - 1, None)
-                before, last = (right[group].sum(axis=0) for group in groups)
-                counts = np.full(n_questions, float(n * (1 if within else N_LATE)))
-                says = float((differences.sampling_difference_limits(last, counts, before, counts).low > 0).mean())
-                is_true = top > (N_LATE + 1 if within else 1)
-                rates.append(Rate(0.0 if is_true else says, size, 100 * says))
-            which = f"last {N_LATE}" if within else f"{n_steps} steps"
-            rows.append(Row(f"{which}, rises up to step {top}", rates))
-    return Table("A rise is stated where there is none", rows, 0.0, MAX_ALARMS, "% stated")
-
-
-LEVEL_SIZES = ((30, 16), (198, 4), (500, 4))
-"""(questions, samples of each) in the simulations of trainings that level off."""
-
-
-def best_step(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the truly best step is among those that cannot be told from the highest; the note is the mean
-    length of this list in per cent of all steps. The trainings are flat, rise up to half their steps, rise throughout,
-    or have one low half; each question may also scatter from step to step.
-    """
-    rows = []
-    for n_steps in (2, 6, 20):
-        numbers = np.arange(n_steps)
-        shapes = [
-            0.0 * numbers,
-            0.1 * np.minimum(numbers, n_steps // 2),
-            0.03 * numbers,
-            1.0 * (numbers >= n_steps / 2),
-        ]
-        for n_questions, n in ((30, 1), (30, 4), *LEVEL_SIZES):
-            rates = []
-            for logits, noise, accuracy in itertools.product(shapes, (0.0, 0.5), (0.1, 0.5, 0.9)):
-                size = max(_repeats(repeats, n_questions) // 4, 40)
-                steps = _steps(rng, Cell(n_questions, accuracy, 0.5), size, logits, noise)
-                right, counts = np.stack([draw(rng, step, n) for step in steps]), np.full(n_questions, float(n))
-                means = right.mean(axis=-1)
-                highest = np.take_along_axis(right, means.argmax(axis=0)[None, :, None], axis=0)
-                variance = differences.score_variance(right, counts, highest, counts)
-                z = (highest.mean(axis=-1) - means) / n / np.sqrt(np.where(variance > 0, variance, 1.0))
-                listed = z < NormalDist().inv_cdf(1 - highest_p(n_steps) / 2)
-                best = steps.mean(axis=-1).argmax(axis=0)
-                kept = np.take_along_axis(listed, best[None], axis=0)
-                rates.append(Rate(float(kept.mean()), size, 100 * float(listed.mean())))
-            rows.append(Row(f"{n_questions} × {n}, {n_steps} steps", rates))
-    title = "The best step is among those that cannot be told from the highest"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "% of the steps listed")
-
-
-def late_looks(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: a training rises by exactly the limit from each group of steps to the next. How often does a reader who
-    looks after each further step find, at least once, that it rises by less (the interval ends below the limit)?
-    """
-    rows = []
-    for n_looks in (1, 3, 10):
-        rates = []
-        for n_questions, n in ((30, 16), (198, 4), (500, 4)):
-            cell = Cell(n_questions, 0.5, 0.5)
-            size = _repeats(repeats, n_questions)
-            steps = _curve(rng, cell, size, 2 * N_LATE + n_looks - 1, 0.05, 0.0)
-            right = np.stack([draw(rng, step, n) for step in steps])
-            counts = np.full(n_questions, float(n * N_LATE))
-            stopped = np.zeros(size, dtype=bool)
-            for end in range(2 * N_LATE, len(steps) + 1):
-                middle = end - N_LATE
-                last, before = right[middle:end].sum(axis=0), right[middle - N_LATE : middle].sum(axis=0)
-                truth = (steps[middle:end].mean(axis=0) - steps[middle - N_LATE : middle].mean(axis=0)).mean(axis=-1)
-                stopped |= differences.sampling_difference_limits(last, counts, before, counts).high < truth
-            rates.append(Rate(float(stopped.mean()), size))
-        rows.append(Row(f"{n_looks} look{'s' if n_looks > 1 else ''}", rates))
-    return Table("A steady rise is at least once called smaller than it is", rows)
-
-
 TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "sampling": sampling,
     "question": question,
@@ -1589,10 +1448,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "audit-labelled": labelled_by_hand,
     "two-models": two_models,
     "many": many_tests,
-    "late-steps": late_steps,
-    "late-levels": late_levels,
-    "late-looks": late_looks,
-    "best-step": best_step,
     "race-looks": race_looks,
     "race-changes": race_changes,
     "suite": suite,

@@ -96,10 +96,6 @@ class RunKeywords(TypedDict, total=False):
     fingerprint: bool | None
     probe: bool
     salvage: SalvageMode
-    continue_from: FilePath | None
-    lengths_from: FilePath | None
-    metrics_port: int | None
-    metrics_host: str
 
 
 class ScoreKeywords(TypedDict, total=False):
@@ -224,7 +220,6 @@ class ProbeKeywords(TypedDict, total=False):
     save_reference: FilePath | None
     checks: Texts
     context: int | None
-    budget: int | None
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]

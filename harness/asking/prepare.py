@@ -209,8 +209,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(
-        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices,
-        score_deadline=deadline,
+        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
     )  # fmt: skip
 
 

@@ -62,9 +62,6 @@ class Watcher:
     def sampled(self) -> None:
         """The session has ended; later events do not belong to it."""
 
-    def metered(self, address: str) -> None:
-        """Metrics of the session can be read at this address."""
-
     def standing(self, sentence: Sentence) -> None:
         """The run waits for something (a provider's batches, shards, a slow fingerprint), as this sentence says."""
 

@@ -235,10 +235,6 @@ class Terminal(Watcher):
         """Keep the last state of the progress on screen, above later output."""
         self.close()
 
-    def metered(self, address: str) -> None:
-        """Print the address of the metrics."""
-        note(f"metrics at {address}")
-
     def standing(self, sentence: Sentence) -> None:
         """Print how the run stands, in a sentence."""
         note(sentence)

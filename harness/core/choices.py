@@ -10,9 +10,8 @@ from typing import Literal
 Api = Literal["chat", "completions"]
 """The endpoint's path that gets the requests: /chat/completions with messages, or /completions with one text."""
 
-TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
-"""The code that sends requests. fast: our own sockets, for plain http. aiohttp: for https, proxies and unix sockets.
-sdk: the openai package. auto: fast where it can serve the endpoint, else aiohttp."""
+TransportName = Literal["http", "openai"]
+"""The code that sends requests. http: our own, for http, https, proxies, unix sockets. openai: the openai package."""
 
 Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model reasons before it answers: on or off, or one of the efforts that a provider offers. `none` is sent

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
+from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.nouns import are, count_noun
-from harness.core.records import Sample, ServerFacts
+from harness.core.records import ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
@@ -119,7 +119,6 @@ def generate(
     listener: Listener = Listener(),
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
-    taken_over: Callable[[], Iterable[Sample]] = tuple,
     account: Account | None = None,
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
@@ -127,14 +126,13 @@ def generate(
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
-    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths: mean
-    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: called once or more,
-    returns each time all samples that another tool made; those that are owed are stored before the first request.
-    transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
-    thread's loop, on which the transport is made. A session that ends with samples owed is an `Outcome` that is not
-    complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity,
-    lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the
-    command has used of its budget. clock: seconds; tests replace it.
+    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths:
+    mean tokens by (benchmark, question_id) of an earlier run; they change only the order. transport_factory: makes
+    another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop, on which
+    the transport is made. A session that ends with samples owed is an `Outcome` that is not complete. Raises
+    `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity, lock, disk),
+    `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
+    budget. clock: seconds; tests replace it.
     """
     _check(settings, question_sets)
     account = account or Account()
@@ -148,7 +146,7 @@ def generate(
         log = run.log
         session = SamplingSession(
             settings, question_sets, folder, log, clock,
-            servers.environment, servers.facts, listener.on_surplus, taken_over,
+            servers.environment, servers.facts, listener.on_surplus,
         )  # fmt: skip
         if run.warning:
             session.warn(run.warning)
@@ -411,7 +409,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
-        from harness.client.chooser import open_transport  # not needed where nothing is owed
+        from harness.client.transport import open_transport  # not needed where nothing is owed
 
         return open_transport(settings.transport, ca_file=settings.ca_file, secrets=settings.spelling.secrets)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
-from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
@@ -32,6 +31,9 @@ from server_launchers.engines import table as engines
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.presets.sampling import Sampling
+
+DISK_RESERVE = 200_000_000
+"""Free bytes on the disk below which a run ends cleanly."""
 
 DEFAULT_CONCURRENCY = 64
 """Number of requests in flight if neither the user nor the server states a number."""
@@ -145,7 +147,7 @@ class RunSettings:
     spelt_by: Mapping[str, str] = field(default_factory=dict)
     set_by: Mapping[str, str] = field(default_factory=dict)
     key_variable: str | None = None
-    transport: TransportName = "auto"
+    transport: TransportName = "http"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
@@ -243,13 +245,11 @@ class RunSettings:
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
-        carried_by = transport_for(self.transport, endpoint)
-        # The fast transport connects to the server itself, past any proxy.
-        proxy = proxy_for(endpoint) if carried_by != "fast" else None
+        proxy = proxy_for(endpoint)
         return {
             "base_url": endpoint.base_url,
             "weight": endpoint.weight,
-            "transport": carried_by,
+            "transport": self.transport,
             "proxy": host_and_port(proxy) if proxy is not None else None,
         }
 

@@ -87,8 +87,6 @@ SETTINGS: Mapping[str, SettingName] = {
     "prefill_marks": SettingName("marks of a prefilled message"),
     "never_succeeds": SettingName("samples that cannot succeed", SERVER),
     "filled_by_server": SettingName("left out, filled by the server", SERVER),
-    "allocated_by": SettingName("run that the samples were allocated by", OPTIONS),
-    "allocated_mean": SettingName("samples a question before they were allocated", OPTIONS),
     # settings of the questions
     "card": SettingName("card of the benchmark", OPTIONS),
     "data": SettingName("file of the questions", OPTIONS),

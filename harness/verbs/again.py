@@ -159,7 +159,7 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         # A file may have the name of a benchmark by chance.
         card = None if record.settings.get(catalogue.WITHOUT_CARD) else _card(name)
         options = _options(manifest.model, record, card)
-        samples = record.settings.get("allocated_mean", record.plan.samples)
+        samples = record.plan.samples
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)

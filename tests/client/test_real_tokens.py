@@ -11,9 +11,9 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import ServerError
 from harness.generation.settings import RunSettings, Salvage
 from server_launchers.keeping.supervisor import RunningServer
@@ -43,7 +43,7 @@ def test_the_prompt_is_as_long_as_the_server_counts_it(
 ) -> None:
     settings = run_settings(tmp_path / "run", embedded_server.base_urls[0], samples=1, model=embedded_server.model)
     short(settings, max_tokens=4)
-    run(settings, questions := question_set(tmp_path, 1), transport_factory=FastTransport)
+    run(settings, questions := question_set(tmp_path, 1), transport_factory=HttpTransport)
     (sample,) = samples_of(settings)
     assert sample.usage.prompt_tokens == len(tokenizer.prompt_tokens(questions.questions[0], {}).ids)
 
@@ -54,7 +54,7 @@ def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningSe
 
 
 def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningServer, tmp_path: Path) -> None:
-    class Cutting(FastTransport):
+    class Cutting(HttpTransport):
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
             body, deadlines, max_body_bytes, *rest = given
             arriving = (rest and rest[0]) or Arriving()

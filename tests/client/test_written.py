@@ -1,4 +1,4 @@
-"""The ids of a reply under way: many events at once are the same as one by one, and nonsense is unknown."""
+"""The ids of a reply under way: nonsense is unknown."""
 
 from __future__ import annotations
 
@@ -9,23 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.http1 import Leftovers
-from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import WrittenTokens
-from harness.core.records import Timing, Usage
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
 EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
-
-
-@given(events=EVENTS, stated=st.booleans())
-def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int]]], stated: bool) -> None:
-    together, apart = WrittenTokens(), WrittenTokens()
-    if events:
-        together.add_events([text for text, _ in events], [ids for _, ids in events] if stated else None)
-    for text, ids in events:
-        apart.add_event(len(text), ids if stated else None)
-    assert together.ids == apart.ids
 
 
 @given(events=EVENTS)
@@ -55,19 +42,3 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     written.add_event(3, None)
     written.add_event(3, [3])
     assert written.ids is None
-
-
-def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:
-    def reply(request_id: str, text: str) -> Reply:
-        timing = Timing(started=0.0, total=1.0)
-        return Reply(
-            text=text, reasoning=None, finish_reason="stop", usage=Usage(), timing=timing, request_id=request_id
-        )
-
-    known = Leftovers()
-    before = known.check(reply("a", "one"), None, 1, used=False)
-    assert not known.may_be_one("a", before), "a server whose ids are all alike proves nothing by them"
-    before = known.check(reply("b", "two"), before, 2, used=True)
-    assert known.may_be_one("b", before)
-    assert not known.may_be_one("c", before)
-    assert not known.may_be_one("b", None)

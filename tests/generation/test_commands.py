@@ -425,24 +425,6 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
     assert nobody.code == 2
 
 
-def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: ControlCommand) -> None:
-    def by_number(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        number = int(request.json["messages"][-1]["content"].split()[2])
-        return completion(rf"{request.json['seed']}: \boxed{{1}}", tokens=100 * (number + 1))
-
-    with FaultServer(by_number) as server:
-        data = write_questions(tmp_path, 4)
-        words = ["--base-url", server.base_url, "--samples", "1", "--concurrency", "1"]
-        assert harness(*run_words(data, *words)).code == 0
-        again = harness(*run_words(data, *words, "--out", "again", "--lengths-from", "run"))
-        assert again.code == 0, again.err
-        assert harness(*run_words(data, *words, "--out", "third", "--lengths-from", "nowhere")).code == 3
-    order = [s.question_id for s in read_samples(RunFolder(tmp_path / "again").benchmark("sums"))]
-    assert order == ["q3", "q2", "q1", "q0"]
-
-
 def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
     released = threading.Event()
     seen: list[Result] = []

@@ -40,7 +40,6 @@ ONE_FIELD = {
     "chosen_by",
     "prices",
     "deadlines",
-    "allocated",
 }
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}

@@ -17,12 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines
-from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import SoFar
 from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.transport import Transport as HttpTransport
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.generation.continuing import (
     Continuation,
@@ -205,7 +204,7 @@ def undisturbed(model: Model, sample: Sample, folder: Path) -> tuple[str | None,
     return model.said(model.answer([{"role": m.role, "content": m.content} for m in question.messages])[0])
 
 
-@pytest.mark.parametrize("transport", [FastTransport, AiohttpTransport])
+@pytest.mark.parametrize("transport", [HttpTransport])
 @pytest.mark.parametrize(("engine", "thinks"), [("vllm", 0), ("vllm", 25)])
 def test_broken_streams_go_on_and_their_texts_are_those_of_a_quiet_server(
     tmp_path: Path, engine: str, thinks: int, transport: Any

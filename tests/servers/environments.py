@@ -120,7 +120,7 @@ RAY = Recipe(
             "openai<4",
             "orjson",
         ),
-        *("prometheus-client", "pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
+        *("pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
     ),
 )
 

@@ -283,10 +283,11 @@ def test_a_transport_whose_package_is_missing_is_refused_before_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FaultServer
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.delitem(sys.modules, "harness.client.libraries.sdk", raising=False)
-    done = harness(tmp_path, "run", "demo:1", "--transport", "sdk", "--base-url", server.base_url, "--no-fingerprint")
+    monkeypatch.delitem(sys.modules, "harness.client.openai_sdk", raising=False)
+    asked = ("run", "demo:1", "--transport", "openai", "--base-url", server.base_url, "--no-fingerprint")
+    done = harness(tmp_path, *asked)
     assert done.code == 2, done.err
-    assert "--transport sdk: it needs the package openai: " in done.err
+    assert "--transport openai: it needs the package openai: " in done.err
     assert re.search(r"install '(openai|reasoning-harness\[sdk\])", done.err), (
         "an older editable install lacks the extra"
     )

@@ -154,10 +154,6 @@ class RaceRules(Options):
     step: Annotated[
         int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
     ] = 2
-    open_ended: Annotated[
-        bool,
-        Option("Use a test that stays valid if you raise the samples later, but needs more of them. Default: off."),
-    ] = False
 
 
 class Reality(Options):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from harness.asking.options.headings import LIMITS, MONEY, OUTPUT
-from harness.core.errors import option
+from harness.asking.options.headings import LIMITS, MONEY
 from harness.core.options import POINTS, Option, Options
 
 
@@ -82,25 +81,3 @@ class Money(Options):
             metavar="FILE",
         ),
     ] = None
-
-
-class Metrics(Options):
-    """The address that serves a session's figures in the format of OpenMetrics."""
-
-    metrics_port: Annotated[
-        int | None,
-        Option(
-            "Serve the figures of the run on this port for Prometheus (OpenMetrics); 0: any free port. Default: off.",
-            under=OUTPUT,
-            least=0,
-            most=65535,
-        ),
-    ] = None
-    metrics_host: Annotated[
-        str,
-        Option(
-            f"Address for {option('metrics_port')}. Default: 127.0.0.1, this machine only.",
-            under=OUTPUT,
-            metavar="ADDRESS",
-        ),
-    ] = "127.0.0.1"

@@ -52,20 +52,3 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = "exact"
-    continue_from: Annotated[
-        Path | None,
-        Option(
-            "Another tool's file of replies to these questions, also unfinished (LLMEval's, LIMO's, any that `harness "
-            "score` reads): the run takes its replies over, marks them, and asks only for the rest.",
-            under=RESUMING,
-            metavar="FILE",
-        ),
-    ] = None
-    lengths_from: Annotated[
-        Path | None,
-        Option(
-            "An earlier run of these questions; its lengths tell which answers to start first. Changes no sample.",
-            under=RESUMING,
-            metavar="RUN",
-        ),
-    ] = None

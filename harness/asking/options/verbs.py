@@ -20,7 +20,7 @@ from harness.asking.options.deciding import (
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
-from harness.asking.options.limits import Limits, Metrics, Money
+from harness.asking.options.limits import Limits, Money
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
@@ -44,7 +44,6 @@ class RunOptions(
     Limits,
     Money,
     Resuming,
-    Metrics,
 ):
     """All options of a run; only the benchmark is required.
 

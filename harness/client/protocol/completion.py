@@ -1,9 +1,8 @@
 """What the events of one reply add up to: texts, times of tokens, finish reason, token counts, names.
 
-The reply parser (`sse`) feeds it decoded events; it never sees bytes. There are three ways in, from the fastest to the
-most general, and the same events give the same reply by each of them:
+The reply parser (`sse`) feeds it decoded events; it never sees bytes. There are two ways in, and the same events
+give the same reply by both:
 
-    add_tokens   texts of many token events at once, from the fast transport
     add_plain    one event of the usual form (`PlainEvent`)
     add          one event of any form, or a whole body in one piece
 
@@ -16,8 +15,7 @@ An event against the rule raises `BadEvent`, and no sample is made of the reply.
 a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
 is kept as six counts, and texts are joined every `_JOIN_AT` pieces.
 
-Long: a completion is one value that is fed in three ways (batches of tokens, plain events, any event), which must add
-up to the same.
+Long: a completion is one value that is fed in two ways (plain events, any event), which must add up to the same.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import sub
 from typing import Any, Final, Literal, NoReturn
 
@@ -84,8 +82,8 @@ class Completion:
 
     stamps: arrival time of each event with text. finish_reason: None until it has come; then the text is complete, and
     only token counts may follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for
-    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request. `add`,
-    `add_plain` and `add_tokens` raise `BadEvent`.
+    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request. `add`
+    and `add_plain` raise `BadEvent`.
     """
 
     __slots__ = (
@@ -143,42 +141,6 @@ class Completion:
         held = self._block_bytes + _CHAR_BYTES * self._n_pending + _PIECE_BYTES * n_pieces
         held += self.stamps.itemsize * len(self.stamps)
         return held if self.written is None else held + self.written.held_bytes
-
-    def add_tokens(
-        self,
-        texts: Sequence[str],
-        stamps: Sequence[float],
-        *,
-        reasoning: bool,
-        ids: Sequence[list[int]] | None = None,
-        reply_id: str | None = None,
-        model: str | None = None,
-    ) -> None:
-        """Add many token events at once.
-
-        texts, stamps, ids: text, arrival time and token ids of each event, in order; ids is None if the events state
-        none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state.
-        """
-        self._name(reply_id, model)
-        if reply_id != self._text_id or model != self._text_model:
-            self._attribute(reply_id, model)
-            # Ids that varied before are those of a server that gives each event its own. Here several events share
-            # one, so the change is an error, which `_attribute` raises when it is called again.
-            if len(texts) > 1 and self._text_id is _VARYING:
-                self._attribute(reply_id, model)
-        if self.written is not None:
-            self.written.add_events(texts, ids)
-        # Single texts that came before must stand before this block.
-        if self._n_pending:
-            self._join()
-        self._add_block(reasoning, "".join(texts))
-        self._came[reasoning] = True
-        if self.finish_reason is not None:
-            self.note(LATE_TEXT)
-        # An event with an empty text is no token, and gets no stamp.
-        if not all(texts):
-            stamps = [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
-        self.stamps.extend(stamps)
 
     def add_plain(self, event: PlainEvent, arrived: float) -> None:
         """Add an event of the usual form, which arrived at the time `arrived`."""

@@ -6,7 +6,7 @@ another request can continue the reply after an interruption.
 Memory:
 
     read of a socket ──▶ ReplyParser ──▶ Share.count(bytes that the reply takes) ──▶ Memory.held_bytes
-    read that waits unparsed (fast transport) ────────────────────────────────────▶ Memory.unparsed_bytes
+    read that waits unparsed ─────────────────────────────────────────────────────▶ Memory.unparsed_bytes
 
 A reply takes memory for its unfinished line or body, the data of the unfinished event, texts, stamps and token ids. The
 parser knows the size of each, so a count costs a few additions per read. All else that a server sends (comments, names
@@ -43,8 +43,8 @@ FIXED_BYTES = 1024 * 1024
 class Memory:
     """Counts the bytes that all unfinished replies of one transport hold, or of several transports that share it.
 
-    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that the fast transport has read and not yet
-    parsed, counted once a second.
+    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that a transport has read and not yet
+    parsed, counted at each of its looks.
     """
 
     __slots__ = ("held_bytes", "limit", "unparsed_bytes")
@@ -136,20 +136,6 @@ class WrittenTokens:
         """Record the prompt's token ids, which the server states in one of the events."""
         if value is not None and self.prompt_ids is None and _are_ids(value):
             self.prompt_ids = array("i", value)
-
-    def add_events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
-        """Record several events at once. texts, ids: text and token ids of each; ids None: the events state none."""
-        for n, text in enumerate(texts) if ids is None or not all(texts) else ():
-            self.add_event(len(text), None if ids is None else ids[n])
-        if ids is None or not all(texts) or not self._complete:
-            return
-        try:
-            self._ids.extend([number for event_ids in ids for number in event_ids])
-        except OverflowError:
-            # A number beyond 32 bits is no token id.
-            self._complete = False
-        self._complete = self._complete and len(self._ids) <= MAX_IDS
-        self._sure = len(self._ids)
 
     def add_event(self, n_chars: int, ids: Any) -> None:
         """Record an event with `n_chars` characters of text. ids: of its tokens; None: not stated."""

@@ -17,8 +17,8 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.fast.event_loop import current_lag
 from harness.client.interface import Arriving, Transport
+from harness.client.loop import current_lag
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest, sample_seed
@@ -172,12 +172,9 @@ class OneByOne:
         """The tokens that have come so far, by sample in flight."""
         return {task: arriving.count() for task, arriving in self._arriving.items()}
 
-    async def close(self) -> int:
-        """Close the transport's connections.
-
-        Returns how many replies may be leftovers (replies to earlier requests on the same connection).
-        """
-        return await self._transport.close()
+    async def close(self) -> None:
+        """Close the transport's connections."""
+        await self._transport.close()
 
     async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
         settings = self._settings

@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-from harness.client.fast.event_loop import Lag, current_lag
+from harness.client.loop import Lag, current_lag, measured
 from harness.client.protocol.reply import RequestFailed
-from harness.core.reply_notes import BEFORE_LEFTOVER
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
@@ -159,12 +158,16 @@ class Network:
         """Run the loop from its beginning to its end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
-                runner.run(self._main())
+                runner.run(self._measured_main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
         finally:
             if self._admission is not None:
                 self._admission.stop()
+
+    async def _measured_main(self) -> None:
+        with measured():
+            await self._main()
 
     async def _main(self) -> None:
         """Open the sampler and the control socket, carry out the session, and close everything."""
@@ -181,7 +184,7 @@ class Network:
                 request.cancel()
             # Before the transport closes, which would fail them with a reason of its own.
             await asyncio.gather(*self._requests.values(), return_exceptions=True)
-            self._dispatcher.counts.note(BEFORE_LEFTOVER, await sampler.close())
+            await sampler.close()
             # After the last request, which may still store its part.
             if self.keeper is not None:
                 self.keeper.close()

@@ -9,7 +9,7 @@ from typing import Any
 from harness.presets.sampling import sampling_fields
 from tests.pins import reading
 from tests.pins.server import solving
-from tests.pins.stage import Scene, Stage, write_lines, write_sums
+from tests.pins.stage import Scene, Stage, write_sums
 
 SUMS = ["--data", "sums.jsonl", "--id-key", "id"]
 OF_SUMS: dict[str, Any] = {"data": "sums.jsonl", "id_key": "id"}
@@ -107,7 +107,7 @@ def transports(stage: Stage) -> None:
     """The body does not depend on how it travels."""
     write_sums(stage.folder, 2)
     server = stage.server("server", solving(60, "vllm"))
-    for transport in ("fast", "aiohttp", "sdk"):
+    for transport in ("http", "openai"):
         words = ["run", *SUMS, "--base-url", server.base_url, "--top-k", "20", "--transport", transport, "--json"]
         stage.command(*words, "--out", transport, read=reading.ran)
         stage.keep(**reading.samples(stage.folder / transport))
@@ -141,15 +141,11 @@ def other_ways(stage: Stage) -> None:
     server = stage.server("server", solving(60))
     words = ["run", *SUMS, "--base-url", server.base_url, "--no-canary"]
     keywords = OF_SUMS | {"base_url": server.base_url, "canary": False}
-    write_lines(
-        stage.folder / "theirs.jsonl", [{"question": "What is 0 + 2?", "answer": "2", "response": r"\boxed{2}"}]
-    )
     for door, name, more in (
         (stage.command, "pilot", ["--samples", "8", "--pilot", "--out", "pilot"]),
         (stage.python, "pilot", {"samples": 8, "out": "piloted"}),
         (stage.command, "shard", ["--shard", "2/2", "--out", "shard"]),
         (stage.python, "run_async", {"out": "async", "shard": "1/2"}),
-        (stage.command, "continued", ["--continue-from", "theirs.jsonl", "--out", "continued"]),
     ):
         if isinstance(more, list):
             door(*words, *more)

@@ -41,7 +41,6 @@ REPORT_SECONDS = 10.0
 
 _ONE_CLIENT = (
     "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch", "batch_file",
-    "metrics_port", "continue_from",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
