@@ -35,7 +35,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.judging import Judging
-from harness.scoring.measures import VERSION, Measure, measures, uneven_parts
+from harness.scoring.measures import Measure, measures, uneven_parts
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -325,10 +325,8 @@ def score_benchmark(
 
 
 def _measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...] | msgspec.UnsetType:
-    """Return the measures beside the accuracy; unset for most benchmarks, which have neither parts nor versions."""
-    if any(item.parts or VERSION in item.question.metadata for item in items):
-        return measures(items) or msgspec.UNSET
-    return msgspec.UNSET
+    """Return the measures beside the accuracy; unset for most benchmarks, whose answers have no parts."""
+    return measures(items) or msgspec.UNSET
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:

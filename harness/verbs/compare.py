@@ -18,7 +18,6 @@ from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
 from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.looks import look_warnings, owed_samples
-from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
@@ -32,7 +31,7 @@ from harness.scoring import (
     compare_runs,
     load_published,
 )
-from harness.scoring.beside import decides, overall_verdict
+from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
@@ -41,7 +40,7 @@ from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benc
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
-from harness.viewer.beside import PublishedBeside, SourcePoint
+from harness.viewer.beside import PublishedBeside
 
 MAX_HELD = 8
 """A refusal lists at most this many benchmarks of a file of published scores."""
@@ -296,18 +295,8 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
     if reason := other_questions(scored_benchmark, references):
         return PublishedBeside(reason)
     source = run.suite.source
-    points = tuple(
-        SourcePoint(
-            source=entry.published.source.title,
-            printed=entry.published.printed,
-            accuracy=entry.published.value,
-            decides=decides(entry, source),
-        )
-        for entry in comparisons
-        if entry.published.metric == "pass@1"
-    )
     words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return PublishedBeside(words, verdict(comparisons, source) or "", points[:MAX_SOURCES])
+    return PublishedBeside(words, verdict(comparisons, source) or "")
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
