@@ -180,8 +180,8 @@ def environment() -> str:
 
 
 def names() -> str:
-    """The page of names: cards, presets and providers."""
-    text = "# Cards, presets, providers\n\n" + NOTE + "## Cards\n\n"
+    """The page of names: cards, suites, presets and providers."""
+    text = "# Cards, suites, presets, providers\n\n" + NOTE + "## Cards\n\n"
     cards = [
         (
             f"`{card.name}`",
@@ -194,6 +194,12 @@ def names() -> str:
         for card in catalogue.cards()
     ]
     text += table(("name", "title", "questions", "samples", "prompt", "licence"), cards)
+    suites = []
+    for path in catalogue.suites():
+        content = yaml.safe_load(path.read_text("utf-8"))
+        asked = ", ".join(f"`{entry['benchmark']}`" for entry in content["benchmarks"])
+        suites.append((f"`{path.stem}`", cell(content["suite"]["title"]), asked))
+    text += "## Suites\n\n" + table(("name", "what it repeats", "benchmarks"), suites)
     presets = []
     for path in sorted((ROOT / "harness/presets/files").glob("*.yaml")):
         content = yaml.safe_load(path.read_text("utf-8"))
