@@ -13,14 +13,14 @@ simulate-coverage: SEEDS = 2500
 storms: SEEDS = 200
 test-ray: SEEDS = 20
 # Hostile programs of `make test-programs`; HARNESS_LIVECODEBENCH names a testing_util.py of LiveCodeBench, HARNESS_CONTAINER an
-# engine with an image that has python3, such as podman:localhost/python; HARNESS_SANDBOXFUSION a server.
+# engine with an image that has python3, such as podman:localhost/python.
 test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4
 # Tests of `make test-browser`.
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
-TRANSPORTS ?= fast aiohttp sdk
+TRANSPORTS ?= http openai
 # Processes of the test suite: five more than cores, since tests also wait.
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
@@ -159,10 +159,6 @@ bench-size: $(VENV)/.installed-bench
 ## bench-aggregate: memory of a score of ten million samples beyond reading and grading them (minutes)
 bench-aggregate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/aggregate.py
-
-## bench-published: the local index of public scores: 100,000 records read, read again, looked up
-bench-published: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.published_index
 
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench

@@ -79,7 +79,6 @@ class RunKeywords(TypedDict, total=False):
     batch: bool
     batch_file: FilePath | None
     rpm: float | None
-    tpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
@@ -96,7 +95,6 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
     probe: bool
-    break_lock: bool
     salvage: SalvageMode
 
 
@@ -110,7 +108,6 @@ class ScoreKeywords(TypedDict, total=False):
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
-    cut_text: bool
     salvaged: bool
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None
@@ -146,7 +143,6 @@ class CompareKeywords(TypedDict, total=False):
 
     margin: float | None
     baseline: FilePath | None
-    at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):
@@ -154,13 +150,6 @@ class VerifyKeywords(TypedDict, total=False):
 
     model: str | None
     published: FilePath | None
-    against: Literal["shipped", "any"]
-
-
-class PublishedUpdateKeywords(TypedDict, total=False):
-    """The fields of `PublishedUpdateOptions`. None leaves an option at its default."""
-
-    source: str
 
 
 class MergeKeywords(TypedDict, total=False):

@@ -288,7 +288,6 @@ _SET_BY = {
     "batch": ("batch", "batch_file"),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
-    "tokens_per_minute": ("tpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
@@ -642,9 +641,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(
-        mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)
-    )
+    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
@@ -680,7 +677,6 @@ def _settings(
         budget_usd=options.budget_usd,
         prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
         requests_per_minute=options.rpm,
-        tokens_per_minute=options.tpm,
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)

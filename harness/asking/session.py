@@ -86,7 +86,6 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             resume_command=watcher.resume_command,
         ),
         answered=answer_finder(prepared.sets),
-        break_lock=prepared.options.break_lock,
         account=prepared.account,
     )
 

@@ -57,7 +57,6 @@ GROUPS = {
         "race": "Sample candidates in rounds until it is clear which is better.",
         "plan": "Show how many samples it takes to see a difference, and their cost.",
         "verify": "Say whether a run agrees with what is published of its model.",
-        "published": "List what is published of a model, from all public sources known here.",
     },
     "More": {
         "doctor": "Check plug-ins, the grader on every card, or the journal of a run.",

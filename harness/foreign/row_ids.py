@@ -75,8 +75,7 @@ class RowIdentities:
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. texts: content of a question → the beginning of its text. are_cells:
-    whether the rows are cells of a table with a column for each question. empty_rows: the table's rows without a reply.
+    all rows name; None if they do not. texts: content of a question → the beginning of its text.
     """
 
     def __init__(self) -> None:
@@ -88,8 +87,6 @@ class RowIdentities:
         self.doubt = ""
         self.model: str | None = None
         self.texts: dict[str, str] = {}
-        self.are_cells = False
-        self.empty_rows: list[str] = []
 
     @property
     def all_named(self) -> bool:
@@ -99,8 +96,6 @@ class RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
-        self.are_cells = row.is_cell
-        self.empty_rows += [row.empty_row] if row.empty_row else []
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)

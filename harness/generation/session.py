@@ -24,7 +24,7 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.event_loop import Lag
+from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
@@ -35,7 +35,6 @@ from harness.core.records import ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.machine_limits import expected_bytes
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
@@ -214,16 +213,6 @@ class SamplingSession:
             )
             for o in rows
         }
-
-    def expected_bytes(self, plan: SessionPlan) -> int:
-        """Return about how many bytes the owed samples will take on disk."""
-        per_sample = {}
-        for name, journal in self.journals.items():
-            n_stored = len(journal.keys)
-            if n_stored:
-                per_sample[name] = self._folder.benchmark(name).samples.stat().st_size / n_stored
-        bounds = {name: benchmark.sampling.max_tokens for name, benchmark in self._settings.benchmarks.items()}
-        return expected_bytes(plan.owed, per_sample, bounds)
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
-from harness.client.address.providers import Batches, Prefill
+from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
-from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
@@ -28,7 +27,6 @@ from harness.runs import questions as stored_questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import Dialect
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -49,24 +47,17 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """Whether and how servers can continue a half-written reply.
+    """Whether half-written replies are continued.
 
-    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
-    continues a begun message of the assistant; None: it cannot.
+    engine: the engine of all endpoints; "" if it is unknown or they differ.
     """
 
     mode: SalvageMode = "off"
     engine: str = ""
-    prefill: Prefill | None = None
-
-    @property
-    def dialect(self) -> Dialect:
-        """How to speak to the endpoints."""
-        return engines.dialect(self.engine)
 
     def states_ids(self, api: Api) -> bool:
         """Whether the servers are asked for token ids."""
-        return self.mode != "off" and api in self.dialect.states_ids
+        return self.mode != "off" and api in engines.dialect(self.engine).states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +132,7 @@ class RunSettings:
     model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
-    `prices`. requests_per_minute, tokens_per_minute: limits that all endpoints together keep. disk_reserve: free bytes
-    at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
+    `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
     continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
     announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
@@ -157,7 +147,7 @@ class RunSettings:
     spelt_by: Mapping[str, str] = field(default_factory=dict)
     set_by: Mapping[str, str] = field(default_factory=dict)
     key_variable: str | None = None
-    transport: TransportName = "auto"
+    transport: TransportName = "http"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
@@ -173,8 +163,6 @@ class RunSettings:
     budget_usd: float | None = None
     prices: Prices | None = None
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    disk_reserve: int = DISK_RESERVE
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
     stage: int = 0
@@ -257,13 +245,11 @@ class RunSettings:
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
-        carried_by = transport_for(self.transport, endpoint)
-        # The fast transport connects to the server itself, past any proxy.
-        proxy = proxy_for(endpoint) if carried_by != "fast" else None
+        proxy = proxy_for(endpoint)
         return {
             "base_url": endpoint.base_url,
             "weight": endpoint.weight,
-            "transport": carried_by,
+            "transport": self.transport,
             "proxy": host_and_port(proxy) if proxy is not None else None,
         }
 
@@ -294,7 +280,6 @@ class RunSettings:
             "budget_usd": self.budget_usd,
             "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
-            "tokens_per_minute": self.tokens_per_minute,
             "salvage": self.salvage.mode,
             "batch": None if self.batching is None else str(self.batching.file or "provider"),
             "deadlines": {
@@ -303,7 +288,6 @@ class RunSettings:
                 "idle": self.deadlines.idle,
             },
             "attempts": self.patience.attempts,
-            "disk_reserve": self.disk_reserve,
         }
 
 

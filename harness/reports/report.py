@@ -48,7 +48,7 @@ from harness.reports.tables import (
     short,
     speed_table,
 )
-from harness.reports.token_tables import first_right_table, token_table
+from harness.reports.token_tables import token_table
 from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
@@ -93,7 +93,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; judges;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
         money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -126,7 +126,6 @@ class Report:
             measure_table(labelled),
             token_table(labelled),
             budget_table(labelled),
-            first_right_table(labelled),
             speed_table(labelled),
             judge_table(self.runs),
             money_table(self.runs),

@@ -40,7 +40,7 @@ _HERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):([0-9]{1,5})/v1")
 """Address of a server of this machine, with its port."""
 
 _PACE = {
-    "concurrency": "concurrency", "requests_per_minute": "rpm", "tokens_per_minute": "tpm", "transport": "transport",
+    "concurrency": "concurrency", "requests_per_minute": "rpm", "transport": "transport",
     "stream": "stream", "attempts": "attempts", "deadlines.first_token": "first_token_timeout",
     "deadlines.idle": "idle_timeout", "canary": "canary", "batch": "batch",
 }  # fmt: skip

@@ -498,10 +498,9 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
     keys = {"response": "response_key", "answer": "answer_key", "question": "question_key", "question_id": "id_key"}
     usual = {*formats.RESPONSE_COLUMNS, *formats.REASONING_COLUMNS, *formats.GOLD_COLUMNS, *ANSWER_COLUMNS}
     for column in sorted({*usual, *QUESTION_COLUMNS, *ID_COLUMNS, "finish_reason", "sample_index", "model"}):
-        for use in (*keys, "by"):
+        for use in keys:
             cells = {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"}
-            others = dict(zip(keys, "raqi", strict=True))
-            named = others | {use: column} if use == "by" else {**dict.fromkeys(keys), use: column}
+            named = {**dict.fromkeys(keys), use: column}
             # Other columns that a use needs are named, too, so that only this one can be guessed.
             rows = [Row("t.csv:2", cells)]
             alone = {**named, "response": named["response"] or "r"}
@@ -515,27 +514,20 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
                 "reasoning": row.responses[0].reasoning,
                 "finish": row.responses[0].finish_reason,
             }
-            assert [name for name, value in uses.items() if value == "7"] == ([] if use == "by" else [use]), column
+            assert [name for name, value in uses.items() if value == "7"] == [use], column
 
 
 def test_a_column_of_replies_is_no_reference() -> None:
-    (row,) = formats.by_columns([Row("t.csv:2", {"回答": "5"})], None, None, None, None, questions=CARD)
+    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], None, None, None, None, questions=CARD)
     assert (row.responses[0].text, row.states_reference) == ("5", False)
-    for cells, keys, message in (
-        ({"题号": "1", "答案": "5"}, [None, None], r"response_key='答案' if 答案 is that of the replies"),
-        ({"题号": "1", "name": "5"}, [None, None], r"the response with response_key$"),
+    for cells, message in (
+        ({"no": "1", "answer": "5"}, r"response_key='answer' if answer is that of the replies"),
+        ({"no": "1", "name": "5"}, r"the response with response_key$"),
     ):
         with pytest.raises(UsageError, match=message):
-            next(iter(formats.by_columns([Row("t.csv:2", cells)], *keys, None, None, questions=CARD)))
+            next(iter(formats.by_columns([Row("t.csv:2", cells)], None, None, None, None, questions=CARD)))
     with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
-        next(iter(formats.by_columns([Row("t.csv:2", {"题目": "1", "回答": "5"})], None, None, None, None)))
-
-
-@pytest.mark.parametrize("column", ["回答", "回复", "学生答案"])
-def test_chinese_names_of_a_reply_are_known(tmp_path: Path, column: str) -> None:
-    (tmp_path / "typed.csv").write_text(f"姓名,题目,答案,{column}\n张伟,1 + 1?,2,3\n", encoding="utf-8")
-    ((question, sample),) = read(tmp_path / "typed.csv")
-    assert (question.references, sample.text) == (("2",), "3")
+        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], None, None, None, None)))
 
 
 def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Path) -> None:

@@ -80,13 +80,6 @@ def checks(rows: Any) -> dict[str, Any]:
     return {"checks": told}
 
 
-def published(value: Any) -> dict[str, Any]:
-    """Published scores of a model, and those of near names."""
-    told = plain(value)
-    fields = "benchmark metric value n_questions samples settings source.title"
-    return {"published": [pick(one["score"], fields) for one in told["scores"]], "n_near": len(told["near"])}
-
-
 def needed(rows: Any) -> dict[str, Any]:
     """The samples that a difference takes, with their tokens and price."""
     fields = """n_questions accuracy deviation samples samples_range smallest_difference difference_range

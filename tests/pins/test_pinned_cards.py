@@ -75,6 +75,7 @@ def test_every_card_asks_the_pinned_questions(tmp_path: Path, url: str) -> None:
     hold(CARDS, now)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_every_card_asks_the_pinned_questions_of_its_real_file(tmp_path: Path, shared_data: Path, url: str) -> None:
     now = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.pins.held import hold, read
 from tests.pins.stage import alone
 from tests.system.command import harness
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 SERVERS = Path(__file__).with_name("servers.jsonl")
 """Options → [{"argv", "environment"} of each process], or {"refused": the option at fault}."""
 
@@ -35,6 +37,8 @@ def process(line: str) -> dict[str, Any]:
     while words and (variable := VARIABLE.fullmatch(words[0])):
         environment[variable[1]] = variable[2]
         words.pop(0)
+    # Of a file of the checkout, or of the interpreter that runs it, its name.
+    words = [Path(word).name if word.startswith((sys.prefix, str(CHECKOUT))) else word for word in words]
     return {"argv": words, "environment": environment} if environment else {"argv": words}
 
 

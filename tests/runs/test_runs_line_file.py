@@ -1,6 +1,6 @@
 """Every file of ours that lines are appended to: cut anywhere, on any disk, nothing is glued and nothing half stored.
 
-For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches, harness.runs.inflight.
+For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "status": ("status", "r"),
     "diff": ("diff", "r", "quiet"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
-    "export lm-eval": ("export", "r", "--to", "lm-eval", "--i-know", "--out", "made"),
+    "export inspect": ("export", "r", "--to", "inspect", "--i-know", "--out", "made"),
     "merge": ("merge", "r", "quiet", "--out", "made"),
     "doctor": ("doctor", "r"),
     "verify": ("verify", "r"),

@@ -28,7 +28,7 @@ from tests.system.command import harness, start
 @pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
-    urls = replicas.deploy(spec, [8000], table.recorded_facts(spec)).base_urls
+    urls = replicas.deploy(spec, [8000], table.assumed_facts(spec)).base_urls
     with register(tmp_path / "place" / "0.url", public_addresses(spec, urls)):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 

@@ -37,23 +37,6 @@ NATURES: dict[Nature, RequestFailed] = {
     "runaway": RequestFailed("runaway", "twice the budget"),
 }
 
-CONTINUATIONS: dict[str, RequestFailed | None] = {
-    "taken": None,
-    "500": RequestFailed("server", "prompt must be a string", status=500),
-    "502": RequestFailed("server", "bad gateway", status=502),
-    "429": RequestFailed("rate_limited", "slow down", status=429),
-    "429 with a time": RequestFailed("rate_limited", "slow down", status=429, retry_after=20.0),
-    "503 with a time": RequestFailed("server", "no worker", status=503, retry_after=20.0),
-    "reset": RequestFailed("connect", "connection reset before the reply"),
-    "silence": RequestFailed("timeout", "no token came"),
-    "empty": RequestFailed("cut", "the reply ended before it began"),
-}
-"""What a server does with a request that goes on with a half-written answer, whatever its mood: as a gateway that
-knows no token ids."""
-for _failure in CONTINUATIONS.values():
-    if _failure is not None:
-        _failure.going_on = True
-
 MODEL, OTHER_MODEL = "model-a", "model-b"
 
 ROUND_TRIP_S = 0.005
@@ -226,7 +209,6 @@ class Server(msgspec.Struct, eq=False):
     moods: list[tuple[float, str]]
     model: str = MODEL
     working: int = 0
-    continuations: str = "taken"
     rebuilt_at: float = float("inf")
 
     def mood(self, now: float) -> str:
@@ -389,11 +371,6 @@ class World:
         # Drawn apart, so that the other seeds play what they have always played.
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
-        if self.keeps:
-            # Drawn apart, so that the other seeds play what they have always played.
-            seams = random.Random(f"seams of {seed}")
-            for one in self.servers.values():
-                one.continuations = seams.choice(["taken", *CONTINUATIONS])
         self.longest_jitter = seed % 5 == 1
         self.manner: Manner = "number"
         self.odd = seed % 13 == 4
@@ -422,7 +399,6 @@ class World:
             prices=PRICES,
             **budget,
             requests_per_minute=chance.choice((None, None, None, 30.0)),
-            tokens_per_minute=chance.choice((None, None, None, 20_000.0)),
         )
         if self.odd:
             self._make_odd()
@@ -433,9 +409,7 @@ class World:
         self.lengths = random.Random(f"lengths of {seed}")
         """Draws the true lengths of replies that state none."""
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
-        self.policy = RetryPolicy(
-            attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))
-        )
+        self.policy = RetryPolicy(attempts=chance.randint(1, 5))
 
     def _make_odd(self) -> None:
         chance = self.manners

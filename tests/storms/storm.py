@@ -73,7 +73,7 @@ class Shape:
     transport: str
 
 
-SHAPES = (Shape(6, 5, "fast"), Shape(3, 8, "aiohttp"), Shape(10, 3, "fast"), Shape(4, 6, "sdk"))
+SHAPES = (Shape(6, 5, "http"), Shape(3, 8, "http"), Shape(10, 3, "http"), Shape(4, 6, "openai"))
 
 
 @dataclass

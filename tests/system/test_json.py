@@ -33,11 +33,9 @@ ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILIN
 SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
 PRINTED = {
     "run": ("run", *SUMS, "--base-url", "{url}", "--out", "run", "--samples", "2"),
-    "score": ("score", "run", "--workers", "1", "--cut-text"),
+    "score": ("score", "run", "--workers", "1"),
     "compare": ("compare", "a", "b"),
     "verify": ("verify", "a", "--published", "published.yaml"),
-    "published show": ("published", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "aime24"),
-    "published update": ("published", "update", "--from", "."),
     "race": (
         "race", *SUMS, "--out", "raced", "--samples", "2", "--candidate", "one base_url={url}",
         "--candidate", "other base_url={url}",
@@ -60,8 +58,6 @@ REFUSED = {
     "score": ("score", "nowhere"),
     "compare": ("compare", "nowhere", "nowhere-else"),
     "verify": ("verify", "nowhere"),
-    "published show": ("published", "no-such-model"),
-    "published update": ("published", "update", "--from", "nowhere"),
     "race": ("race", "demo", "--candidate", "alone"),
     "plan": ("plan", "./nowhere", "--detect", "20"),
     "sweep": ("sweep", "nowhere.yaml"),

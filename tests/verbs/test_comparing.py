@@ -30,7 +30,6 @@ from harness.reports.scored import ScoredBenchmark, read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
-from harness.runs.line_file import write_lines
 from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan, Provenance
 from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
@@ -98,34 +97,6 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
         assert done.code == 3, (command, done.err)
         assert "demo of tuned was scored before 7 samples of it were stored; score it again first." in done.err
     assert "7 samples stored since the last scoring are not in this score" in harness(tmp_path, "report", "tuned").out
-
-
-def test_at_equal_tokens_a_majority_of_k_costs_k_samples(tmp_path: Path) -> None:
-    two_runs(tmp_path)
-    (decision,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens", "--json").out)
-    points = decision["spending"]
-    assert [point["tokens"] for point in points] == sorted(point["tokens"] for point in points)
-    for run, accuracy in (("base", "second_accuracy"), ("tuned", "first_accuracy")):
-        mine = {point["k"]: point for point in points if point["run"] == run and not point["weighted"]}
-        weighted = {point["k"]: point for point in points if point["run"] == run and point["weighted"]}
-        assert [*weighted] == [2, 4, 8, 16]
-        assert all(weighted[k]["tokens"] == mine[k]["tokens"] and weighted[k]["at_most"] for k in weighted)
-        assert [*mine] == [1, 2, 4, 8, 16]
-        assert mine[1]["accuracy"] == pytest.approx(decision["paired"][accuracy])
-        assert mine[8]["tokens"] == pytest.approx(8 * mine[1]["tokens"])
-        low, high = mine[4]["sampling_interval"]
-        assert low < mine[4]["accuracy"] < high
-    told = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens").out
-    assert (told.count("maj@"), told.count("weighted@")) == (8, 8)
-    assert "maj@" not in harness(tmp_path, "compare", "base", "tuned").out
-
-
-def test_without_tokens_nothing_is_compared_by_them(tmp_path: Path) -> None:
-    base, _ = two_runs(tmp_path)
-    files = base.benchmark("demo")
-    write_lines(files.grades, [msgspec.structs.replace(grade, completion_tokens=None) for grade in grades.read(files)])
-    refused = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens")
-    assert (refused.code, "the server stated no tokens for some samples of base on demo" in refused.err) == (2, True)
 
 
 def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> None:

@@ -13,9 +13,6 @@ class Limits(Options):
     """Bounds of a session. Timeouts are seconds."""
 
     rpm: Annotated[float | None, Option("Maximum requests per minute.", under=LIMITS, above=0)] = None
-    tpm: Annotated[
-        float | None, Option("Maximum tokens per minute, prompts and replies together.", under=LIMITS, above=0)
-    ] = None
     budget_tokens: Annotated[
         int | None,
         Option(

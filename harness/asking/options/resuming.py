@@ -44,12 +44,11 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = False
-    break_lock: Annotated[bool, Option("Take over the lock of a run whose host is dead.", under=RESUMING)] = False
     salvage: Annotated[
         SalvageMode,
         Option(
-            "Continue answers that were half written when a session was killed or a stream broke. exact: only if the "
-            "server gets the same tokens again; near: also if their text is turned into tokens again.",
+            "Continue answers that were half written when a session was killed or a stream broke, if the server gets "
+            "the same tokens again.",
             under=RESUMING,
         ),
     ] = "exact"

@@ -13,7 +13,6 @@ from typing import Annotated
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -87,7 +86,7 @@ class RunOptions(
         """
         if self.batch and self.batch_file is not None:
             raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
             raise UsageError(
                 f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
@@ -231,13 +230,12 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
-    "published update": Verb(PublishedUpdateOptions),
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
-    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "tpm", "concurrency"), _OWN_PACE)),
+    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "concurrency"), _OWN_PACE)),
 }
 """Every verb whose options come from declarations, by its words on a command line."""
 

@@ -77,10 +77,9 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers. unreadable: state files that cannot be read; their servers may still be running."""
+    """The servers of this machine."""
 
     servers: list[ServerRow]
-    unreadable: list[str]
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -339,11 +339,6 @@ class Counts:
         self.failures += 1
         self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
 
-    @property
-    def tokens_per_request(self) -> float | None:
-        """Mean tokens of a prompt and its reply; None before the first one has finished."""
-        return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None
-
 
 # ---- the snapshot
 

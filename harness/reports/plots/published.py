@@ -7,7 +7,6 @@ from typing import Any
 
 from harness.core.nouns import in_percent
 from harness.reports.plots.plot import SERIES, SHARE_AXIS, Cell, Plot, axis, labelled_row, labelled_rows
-from harness.reports.published import source_title
 from harness.scoring import PublishedComparison, Score
 from harness.scoring.beside import decides
 
@@ -36,7 +35,7 @@ def published_plot(
     height = 0
     # (text above the row, printed score, accuracy, kind of point)
     ours = ("this run", f"{in_percent(score.accuracy)} %", score.accuracy, "ours")
-    theirs = [(source_title(entry), f"{entry.published.printed} %", entry.published.value, _mark(entry, suite))
+    theirs = [(entry.published.source.title, f"{entry.published.printed} %", entry.published.value, _mark(entry, suite))
               for entry in sources]  # fmt: skip
     for source, printed, value, mark in (ours, *theirs):
         above, height = labelled_row(height, source, gap=4, room=16)

@@ -16,12 +16,12 @@ from harness.asking.options.request import HowWritten
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
-from harness.client.chooser import open_transport
 from harness.client.facts import page
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import open_transport
 from harness.core import codec
 from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, SECONDS, Fields, ProbedServer, ProbeReply, Refused

@@ -23,7 +23,7 @@ from harness.reports.looks import growth_warnings
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, late_table, series_table
+from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, series_table
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
@@ -59,8 +59,6 @@ def tables(results: Results) -> list[Table]:
         notes = Notes()
         legend = _beside_base(results, of_benchmark, notes) + "".join(map(notes.mark, cut_notes(steps)))
         sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
-    if late := curves.late(results):
-        sections.append(late_table(late))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -367,7 +365,7 @@ def _rows_table(
 
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
-    sweep, notes, highest = results.sweep, Notes(), curves.highest_means(results)
+    sweep, notes = results.sweep, Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
     for aggregate in results.aggregates:
@@ -376,7 +374,7 @@ def _means(results: Results) -> Table:
         scores = [None if result is None else result.score for result in cells]
         accuracies = ["missing" if score is None else percent(score.accuracy) for score in scores]
         present = [item for item in cells if item is not None]
-        remarks = [*(highest.get(item.cell.name, "") for item in present), *(item.remark for item in present)]
+        remarks = [item.remark for item in present]
         rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remarks)))
     bases = [mean.base for mean in results.aggregates if mean.base and mean.p is not None]
     heads = [_in_singular(name) for name in others] or ["suite"]

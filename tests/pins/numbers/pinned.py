@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +141,19 @@ def planned(run: Path, detect: float | None = 5, **options: Any) -> list[Numbers
     return [picked(needed, PLANNED) for needed in harness.plan(run, detect, **options)]
 
 
-def opened(folder: Path) -> None:
-    """Unpack the runs into a folder."""
+def families() -> list[str]:
+    """The names of the families of runs: two digits."""
     with tarfile.open(ARCHIVE) as packed:
-        packed.extractall(folder, filter="data")
+        return sorted({name[:2] for name in packed.getnames() if name[:2].isdigit()})
+
+
+def opened(folder: Path, wanted: Collection[str]) -> None:
+    """Unpack the runs of some families into a folder, with the published scores."""
+    with tarfile.open(ARCHIVE) as packed:
+        for member in packed:
+            family = member.name[:2]
+            if not family.isdigit() or family in wanted:
+                packed.extract(member, folder, filter="data")
 
 
 def lines(folder: Path) -> Iterator[tuple[str, Any]]:

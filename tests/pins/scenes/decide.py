@@ -1,13 +1,10 @@
-"""`harness compare`, `diff`, `verify`, `published`, `plan` and `race`, and their functions: decisions and numbers."""
+"""`harness compare`, `diff`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
 
 from __future__ import annotations
-
-import json
 
 from tests.pins import reading, stored
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, write_sums
-from tests.verbs.test_public_scores import record
 
 PUBLISHED = """
 schema: 1
@@ -48,25 +45,6 @@ def verify(stage: Stage) -> None:
     stage.both("verify", "first", read=reading.checks)
     stage.both("verify", "first", published="published.yaml", read=reading.checks)
     stage.both("verify", "first", published="published.yaml", model="org/other", read=reading.checks)
-
-
-def published(stage: Stage) -> None:
-    """Two scores of a model and one of a near name are indexed and listed; of a third model nothing is published."""
-    (stage.folder / "records").mkdir()
-    for name, content in (
-        ("sums", record("pinned/model-7b", "sums", 81.5, "board", settings={"temperature": 0.6})),
-        ("demo", record("pinned/model-7b", "demo", 40.0, "board", questions=7)),
-        ("near", record("pinned/model-7b-fp8", "sums", 80.0, "board")),
-    ):
-        (stage.folder / "records" / f"{name}.json").write_text(json.dumps(content), "utf-8")
-    counted = "updated.read updated.scores updated.gone"
-    words = ["published", "update", "--from", "records", "--json"]
-    stage.command(*words, read=lambda rows: {"updated": [reading.pick(row, counted) for row in rows]})
-    stage.python("update_published", source="records")
-    stage.command("published", "show", "pinned/model-7b", "--json", read=reading.published)
-    stage.python("published", "pinned/model-7b", read=reading.published)
-    stage.command("published", "show", "pinned/other", "--json", read=reading.published)
-    stage.command("published", "update", "--from", "nowhere")
 
 
 def plan(stage: Stage) -> None:
@@ -111,4 +89,4 @@ def no_race(stage: Stage) -> None:
         stage.command("race", "--data", "sums.jsonl", "--base-url", "http://127.0.0.1:9", *words)
 
 
-SCENES: tuple[Scene, ...] = (compare, diff, verify, published, plan, race, no_race)
+SCENES: tuple[Scene, ...] = (compare, diff, verify, plan, race, no_race)

@@ -107,7 +107,7 @@ def transports(stage: Stage) -> None:
     """The body does not depend on how it travels."""
     write_sums(stage.folder, 2)
     server = stage.server("server", solving(60, "vllm"))
-    for transport in ("fast", "aiohttp", "sdk"):
+    for transport in ("http", "openai"):
         words = ["run", *SUMS, "--base-url", server.base_url, "--top-k", "20", "--transport", transport, "--json"]
         stage.command(*words, "--out", transport, read=reading.ran)
         stage.keep(**reading.samples(stage.folder / transport))

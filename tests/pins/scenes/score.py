@@ -34,10 +34,10 @@ def a_run_folder(stage: Stage) -> None:
     both_doors(stage, stored.copy("first", stage.folder), fresh=True)
 
 
-def other_ks_and_cut_text(stage: Stage) -> None:
+def other_ks(stage: Stage) -> None:
     """Options that change what is counted."""
     run = stored.copy("first", stage.folder)
-    both_doors(stage, run, k=3, cut_text=True, answer_from_reasoning=True, salvaged=False)
+    both_doors(stage, run, k=3, answer_from_reasoning=True, salvaged=False)
 
 
 def a_file_of_outputs(stage: Stage) -> None:
@@ -222,7 +222,7 @@ def old_completions(stage: Stage) -> None:
 
 
 SCENES: tuple[Scene, ...] = (
-    a_run_folder, other_ks_and_cut_text, a_file_of_outputs, llmeval_rows, a_card_by_its_questions, shards, refusals,
+    a_run_folder, other_ks, a_file_of_outputs, llmeval_rows, a_card_by_its_questions, shards, refusals,
     judge_of_the_undecided, judge_of_all, judge_of_the_wrong, judge_of_each_engine, judge_of_a_file, audited, grade,
     old_card, old_own_file, old_completions,
 )  # fmt: skip
