@@ -35,7 +35,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
-    "harness/cli/init.py": {"shipped.read_bytes"},  # a template of the package
     "harness/verbs/outputs.py": {"path.open"},  # new files in a folder of our own
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
     "harness/viewer/app.py": {"path.read_bytes"},  # the page, of the package

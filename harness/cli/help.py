@@ -108,14 +108,19 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
-            from harness.cli.here import example
-
-            if not (line := example(self, ctx)):
+            if not (line := _example(self, ctx)):
                 raise
             raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
+
+
+def _example(command: click.Command, ctx: click.Context) -> str:
+    """The first example in the command's help, without a remark or a second command; empty if it has none."""
+    path = f"harness {ctx.command_path.partition(' ')[2]} "
+    lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
+    return re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
@@ -263,6 +268,13 @@ class SpelledGroup(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(help_all(hidden=True))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an unknown option is refused with what it is called here, or with near names."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -115,7 +115,7 @@ def read(
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
-    doubts = tuple(filter(None, ("" if seen.all_named else seen.doubt, ids.doubt)))
+    doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
     return Outputs(path, checksum, pairs, doubts, seen.model, only_ids)
 
 

@@ -220,6 +220,6 @@ def first_words(table: str) -> list[str]:
     return [line.split()[0] for line in table.splitlines() if line.split()]
 
 
-def outcomes(reports: Any) -> dict[str, Any]:
+def outcomes(report: Any) -> dict[str, Any]:
     """The word that each check of a probe came to."""
-    return {"checks": [{one["check"]: one["outcome"] for one in report["findings"]} for report in reports]}
+    return {"checks": {one["check"]: one["outcome"] for one in report["findings"]}}

@@ -48,6 +48,12 @@ def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], 
     assert message in done.err
 
 
+def test_serve_on_a_cluster_says_what_to_do_instead(tmp_path: Path) -> None:
+    for words in (["--on", "ray", "--name", "x"], ["stop", "--on", "ray"]):
+        done = harness(tmp_path, "serve", *words)
+        assert (done.code, "`harness run --endpoints FOLDER` asks them all" in done.err) == (2, True)
+
+
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "node7")
     everywhere = ServerSpec(engine="vllm", model="m", host="0.0.0.0")

@@ -284,8 +284,8 @@ MAKERS = {
     "verbs/comparison_warnings.py": "the fields of a stored question, for a warning",
     "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",
     "asking/prepare.py": "who chose the prompt, for the record",
-    "cli/help.py": "words for which a flag is found",
-    "cli/plugins.py": "prompts are a kind of plug-in",
+    "cli/other_words.py": "words for which a flag is found",
+    "cli/doctor.py": "prompts are a kind of plug-in",
 }
 """Modules that may write the names of a body's prompt as keys, and what for."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.benchmarks.data import status
-from harness.core.plugins import Kind
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk
 from harness.showing.running_score import RunningScore
@@ -45,17 +44,6 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     def cells(self) -> tuple[str, ...]:
         """The row as the terminal shows it."""
         return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.licence, self.data
-
-
-class PluginRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One plug-in. value: `module:attribute`; package: its name and version. problem: why it cannot be used, in a
-    sentence; None where it can."""
-
-    kind: Kind
-    name: str
-    value: str
-    package: str
-    problem: str | None
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,8 +73,6 @@ def probe_beside(stage: Stage) -> None:
         stage.command("probe", *words, *SEED, read=reading.outcomes)
     words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", true.base_url, "--max-tokens", "8"]
     stage.command(*words, "--out", "run", "--probe", "--json", read=reading.ran)
-    words = ["probe", true.base_url, "--reference", "run", "--checks", "greedy replies"]
-    stage.command(*words, *SEED, read=reading.outcomes)
 
 
 def probe_without_usage(stage: Stage) -> None:
@@ -95,16 +93,10 @@ def lists(stage: Stage) -> None:
         stage.command("benchmarks", *words)
     stage.command("models", "list", read=lambda text: {"models": reading.first_words(text)})
     stage.command("models", "fetch", "nobody")
-    stage.command("plugins", "--json", read=lambda plugins: {"plugins": plugins})
     stage.command("doctor", stored.copy("first", stage.folder))
     stage.command("doctor", "nowhere")
     stage.command("schema")
     stage.keep(**{"with --json": stage.listed("These have --json: ")})
-    for shell in ("bash", "zsh", "fish"):
-        stage.command("completion", shell)
-    for kind in ("checkpoint", "hosted", "comparison", "suite"):
-        stage.command("init", kind, "--for", kind)
-        stage.keep(files=sorted(path.name for path in (stage.folder / kind).iterdir()))
 
 
 SCENES: tuple[Scene, ...] = (serve, probe, probe_beside, probe_without_usage, lists)
