@@ -31,7 +31,6 @@ from tests.verbs.test_comparing import long_reply, with_replies
 from tests.verbs.test_sweep_following import Told
 
 BENCHMARKS = ("demo", "aime24")
-GREW = "ck-step_20+demo was extended after all samples were complete. If these runs were compared before"
 
 
 @pytest.fixture
@@ -287,22 +286,6 @@ def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
     with pytest.raises(KeyboardInterrupt):
         cli_sweep._run(planned, verify=False, as_json=False)
     assert "ck-step_20+demo" in (training / "table.md").read_text("utf-8").replace("\\_", "_")
-
-
-def test_each_table_with_p_or_a_mark_says_which_compared_runs_grew_after_a_look(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.4}, "aime24": {10: 0.1, 20: 0.4}})
-    write_suite()
-    for sessions, notes in ((((0, 640),), 0), (((0, 320), (320, 640)), 1)):  # in one session; then extended
-        events: list[dict[str, Any]] = []
-        for before, after in sessions:
-            events.append({"event": "session_started", "owed": after - before, "done": before})
-            events.append({"event": "session_ended", "done": after})
-        (training / "ck-step_20+demo/log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
-        shown = table.tables(results(sweeps.plan_of("s.yaml", {}, {})))
-        grew = [one.title for one in shown for note in one.notes if note.startswith(GREW)]
-        assert [title.split()[0] for title in grew] == ["Mean", "demo:"][: 2 * notes]
-    (of_demo,) = (one for one in shown if one.title.startswith("demo: accuracy against"))
-    assert (of_demo.title[-4:], of_demo.notes[0].startswith(GREW)) == (" [1]", True)
 
 
 def write_suite() -> None:
