@@ -210,14 +210,8 @@ def names() -> str:
     for path in sorted((ROOT / "harness/client/address/provider_files").glob("*.yaml")):
         content = yaml.safe_load(path.read_text("utf-8"))
         address = content["address"]
-        providers.append(
-            (
-                f"`{path.stem}`",
-                cell(content["label"]),
-                cell(str(address["base_url"] or "–")),
-                f"`{address['key_variable']}`",
-            )
-        )
+        url, variable = cell(str(address["base_url"] or "–")), f"`{address['key_variable']}`"
+        providers.append((f"`{path.stem}`", cell(content["label"]), url, variable))
     return text + "## Providers\n\n" + table(("name", "who", "address", "variable of the key"), providers)
 
 
