@@ -85,12 +85,14 @@ def program() -> str:
 
 def next_lines(folder: Path) -> list[str]:
     """Commands that can be pasted into any shell: a run of one's own questions, then the samples of this run."""
-    harness = program()
-    run = shlex.quote(str(folder.resolve()))
+    from harness.benchmarks.catalogue import shipped_folder
+
+    harness, run = program(), shlex.quote(str(folder.resolve()))
+    table = shlex.quote(str(shipped_folder().resolve() / "templates" / "questions.csv"))
     return [
-        f"{harness} init mine --for questions",
+        f"cp {table} my_questions.csv",
         f"{harness} serve {EMBEDDED} {MODEL} --detach",
-        f"{harness} run --data mine/questions.csv --samples 4 --max-tokens 256",
+        f"{harness} run --data my_questions.csv --samples 4 --max-tokens 256",
         f"{harness} show {run} --wrong",
         f"{harness} view {run}",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,11 +48,12 @@ def test_extras_that_are_named_exist() -> None:
 def test_what_the_demo_says_to_do_next_is_accepted_and_names_whole_paths(bench: Bench) -> None:
     for line in next_lines(Path("results/a demo")):
         program, *words = shlex.split(line)
+        if program == "cp":  # a later line asks the questions of this file
+            shutil.copy(words[0], bench.folder / words[1])
+            continue
         assert program == "harness" or Path(program).is_file()
-        if words[0] == "init":
-            assert bench.call(words) == 0, "a later line asks the questions of its file"
         assert bench.try_(Typed("demo", tuple(words))) in (0, -1)
-    assert "init" in next_lines(Path("results/a demo"))[0], "first something of one's own"
+    assert "my_questions.csv" in next_lines(Path("results/a demo"))[0], "first something of one's own"
     assert (
         sum(shlex.quote(str(bench.folder / "results/a demo")) in line for line in next_lines(Path("results/a demo")))
         == 2

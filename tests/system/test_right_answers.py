@@ -160,7 +160,6 @@ def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_
         "run --data right.csv --dry-run",
         "run demo --preset r1 --dry-run",
         "run demo --temperature 2 --dry-run",
-        "init mine",
     ],
 )
 def test_the_right_twin_is_taken(laid_out: Path, server: FaultServer, words: str) -> None:
