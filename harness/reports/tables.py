@@ -46,6 +46,9 @@ class Table:
     notes: tuple[str, ...] = ()
     numeric: frozenset[int] = field(default_factory=frozenset)
 
+    def __post_init__(self) -> None:
+        assert {len(row) for row in self.rows} <= {len(self.columns)}, f"{self.title}: a cell for each heading"
+
 
 def p_cell(value: float) -> str:
     """A p value with three decimals."""
@@ -180,10 +183,9 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 "*" if withheld else _milliseconds(speed.gap_p99),
                 ABSENT if speed.tokens_per_s is None else f"{speed.tokens_per_s:.1f}",
                 _milliseconds(speed.lag),
-                _stamped_by(speed.kernel_stamps),
             )
         )
-    columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag", "stamps by")
+    columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
     return Table(title, columns, tuple(rows), notes, frozenset(range(2, 8))) if rows else None
 
@@ -326,10 +328,3 @@ def _milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return ABSENT
     return f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
-
-
-def _stamped_by(kernel_share: float) -> str:
-    """What took the times of tokens: the kernel, the client, or both. kernel_share: fraction of times by the kernel."""
-    if kernel_share == 1:
-        return "kernel"
-    return "client" if kernel_share == 0 else "both"

@@ -44,7 +44,7 @@ def test_first_tokens_gaps_and_rates_are_quantiles_over_samples(tmp_path: Path) 
     )  # fmt: skip
     table = speed_table([("run", score)])
     assert table is not None
-    assert table.rows == (("run", "demo", "300", "500", "20", "40", "50.0", "1", "kernel"),)
+    assert table.rows == (("run", "demo", "300", "500", "20", "40", "50.0", "1"),)
     assert not table.notes
 
 
