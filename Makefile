@@ -65,7 +65,7 @@ test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
-## check: format, lint, types, import contracts
+## check: format, lint, types, import contracts, sizes
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -73,6 +73,7 @@ check: $(VENV)/.installed-check
 	@$(BIN)/mypy tests/typing
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tools.size
 
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)
 coverage: $(VENV)/.installed-check
@@ -127,13 +128,13 @@ bench-beside: $(VENV)/.installed-bench
 	.beside/inspect-ai/bin/pip install --quiet openai; .beside/openbench/bin/pip install --quiet 'mcp<2'
 	@$(BIN)/python -m bench.beside .beside
 
-## bench-grading: accuracy and speed of the grader, beside Math-Verify where it is installed (see docs/grading.md)
-bench-grading: $(VENV)/.installed-bench
-	@$(BIN)/python bench/grading.py
+## scoreboard: how the grader does on labelled pairs, a line a set, and what it costs (see docs/grading.md)
+scoreboard: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.pins.scoreboard
 
-## bench-behind: verdicts on replies with text behind their answer: right ones, other values, take-backs
-bench-behind: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.behind
+## bench-grading: speed of the grader, and both beside Math-Verify where it is installed (see docs/grading.md)
+bench-grading: $(VENV)/.installed-bench
+	@$(BIN)/python -m bench.grading
 
 ## bench-rewards: what a reward costs in a batch of 10,000, beside Math-Verify
 bench-rewards: $(VENV)/.installed-bench
@@ -223,7 +224,7 @@ test-trainers: $(VENV)/.installed-test
 test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
-## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
+## test-slurm: a run as a job of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
 

@@ -26,9 +26,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.hidden_limit import reply_checksum
 from harness.core.records import Grade, Question, Sample, Timing
 from harness.scoring import allocation, audit, audit_order, differences, intervals
-from harness.scoring.anomalies import Texts
+from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (
     VoteGroup,
     g_pass_at_k,
@@ -379,14 +380,14 @@ def copied(rng: np.random.Generator, repeats: int) -> Table:
             for share in COPY_SHARES:
                 rates = []
                 k = max(2, round(share * n))
-                texts = Texts()
-                for number in range(n_questions * n):
-                    texts.add_text(f"{number if number % n >= k else number // n} " * 400)
-                equal = texts.equal(
-                    np.repeat(np.arange(n_questions, dtype=np.uint32), n), [*map(str, range(n_questions))]
-                )
+                texts = [
+                    reply_checksum(f"{number if number % n >= k else number // n} " * 1000)
+                    for number in range(n_questions * n)
+                ]
+                question = np.repeat(np.arange(n_questions, dtype=np.uint32), n)
+                equal = copies_among(question, np.array(texts), n_questions)
                 assert equal is not None
-                counts = np.array([float(equal.independent.get(str(q), n)) for q in range(n_questions)])
+                counts = equal[1]
                 for cell in cells(n_questions):
                     chances = cell.chances(rng, max(200, _repeats(repeats, n_questions) // 4))
                     right = draw(rng, chances, n - k) + k * draw(rng, chances, 1)
@@ -803,7 +804,7 @@ def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
         samples=samples,
         run_deviation=None,
         settings={},
-        source=Source(title="", url="", by="others"),
+        source=Source(title="", url=""),
     )
 
 

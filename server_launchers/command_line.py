@@ -74,18 +74,11 @@ def spec_from(
         raise LaunchError(flag + error.sentence) from None
 
 
-def words_of(
-    engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
-) -> list[str]:
-    """The words after `serve` that start this server again.
-
-    params: parameter of the command → its value. extra_flags: words that go to the engine unchanged.
-    """
+def words_of(engine: str, model: str, params: Mapping[str, Any]) -> list[str]:
+    """The words after `serve` that start this server again. params: parameter of the command → its value."""
     words = [engine]
     if model:
         words.append(model)
-    if name:
-        words += ["--name", name]
     for option in OPTIONS.values():
         value = params.get(FLAG_PREFIX + option.field)
         if value in (None, ()):
@@ -97,8 +90,6 @@ def words_of(
             values = value if isinstance(value, tuple) else (value,)
             for each in values:
                 words += [option.flag, str(each)]
-    if extra_flags:
-        words += ["--", *extra_flags]
     return words
 
 

@@ -91,7 +91,7 @@ class ServerSpec:
     """Devices as the engine's visible-devices variable names them; None asks the system."""
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine chooses.")] = None
     nodes: Annotated[
-        int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
+        int, Flag("Machines that share one model; each runs this command with its own --node-rank.", minimum=1)
     ] = 1
     node_rank: Annotated[int, Flag("Number of this machine among the nodes, from 0.", minimum=0)] = 0
     head_address: Annotated[str | None, Flag("Address of node 0 that the other nodes can reach.")] = None
@@ -165,6 +165,8 @@ class ServerSpec:
             raise SpecError("engine", f"there is no engine {self.engine!r}; the engines are {', '.join(ENGINES)}")
         if self.name is not None and not _NAME.match(self.name):
             raise SpecError("name", "a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
+        if twice := [name for name in dict.fromkeys(self.devices or ()) if (self.devices or ()).count(name) > 1]:
+            raise SpecError("devices", f"{', '.join(twice)} is named more than once: name each device once")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
             raise SpecError("api_key_env", "give the name of an environment variable that holds the key, not the key")
         for variable, value in self.environment.items():

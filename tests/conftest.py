@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -164,10 +165,19 @@ def _servers_of_unknown_engines_give_no_fingerprint() -> Iterator[None]:
         yield
 
 
-def pytest_report_header() -> str:
-    """Where the data of others are, or why their tests are left out."""
-    here = SHARED_DATA.is_dir()
-    return f"shared data: {SHARED_DATA}" if here else f"shared data: none at {SHARED_DATA}, so their tests are left out"
+def pytest_report_header() -> list[str]:
+    """What this run leaves out, each with the one command that adds it; the tests themselves are counted as skipped."""
+    lines = [f"shared data: {SHARED_DATA}"] if SHARED_DATA.is_dir() else []
+    if not lines:
+        lines.append(
+            f"left out: tests on files of others: put them into {SHARED_DATA}, or name their folder: HARNESS_SHARED=DIR"
+        )
+    if shutil.which("bwrap") is None:
+        lines.append("left out: the sandbox of programs as answers: sudo apt install bubblewrap")
+    if not budget.ALL:
+        lines.append("left out: three quarters of the generated cases: make test-wide")
+    lines.append(f"left out unless named: {', '.join(sorted(folder.name for folder in LEFT_OUT))}: make help")
+    return lines
 
 
 @pytest.fixture(scope="session")

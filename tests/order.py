@@ -16,7 +16,7 @@ LONG_FILES = (
     "client/test_transports.py",
     "verbs/test_sweep_runs.py",
     "scoring/test_scoring_simulation.py",
-    "grading/test_grading_pairs.py",
+    "pins/test_verdicts.py",
     "grading/test_grading_hostile.py",
     "system/test_isolated_children.py",
     "hostile/test_hostile.py",

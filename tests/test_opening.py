@@ -34,7 +34,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/benchmarks/sources/documents.py": {"zipfile.ZipFile", "opened.open"},  # likewise
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
-    "harness/extensions/clusters/ray/serving.py": {"Path(log).open", "file.read_text", "log.open"},  # a server's
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     "harness/cli/init.py": {"shipped.read_bytes"},  # a template of the package
     "harness/verbs/outputs.py": {"path.open"},  # new files in a folder of our own

@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from tools.words import walk
-
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("harness", "server_launchers")
 _NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -41,7 +39,7 @@ def named(tree: ast.Module) -> list[str]:
 def imported(tree: ast.Module) -> set[str]:
     """The modules that a test file imports, or names in a string."""
     imports: set[str] = set()
-    for node in walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

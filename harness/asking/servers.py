@@ -541,40 +541,6 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
     return map(str, returned)
 
 
-def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
-    """The spec of one server over several nodes. by: the option that runs its command on each node.
-
-    Raises `UsageError` for options that `by` sets for each node, and for a spec that several nodes cannot share.
-    """
-    for name in ("node_rank", "head_address", "node_address"):
-        if name in fields:
-            raise UsageError(
-                f"{by} sets it for each node: leave this option out", field=f"server.{name}", value=fields[name]
-            )
-    # A made-up address that satisfies the spec's check: each node gets the true address when the job runs.
-    spec = spec_without_download(engine, model, **fields, head_address="node-0")
-    if spec.restarts:
-        raise UsageError(
-            "a single part of a model cannot be restarted alone: leave this option out",
-            field="server.restarts",
-            value=spec.restarts,
-        )
-    if engines.launcher_of(spec).always_routed or (spec.dp > 1 and spec.dp_mode != "engine"):
-        raise UsageError(
-            f"it would put several replicas into one server of several nodes: set the number of servers with {by}, or "
-            f"let the engine spread the replicas with {option('server.dp_mode', 'engine')}",
-            field="server.dp",
-            value=spec.dp,
-        )
-    if (devices := spec.tp * spec.pp * spec.dp) % spec.nodes:
-        raise UsageError(
-            f"{devices} devices cannot be spread evenly: give a number of nodes that divides {devices}",
-            field="server.nodes",
-            value=spec.nodes,
-        )
-    return spec
-
-
 def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
     """Return the model to serve and its name in requests. A known small model is fetched and becomes its file.
 

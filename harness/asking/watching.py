@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from harness.core import channel
 from harness.core.errors import Sentence
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Watcher:
 
     def warn(self, sentence: Sentence) -> None:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
+        channel.warn(sentence)
 
     def advise(self, sentence: Sentence) -> None:
         """A warning about a setting that is allowed but seldom intended, before the run's first request."""

@@ -30,7 +30,7 @@ from harness.core import plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -355,7 +355,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         text = f"{context.strip()}\n\n{text}"
 
     cells = {name: _first_column((name,), row) for name in columns.metadata}
-    metadata = {name: row.value[column] for name, column in cells.items() if column is not None}
+    metadata = metadata_of({name: row.value[column] for name, column in cells.items() if column is not None})
     rules = card.rules
     tolerance = _cell_or_none(row, columns.tolerance)
     if tolerance not in (None, ""):

@@ -315,7 +315,7 @@ def _kinds(pair: RunComparison) -> str:
     parts = [
         f"{words} {first} of {before.n:,} → {second} of {after.n:,}"
         for words, first, second in counts
-        if first or second
+        if None not in (first, second) and (first or second)
     ]
     lengths = before.mean_completion_tokens, after.mean_completion_tokens
     if lengths[0] is not None and lengths[1] is not None:

@@ -156,7 +156,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 def environment_values(context: click.Context) -> list[str]:
     """The options whose value comes from an environment variable, each as a text: `--max-tokens
-    (HARNESS_RUN_MAX_TOKENS)`.
+    (HARNESS_RUN_MAX_TOKENS)`, and a switch as it is set: `HARNESS_RUN_STREAM=true`.
 
     Raises `UsageError` for a variable that matches no option.
     """
@@ -170,7 +170,8 @@ def environment_values(context: click.Context) -> list[str]:
             f"{near_names(unknown[0], variables)}"
         )
     return [
-        f"{parameter.opts[0]} ({name})"
+        # A switch may be set to either value, and has a flag for one of them only.
+        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[0]} ({name})"
         for name, parameter in variables.items()
         if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
     ]

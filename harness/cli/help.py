@@ -289,6 +289,10 @@ ELSEWHERE: dict[str, str] = dict(
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",
+            "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
+            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
+                "on slurm replicas"
+            ),
             "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
         }
     )

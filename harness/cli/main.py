@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.core import channel
 from harness.core.about import __version__, commit
-from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.errors import HarnessError, Sentence, StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.secret import without_user_info
 from server_launchers import isolated
@@ -118,6 +119,7 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context, version: bool) -> None:
     """Benchmark harness for reasoning models: start a server, run the client, score, report."""
+    ctx.with_resource(channel.warnings_to(_warn))
     if version:
         checkout = commit()
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
@@ -132,6 +134,12 @@ def cli(ctx: click.Context, version: bool) -> None:
 
         for line in overview():
             click.echo(line)
+
+
+def _warn(sentence: Sentence) -> None:
+    from harness.cli.terminal import warn  # few commands warn
+
+    warn(sentence)
 
 
 def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:

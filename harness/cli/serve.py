@@ -23,8 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SHOWN_LOG_LINES = 200
 
-on_option = click.option("--on", metavar="ray[://HOST:PORT]", help="On the nodes of a Ray cluster (docs/howto/ray.md).")
-
 
 class ServeGroup(SpelledGroup):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
@@ -87,32 +85,6 @@ _OURS = (
         help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
         "--endpoints` follows a folder of such files (*.url).",
     ),
-    click.option("--until-eof", is_flag=True, help="End when standard input ends, with the program that started it."),
-    click.option("--slurm", type=int, metavar="N", help="Start N of these servers as a job array of Slurm."),
-    on_option,
-    click.option(
-        "--replicas", type=click.IntRange(1, 4000), metavar="N", help="With --on: number of servers. Default: 1."
-    ),
-    click.option(
-        "--gpus-per-replica",
-        type=click.FloatRange(0),
-        metavar="N",
-        help="With --on: GPUs that Ray reserves for each server, over all its nodes. Default: as the parallel sizes "
-        "need.",
-    ),
-    click.option(
-        "--slurm-folder",
-        "--endpoints-folder",
-        "endpoints_folder",
-        type=click.Path(path_type=Path, file_okay=False),
-        default="endpoints",
-        show_default=True,
-        help="With --slurm and --on: shared folder in which servers register and write their logs.",
-    ),
-    click.option(
-        "--sbatch", multiple=True, metavar="OPTION", help="With --slurm: an option of sbatch, such as --partition=gpu."
-    ),
-    click.option("--print", "print_only", is_flag=True, help="With --slurm: print the job's script, submit nothing."),
 )
 """Flags of every engine's command, besides those that describe the server."""
 
@@ -136,21 +108,14 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     )
     @_own_flags
     @server_options(shown=takes)
-    def start(extra_flags: tuple[str, ...], **given: Any) -> None:
-        """Start a server of this engine on this machine, or on others if the flags say so."""
-        from harness.cli.serve_start import Wish, begin, start_here
+    def serve(extra_flags: tuple[str, ...], **given: Any) -> None:
+        """Start a server of this engine on this machine."""
+        from harness.cli.serve_start import Wish, start
 
         flags = {name: given.pop(name) for name in list(given) if name.startswith(FLAG_PREFIX)}
-        wish = Wish(engine=engine, extra_flags=extra_flags, flags=flags, **given)
-        begin(wish)
-        if wish.elsewhere:
-            from harness.cli.serve_elsewhere import start_elsewhere
+        start(Wish(engine=engine, extra_flags=extra_flags, flags=flags, **given))
 
-            start_elsewhere(wish)
-        else:
-            start_here(wish)
-
-    return start
+    return serve
 
 
 for _name, _engine in engines.every().items():
@@ -199,17 +164,10 @@ def _warn_of(path: Path, pids: list[int]) -> None:
 @command.command("stop")
 @click.argument("name", required=False, shell_complete=completing.names(completing.servers))
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
-@on_option
-def stop(name: str | None, everything: bool, on: str | None) -> None:
+def stop(name: str | None, everything: bool) -> None:
     """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
     from server_launchers.keeping import servers
 
-    if on is not None:
-        from harness.verbs.elsewhere import cluster
-
-        ended = cluster(on).stop(on, name, everything=everything)
-        click.echo(f"stopped {', '.join(map(visible, ended)) or 'nothing: no server was running'}")
-        return
     stopped, survivors = servers.stop(name, all=everything)
     for text in survivors:
         terminal.warn(f"still there: {visible(text)}")

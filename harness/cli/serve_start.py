@@ -1,15 +1,11 @@
-"""`harness serve ENGINE`: starts the server here and holds or detaches it, or passes the start to Slurm or a Ray
-cluster.
-"""
+"""`harness serve ENGINE`: starts the server and holds or detaches it."""
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import threading
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -44,14 +40,6 @@ class Wish:
     detach: bool
     dry_run: bool
     register: Path | None
-    until_eof: bool
-    slurm: int | None
-    on: str | None
-    replicas: int | None
-    gpus_per_replica: float | None
-    endpoints_folder: Path
-    sbatch: tuple[str, ...]
-    print_only: bool
     extra_flags: tuple[str, ...]
     flags: Mapping[str, Any]
 
@@ -60,36 +48,8 @@ class Wish:
         """The fields of a server's spec that the flags set."""
         return server_fields(self.flags)
 
-    @property
-    def elsewhere(self) -> bool:
-        """Whether Slurm or Ray starts the server on other machines."""
-        return self.slurm is not None or self.on is not None
 
-
-def begin(wish: Wish) -> None:
-    """Refuse flags that exclude each other; with --until-eof, end with standard input from now on."""
-    _check(wish)
-    # A daemon: it reads until the input ends, which must not hold up the end of the command.
-    if wish.until_eof:
-        threading.Thread(target=_leave_at_eof, daemon=True).start()
-
-
-def _check(wish: Wish) -> None:
-    """Raise `UsageError` for flags that exclude each other."""
-    if wish.on is None and (wish.replicas is not None or wish.gpus_per_replica is not None):
-        flag = "--gpus-per-replica" if wish.replicas is None else "--replicas"
-        raise UsageError(f"{flag} needs --on ray")
-    if wish.until_eof and (wish.detach or wish.elsewhere):
-        raise UsageError("--until-eof does not work with --detach, --slurm or --on")
-    if wish.slurm is not None and (wish.detach or wish.dry_run or wish.register is not None or wish.on is not None):
-        raise UsageError("--slurm does not work with --detach, --dry-run, --register or --on")
-    if wish.slurm is None and (wish.sbatch or wish.print_only):
-        raise UsageError(f"{'--sbatch' if wish.sbatch else '--print'} goes with --slurm N")
-    if wish.on is not None and (wish.dry_run or wish.register is not None):
-        raise UsageError("--on does not work with --dry-run or --register")
-
-
-def start_here(wish: Wish) -> None:
+def start(wish: Wish) -> None:
     """Start the server and hold it until it ends or a signal comes.
 
     With --register its addresses are registered as long as it is held. With --detach the server is started and not
@@ -100,7 +60,7 @@ def start_here(wish: Wish) -> None:
     if wish.register is not None:
         if wish.detach:
             raise UsageError("--register does not work with --detach: the address is removed when the command ends")
-        check_reached(spec)
+        _check_reached(spec)
     if wish.dry_run:
         for line in supervisor.dry_run(spec):
             click.echo(line)
@@ -112,16 +72,19 @@ def start_here(wish: Wish) -> None:
         return
     # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
     # ends the server.
-    leave_at_signals()
+    _leave_at_signals()
     urls = registering.public_addresses(spec, server.base_urls)
     with server, registering.register(wish.register, urls) if wish.register is not None else nullcontext():
         click.echo("Ctrl-C stops it.", err=True)
-        server.wait()
-        click.echo(f"harness: the server {server.name} ended by itself: {visible(server.ended or '')}", err=True)
+        why = server.wait()
+        if why is None:
+            click.echo(f"harness: the server {server.name} was stopped.", err=True)
+            return
+        click.echo(f"harness: the server {server.name} ended by itself: {visible(why)}", err=True)
         sys.exit(2)
 
 
-def leave_at_signals() -> None:
+def _leave_at_signals() -> None:
     """Handle SIGTERM and SIGHUP, which clusters send, as Ctrl-C: stop the server and remove its registered address."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
@@ -131,19 +94,7 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _leave_at_eof() -> None:
-    """Send SIGTERM to this process once standard input ends.
-
-    If the server is not ready yet, its guard process then ends it; afterwards `_leave` does.
-    """
-    with suppress(OSError):
-        while os.read(0, 65536):
-            pass
-    # A signal, because an exception in this thread would not reach the main one.
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def check_reached(spec: ServerSpec) -> None:
+def _check_reached(spec: ServerSpec) -> None:
     """Raise `UsageError` where other machines could not reach the server."""
     try:
         registering.check(spec)

@@ -5,6 +5,7 @@ A running process is asked; without one, the run's files are read.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sys
 import time
@@ -68,14 +69,13 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
     from harness.verbs.sweep import records
 
     sweep = records.look(run) if run is not None else None
-    folders = [RunFolder.open(run)] if run is not None and sweep is None else _under_way(run or Path("results"))
+    states = [look(RunFolder.open(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
-            _watch(folders[0], as_json)
+            _watch(states[0].folder, as_json)
         return
-    states = [look(folder) for folder in folders]
     if as_json:
         say([_plain(status) for status in states])
         return
@@ -146,17 +146,22 @@ def progress_of(folder: RunFolder) -> Progress | None:
         return None
 
 
-def _under_way(results: Path) -> list[RunFolder]:
+def _under_way(results: Path) -> list[Status]:
     """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    from harness.runs.layout import runs_in
+    from harness.runs.layout import readable, runs_below
 
-    runs = [run for folder in (results, *filter(Path.is_dir, results.glob("*"))) for run in runs_in(folder)]
+    runs = runs_below(results)
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
-    return _answering(runs) or [max(runs, key=_time_of_log)]
+    latest = readable(sorted(runs, key=_time_of_log, reverse=True), look)
+    answering = [status for _, status in readable(_answering(runs), look)]
+    states = answering or [status for _, status in itertools.islice(latest, 1)]
+    if not states:
+        raise StoreError(f"no run in {results.absolute()} can be read")
+    return states
 
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:

@@ -10,7 +10,7 @@ as `mine = "package.module:function"` under the group `harness.graders`.
     kind                                        extensions      plug-ins
     grader prompt source launcher provider      none            yes
     exporter tracker                            yes             yes
-    answer cluster scheduler                    yes             none
+    answer cluster                              yes             none
 
 A name is looked up among the extensions first, then among the plug-ins. An extension or a plug-in is imported when it
 is first used, so a broken one stops only the commands that use it.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
 """The kinds of plug-ins that another package may offer."""
 
-ExtensionKind = Literal["answer", "exporter", "tracker", "cluster", "scheduler"]
+ExtensionKind = Literal["answer", "exporter", "tracker", "cluster"]
 """The kinds of extensions; each has a folder below `harness/extensions/`, named by the kind's plural."""
 
 KINDS: dict[Kind, str] = {

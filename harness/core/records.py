@@ -6,6 +6,7 @@ that a reader finds it at the start of a line without decoding the text. All rec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -37,6 +38,10 @@ Anomaly = Literal["repetition", "garbled", "rare characters", "language switch",
 
 FROM_FILE = "file:"
 """First characters of `Sample.endpoint` for a sample that was imported from another tool's file."""
+
+
+UNSTATED_REASON = "unknown"
+"""`Sample.finish_reason` of a sample whose file does not say why it ended."""
 
 
 class Key(NamedTuple):
@@ -86,6 +91,19 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 CHECKSUM_ID_CHARS = 16
 """Characters of a row's checksum that are its question's id, if the data give none."""
+
+
+OWN_METADATA = frozenset({"cluster", "same_as", "twin_of", "choice_order"})
+"""Names in a question's metadata by which the harness states facts of its own: questions that are not independent, and
+the order of shown options.
+"""
+
+
+def metadata_of(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of the data as metadata. A column with a name of `OWN_METADATA` is called `NAME (column)`, so that its
+    values are not taken for facts of the harness.
+    """
+    return {f"{name} (column)" if name in OWN_METADATA else name: value for name, value in columns.items()}
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,12 +215,12 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
     text, reasoning: as the server sent them; None if it sent null. finish_reason: as sent ("stop", "length", …).
-    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool. server_model, fingerprint,
-    request_id: as the server stated them. seed: the seed that was sent. attempts: requests made for this sample, the
-    successful one included. salvaged_at: the places where the sample was interrupted and continued, in order; `usage`
-    then counts all parts, `timing` is that of the last request. odd_logprobs: log-probabilities were asked for and are
-    missing ("none") or not all of them are numbers ("not numbers"). The journal adds a checksum to each line (see
-    `harness.runs.journal`).
+    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool, whose finish_reason may be
+    `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
+    attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
+    interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
+    odd_logprobs: log-probabilities were asked for and are missing ("none") or not all of them are numbers ("not
+    numbers"). The journal adds a checksum to each line (see `harness.runs.journal`).
     """
 
     text: str | None
@@ -228,7 +246,9 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the bound on new tokens ended the completion. Such a sample is finished, and is graded."""
+        """Whether the bound on new tokens is stated to have ended the completion. Such a sample is finished, and is
+        graded.
+        """
         return self.finish_reason == "length"
 
 
@@ -239,11 +259,12 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     "structural", …). grader: name and version of the grader. vote: the canonical form of the answer, by which maj@k
     counts equal answers; None: this sample does not vote. span: (start, end) of the answer in `text`, in characters.
     unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
-    answer is nearly right; None: it is not. anomalies: signs that the text or the reasoning looks broken; no verdict
-    depends on them. basis: short digest of the references and the rules; if the question's digest is another, the
-    sample is graded again. reply_checksum: of the sample's text and reasoning; if the sample's is another, it is graded
-    again; None: the version that made the grade stored none. parts: (parts of the answer that are right, parts that the
-    question asks for), such as cells of a table; unset where the grader states none.
+    answer is nearly right; None: it is not. truncated: whether max_tokens cut the reply; None: its file does not say.
+    anomalies: signs that the text or the reasoning looks broken; no verdict depends on them. basis: short digest of the
+    references and the rules; if the question's digest is another, the sample is graded again. reply_checksum: of the
+    sample's text and reasoning; if the sample's is another, it is graded again; None: the version that made the grade
+    stored none. parts: (parts of the answer that are right, parts that the question asks for), such as cells of a
+    table; unset where the grader states none.
     """
 
     verdict: VerdictName
@@ -254,7 +275,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     span: tuple[int, int] | None = None
     unextracted: bool = False
     near_miss: NearMiss | None = None
-    truncated: bool = False
+    truncated: bool | None = False
     completion_tokens: int | None = None
     anomalies: tuple[Anomaly, ...] = ()
     basis: str = ""

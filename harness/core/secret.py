@@ -179,11 +179,13 @@ _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 """Name and password in a URL: `name:password@`."""
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
 """A name and its value in a URL's query."""
-_NAMED_VALUES = frozenset({"header", "judge-header", "env"})
-"""Flags, without dashes, that take NAME:VALUE or NAME=VALUE; the VALUE is hidden."""
+_NAMED_VALUES = re.compile(r"(.*[-_])?headers?|(server[-_])?env(ironment)?")
+"""Options that take NAME:VALUE or NAME=VALUE; the VALUE is hidden."""
+_FIELD = re.compile(r"""([A-Za-z][\w-]*)["'\\]*\s*[:=]\s*""")
+"""A name before its value inside a longer text: `api_key=`, `"api_key": `, `header=`."""
+_KEY_IN_TEXT = re.compile(r"""(?<![^\s=:,"'])(?:sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}""")
+"""A key of a well-known service, at the beginning of a text or after a space, a quote, or one of `=:,`."""
 
-_JSON_VALUES = frozenset({"extra-body", "chat-template-kwargs"})
-"""Flags, without dashes, that take a JSON object for the request's body."""
 _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
 """Options whose values go into the request's body; `seal_secrets` looks for keys in them."""
 
@@ -208,7 +210,7 @@ def without_secrets(value: Any, *, queries: bool = False) -> Any:
 def _hide_in_field(name: str, value: Any, queries: bool) -> Any:
     if is_secret(name, value):
         return HIDDEN
-    if name in _BODY_FIELDS:
+    if name.removeprefix("judge_") in _BODY_FIELDS:
         value = seal_secrets(value)
     return without_secrets(value, queries=queries)
 
@@ -219,37 +221,51 @@ def without_user_info(text: str) -> str:
 
 
 def command_words(words: Iterable[str]) -> list[str]:
-    """The words of a command line with `[hidden]` in place of secrets, for a log or a manifest."""
+    """The words of a command line with `[hidden]` in place of secrets, for a log or a manifest.
+
+    What is hidden depends on the form of a word and on the option before it, never on a list of commands or options:
+    the value of a header or a variable; what follows the name of a secret, as the next word (also if both are passed
+    on to an engine) or inside a longer text; texts in JSON that look like keys; keys of well-known services.
+    """
     shown: list[str] = []
-    option = ""
+    option, awaits_key = "", False
     for word in words:
-        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", "")
-        if equals:
-            shown.append(f"{name}={_hide_in_argument(name.removeprefix('--'), value)}")
-            option = ""
+        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        if word.startswith("--") and not equals:
+            option, awaits_key = word[2:], awaits_key or names_a_secret(word)
+            shown.append(word)
+            continue
+        option = name[2:] if equals else option
+        if value.startswith("--") and "=" not in value:
+            awaits_key = awaits_key or names_a_secret(value)
         else:
-            shown.append(_hide_in_argument(option, word))
-            option = word.removeprefix("--") if word.startswith("--") else ""
+            value = HIDDEN if awaits_key or (equals and names_a_secret(name)) else _hide_in_argument(option, value)
+            awaits_key = False
+        shown.append(f"{name}{equals}{value}")
+        option = ""
     return shown
 
 
 def _hide_in_argument(option: str, value: str) -> str:
     """A word of a command line with its secrets hidden. option: the flag before it, without dashes; empty if none."""
-    if option in _NAMED_VALUES:
+    if _NAMED_VALUES.fullmatch(option):
         named = re.match(r"[^:=]*[:=]", value)
         return f"{named[0] if named else ''}{HIDDEN}"
-    if option in _JSON_VALUES:
+    if value.startswith(("{", "[")):
         try:
             given: Any = codec.decode(value)
         except codec.DecodeError:
-            # What is not JSON cannot be searched for the fields that hold keys.
-            return HIDDEN
-        hidden = _hide_in_field("extra_body", given, queries=False)
-        return value if hidden == given else codec.encode(hidden).decode()
-    if option and not value.startswith("-") and is_secret(option, value):
-        return HIDDEN
-    if is_secret("", value):
-        return HIDDEN
+            pass
+        else:
+            hidden = _hide_in_field("extra_body", given, queries=False)
+            return value if hidden == given else codec.encode(hidden).decode()
+    value = _KEY_IN_TEXT.sub(HIDDEN, value)
+    for field in _FIELD.finditer(value):
+        if names_a_secret(field[1]) or _NAMED_VALUES.fullmatch(field[1]):
+            return f"{_hide_in_address(value[: field.end()])}{HIDDEN}"
+    body = value.find("{")
+    if body >= 0 and looks_like_a_key(value[body:]):
+        return f"{_hide_in_address(value[:body])}{HIDDEN}"
     return _hide_in_address(value)
 
 

@@ -11,6 +11,8 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.files import read_named
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.core.records import UNSTATED_REASON
 
 
 def decode_file(path: Path) -> str:
@@ -74,3 +76,16 @@ def count_or_none(value: Any) -> int | None:
 def text_or_none(value: Any) -> str | None:
     """`value` if it is a text, else None."""
     return value if isinstance(value, str) else None
+
+
+def reasons_of(row: Row, column: str, n: int) -> list[str]:
+    """The finish reason of each of the n responses in `column`: of a single one a word, of several a list of words."""
+    reasons = row.value.get("finish_reason")
+    if not isinstance(reasons, list):
+        reasons = [reasons if n == 1 else None] * n
+    if len(reasons) != n:
+        raise UsageError(
+            f"{row.where}: the column 'finish_reason' has {count_noun(len(reasons), 'entry', 'entries')} and the "
+            f"column {column!r} {count_noun(n, 'response')}; give one reason for each response"
+        )
+    return [reason if isinstance(reason, str) and reason else UNSTATED_REASON for reason in reasons]

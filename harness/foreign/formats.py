@@ -32,7 +32,7 @@ from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
-from harness.core.records import Question
+from harness.core.records import UNSTATED_REASON, Question
 from harness.foreign import cells, wide
 
 RESPONSE_COLUMNS = (
@@ -59,7 +59,7 @@ class Response:
 
     text: str | None
     reasoning: str | None = None
-    finish_reason: str = "unknown"
+    finish_reason: str = UNSTATED_REASON
     completion_tokens: int | None = None
     prompt_tokens: int | None = None
     index: int | None = None
@@ -287,7 +287,7 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
     responses = []
     for choice in map(cells.mapping_or_empty, choices):
         text, reasoning = cells.split_content(cells.mapping_or_empty(choice.get("message")).get("content"))
-        reason = str(choice.get("stop_reason", "unknown"))
+        reason = str(choice.get("stop_reason", UNSTATED_REASON))
         responses.append(
             Response(
                 text,
@@ -343,7 +343,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                     Response(
                         text,
                         reasoning if isinstance(reasoning, str) else parts,
-                        str(choice.get("finish_reason") or "unknown"),
+                        str(choice.get("finish_reason") or UNSTATED_REASON),
                         # The usage is that of all choices together.
                         cells.count_or_none(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
                         cells.count_or_none(usage.get("prompt_tokens")),
@@ -403,16 +403,16 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             shown = quoted(repr(item))
             raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")
         texts.append(item)
+    reasons = cells.reasons_of(row, column, len(texts))
     if len(texts) > 1:
-        return [Response(text) for text in texts]
+        return [Response(text, finish_reason=reason) for text, reason in zip(texts, reasons, strict=True)]
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
-    reason = row.value.get("finish_reason")
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
     return [
         Response(
             texts[0],
             reasoning,
-            reason if isinstance(reason, str) else "unknown",
+            reasons[0],
             cells.count_or_none(usage.get("completion_tokens")),
             cells.count_or_none(usage.get("prompt_tokens")),
             cells.count_or_none(row.value.get("sample_index")),

@@ -21,6 +21,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.files import open_named
 from harness.core.inert import visible
+from harness.core.records import UNSTATED_REASON
 from harness.foreign import cells
 from harness.foreign.formats import OutputRow, Response
 
@@ -40,7 +41,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
             cells.require_columns(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
             response = Response(
                 cells.text_or_none(row.value["generation"]),
-                finish_reason=cells.text_or_none(row.value.get("finish_reason")) or "unknown",
+                finish_reason=cells.text_or_none(row.value.get("finish_reason")) or UNSTATED_REASON,
                 completion_tokens=cells.count_or_none(row.value.get("num_generated_tokens")),
                 index=number,
             )

@@ -18,7 +18,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage
+from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
 from harness.foreign.numbering import SampleNumbers
@@ -268,7 +268,7 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
         messages=(Message("user", row.question),) if row.question else (),
         references=accepted,
         kind=kind,
-        metadata=row.metadata,
+        metadata=metadata_of(row.metadata),
         row_digest=digest([row.question, row.answer]),
         prompt_digest=digest(row.question),
     )

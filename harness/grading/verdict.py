@@ -25,7 +25,16 @@ from harness.answers.boxed import boxes_from_end, has_box, without_boxes
 from harness.answers.letters import letters_of
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
-from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
+from harness.core.records import (
+    UNSTATED_REASON,
+    AnswerKind,
+    Grade,
+    GradeRules,
+    NearMiss,
+    Question,
+    Sample,
+    VerdictName,
+)
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
@@ -272,7 +281,7 @@ class Verdict(_Explained):
             span=self.span,
             unextracted=self.unextracted,
             near_miss=self.near_miss,
-            truncated=sample.truncated,
+            truncated=None if sample.finish_reason == UNSTATED_REASON else sample.truncated,
             completion_tokens=sample.usage.completion_tokens,
             parts=msgspec.UNSET if self.parts is None else self.parts,
         )

@@ -189,7 +189,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
     for label, comparison in comparisons:
         reference = comparison.published
         source = reference.source
-        by = "reported by the authors" if source.by == "authors" else "measured by others"
+        by = "reported by the authors" if reference.by == "authors" else "measured by others"
         by_whom = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
         remarks = [by_whom, *([comparison.doubt] if comparison.doubt else [])]
         notes += [remark for remark in remarks if remark not in notes]

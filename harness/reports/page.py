@@ -275,7 +275,7 @@ def _headline(score: Score) -> _Headline:
     if most > 1:
         what = f"pass@{most} · maj@{most}" + (f", {AS_GRADED}" if settled else "")
         facts.append((what, f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))
-    if score.n_samples:
+    if score.n_truncated is not None and score.n_samples:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from rich.console import RenderableType
 
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
@@ -50,7 +50,7 @@ from harness.reports.tables import (
 )
 from harness.reports.token_tables import first_right_table, token_table
 from harness.reports.trainings import training_tables
-from harness.runs.layout import OutputsFolder, RunFolder
+from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring import (
     PairedComparison,
@@ -338,5 +338,12 @@ def report(
         run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
         named_by_sweep=True,
     )  # fmt: skip
-    folders = tuple(_from_here(folder.path) for folder in run_folders if not isinstance(folder, OutputsFolder))
+    if not runs:
+        raise StoreError("none of the runs can be read")
+    shown = {run.label for run in runs}
+    folders = tuple(
+        _from_here(folder.path)
+        for label, folder in zip(labels(run_folders), run_folders, strict=True)
+        if label in shown and not isinstance(folder, OutputsFolder)
+    )
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

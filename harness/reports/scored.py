@@ -18,7 +18,7 @@ from harness.runs import grades as grade_file
 from harness.runs import overrides, suite_file
 from harness.runs import questions as question_file
 from harness.runs.going import holder_of
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels
+from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
@@ -26,7 +26,7 @@ from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.judging import JudgeBill
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import counted_copies, with_ks, with_verdicts_by_hand
+from harness.scoring.score import with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
@@ -135,10 +135,13 @@ def read_runs(
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
     named_by_sweep: the benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
-    Raises `StoreError` for a damaged manifest, scores, questions or grades file.
+    A damaged run that was found beside others is left out (`readable`). Raises `StoreError` for a damaged manifest,
+    scores, questions or grades file of another.
     """
     runs: list[ScoredRun] = []
-    for label, folder in zip(labels(folders), folders, strict=True):
+    names_shown = dict(zip(folders, labels(folders), strict=True))
+
+    def read(folder: RunFolder) -> ScoredRun:
         manifest = Manifest.load(folder)
         benchmarks = {
             name: _benchmark(
@@ -155,19 +158,20 @@ def read_runs(
         sweep = folder.path.parent if names else None
         named = _named_alike(benchmarks, names, sweep, runs)
         is_sampling = any(item.n_ungraded for item in named.values()) and holder_of(folder) is not None
-        runs.append(
-            ScoredRun(
-                label,
-                manifest,
-                named,
-                read_history(folder),
-                suite_file.read(folder),
-                is_sampling,
-                tuple(remarks(folder)),
-                sweep,
-                tuple(judges(folder)),
-            )
+        return ScoredRun(
+            names_shown[folder],
+            manifest,
+            named,
+            read_history(folder),
+            suite_file.read(folder),
+            is_sampling,
+            tuple(remarks(folder)),
+            sweep,
+            tuple(judges(folder)),
         )
+
+    for _, run in readable(folders, read):
+        runs.append(run)
     return runs
 
 
@@ -290,7 +294,7 @@ def _benchmark(
     ]
     grades = grade_file.read(folder)
     tallied = tally(questions, grades, record.planned) if questions else None
-    tallies = () if tallied is None else counted_copies(score, tallied.questions)
+    tallies = () if tallied is None else tallied.questions
     if ks and tallies:
         score = with_ks(score, tallies, ks)
     n_ungraded = 0

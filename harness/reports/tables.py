@@ -11,7 +11,7 @@ from harness.core.inert import visible
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
 from harness.scoring.intervals import why_narrower
-from harness.scoring.score import with_verdicts_by_hand
+from harness.scoring.score import cut_cell, with_verdicts_by_hand
 from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
 
 MAX_CELL_CHARS = 80
@@ -140,7 +140,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
                 short(label),
                 short(score.benchmark),
                 ABSENT if tokens is None else f"{tokens:.0f}",
-                percent(score.n_truncated / samples),
+                cut_cell(score),
                 with_interval(score.accuracy_finished, score.accuracy_finished_intervals),
                 percent(score.n_no_answer / samples),
                 str(score.n_undecided),

@@ -17,13 +17,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+from harness.core import channel
 from harness.core.errors import Sentence, StoreError, near_names, option
 from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
@@ -32,6 +33,7 @@ from harness.runs.line_file import LineFile, make_folder
 RACE_PLAN = "race.json"
 """Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
 
+T = TypeVar("T")
 RESULTS = Path("results")
 """The folder of runs that are given no other."""
 
@@ -172,8 +174,30 @@ def runs_in(folder: Path) -> list[RunFolder]:
     """
     if (folder / MANIFEST).is_file():
         return []
-    runs = [RunFolder(manifest.parent) for manifest in folder.glob(f"*/{MANIFEST}") if manifest.is_file()]
-    return sorted(runs, key=_natural)
+    manifests = filter(Path.is_file, folder.glob(f"*/{MANIFEST}"))
+    return sorted((RunFolder(path.parent, is_neighbour=True) for path in manifests), key=_natural)
+
+
+def runs_below(folder: Path) -> list[RunFolder]:
+    """The runs in `folder` and in the folders in it, such as sweeps."""
+    return [run for parent in (folder, *sorted(filter(Path.is_dir, folder.glob("*")))) for run in runs_in(parent)]
+
+
+def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Iterator[tuple[RunFolder, T]]:
+    """Yield each run with what `read` returns for it.
+
+    A damaged run that was found beside others (`runs_in`) is left out, with a warning that names the file.
+    Raises `StoreError` for a damaged run that the user named.
+    """
+    for run in runs:
+        try:
+            value = read(run)
+        except StoreError as error:
+            if not run.is_neighbour:
+                raise
+            channel.warn(f"the run {visible(run.path.name, 200)} is left out: {error.sentence.marked}")
+        else:
+            yield run, value
 
 
 def _natural(run: RunFolder) -> list[str | int]:
@@ -182,9 +206,13 @@ def _natural(run: RunFolder) -> list[str | int]:
 
 
 class RunFolder:
-    """A run's folder by its path; making the object touches no disk."""
+    """A run's folder by its path; making the object touches no disk.
 
-    def __init__(self, path: Path | str) -> None:
+    is_neighbour: nobody named the run; it lies in a folder of runs, whose other runs are of use if this one is damaged.
+    """
+
+    def __init__(self, path: Path | str, *, is_neighbour: bool = False) -> None:
+        self.is_neighbour = is_neighbour
         self.path = Path(path).absolute()
         """The absolute path, so that a later change of the working directory has no effect."""
 

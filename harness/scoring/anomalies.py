@@ -15,9 +15,15 @@ for its length of l characters:
     allowed = max(1, n·m + 3·√(n·m·(1−m)))      how often one text may occur among n independent samples
     excess = g − allowed, if at least 1         how many samples count as copies
 
+A model may also write one of a few texts in reply to a question. Draws from the very replies that were seen repeat at
+least as often as these do, so repeats among texts below `LONG_CHARS` are no evidence, unless the replies to a question
+hardly vary: such texts count only if they repeat more often, over all questions, than n draws from two equally likely
+texts do, n − 2 + 2^(1−n) for each question, and three standard deviations.
+
 A score warns where the excess is more than `MAX_COPIES_SHARE` of the samples. Copies of a text count as one draw then:
 with group sizes g, a question has as many independent samples as n² / Σ g² (the variance of a mean with weights g/n).
-Texts are known by 32 bits of their checksum: among 64 samples of 200,000 questions one pair is equal by chance.
+Texts are known by their length and 32 bits of their checksum: among 64 samples of 200,000 questions one pair is equal
+by chance.
 """
 
 from __future__ import annotations
@@ -27,9 +33,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -37,8 +41,7 @@ from numpy.typing import NDArray
 
 from harness.core import codec
 from harness.core.files import open_untrusted
-from harness.core.fixed_rows import BLOCK_ROWS, FixedRows
-from harness.core.hidden_limit import DIGEST_BITS, reply_checksum
+from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
@@ -224,6 +227,9 @@ COPY_BITS = 0.02
 of 400 at most 0.4 %.
 """
 
+LONG_CHARS = 2000
+"""Length in characters from which independent replies never repeat a text; shorter ones may be one of a few."""
+
 MAX_COPIES_SHARE = 0.01
 """A score warns if more than this fraction of its samples are copies beyond what independent draws allow."""
 
@@ -231,8 +237,8 @@ MAX_COPIES_SHARE = 0.01
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
     """Equal texts among n_samples.
 
-    n_equal: samples that repeat the text of another sample of their question. n_excess: those beyond what independent
-    draws of such lengths allow. n_questions: questions with such copies. independent: fraction of the samples that
+    n_equal: samples that repeat the text of another sample of their question. n_excess: those that independent draws
+    do not explain. n_questions: questions with such copies. independent: fraction of the samples that
     count as independent draws, mean over questions; 1 without copies.
     """
 
@@ -253,121 +259,66 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
         if not self.many:
             return ""
         return (
-            f"{self.n_equal} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
-            "for word, "
-            f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache or "
-            "uses temperature 0, or the model writes little else, such as one word in a loop. Copies count as one "
-            "sample, so the sampling interval is only an upper bound (at most)"
+            f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
+            "for word, which independent draws do not explain: the server ignores seeds, answers from a cache or uses "
+            "temperature 0, or the model writes little else, such as one word in a loop. Copies count as one sample, "
+            "so the sampling interval is only an upper bound (at most)"
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class EqualTexts:
-    """The copies of a benchmark.
+def copies_among(
+    question: NDArray[np.uint32], texts: NDArray[np.int64], n_questions: int
+) -> tuple[Copies, NDArray[np.float64]] | None:
+    """Return (the copies among these samples, of each question as how many independent samples its samples count).
 
-    independent: question id → as how many independent samples its samples count; empty if copies are few.
+    question: (n,), the number of each sample's question, below n_questions. texts: (n,), `reply_checksum` of each;
+    below 0: not known, and equal to no other. None where no text is known. A few copies are left to chance, and all
+    samples then count in full.
     """
-
-    copies: Copies
-    independent: Mapping[str, int] = field(default_factory=dict)
-
-
-class Texts:
-    """Finds equal replies: it keeps a checksum and a length of each sample's text, eight bytes together."""
-
-    def __init__(self) -> None:
-        self._rows = FixedRows({"digest": "I", "length": "I"})
-
-    def add(self, sample: Sample) -> int:
-        """Add the next sample; return the checksum of its text and reasoning."""
-        return self.add_text(sample.text or "", sample.reasoning or "")
-
-    def add_text(self, text: str, reasoning: str = "") -> int:
-        """Add the next sample, given by its text and reasoning; return their checksum."""
-        checksum = reply_checksum(text, reasoning)
-        self._rows.append(checksum & ((1 << DIGEST_BITS) - 1), checksum >> DIGEST_BITS)
-        return checksum
-
-    def checksums(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The checksum of each of these samples, as `add` returned it: (len(rows),)."""
-        texts = self._rows.read(0, len(self._rows))[rows]
-        return (texts["length"].astype(np.int64) << DIGEST_BITS) | texts["digest"].astype(np.int64)
-
-    def equal(
-        self, question: NDArray[np.uint32], ids: Sequence[str], rows: NDArray[np.int64] | None = None
-    ) -> EqualTexts | None:
-        """The copies among the samples `rows` (None: all samples); None without a sample.
-
-        question: (number of samples,), the number of each sample's question in `ids`.
-        """
-        if not len(question):
-            return None
-        groups = _Groups(len(ids))
-        for some in self._with_questions(question, rows).grouped(len(ids)):
-            groups.add(some)
-        present = groups.n > 0
-        independent = groups.n[present] ** 2 / groups.squares[present]
-        copies = Copies(
-            n_samples=len(question),
-            n_equal=groups.n_equal,
-            n_excess=int(groups.excess),
-            n_questions=groups.n_questions,
-            independent=float((independent / groups.n[present]).mean()),
-        )
-        # A few copies are left to chance, and all samples then count in full.
-        if not copies.many:
-            return EqualTexts(copies=msgspec.structs.replace(copies, independent=1.0))
-        numbers = np.flatnonzero(present).tolist()
-        by_id = {ids[number]: max(1, int(k)) for number, k in zip(numbers, independent.tolist(), strict=True)}
-        return EqualTexts(copies=copies, independent=by_id)
-
-    def _with_questions(self, question: NDArray[np.uint32], rows: NDArray[np.int64] | None) -> FixedRows:
-        """The texts of the samples `rows`, with the numbers of their questions; the arguments are those of `equal`."""
-        owned = FixedRows({"question": "I", "digest": "I", "length": "I"})
-        # A choice of rows may lie anywhere, so all texts are read for it; else a block at a time is enough.
-        every = None if rows is None else self._rows.read(0, len(self._rows))
-        for begin in range(0, len(question), BLOCK_ROWS):
-            end = min(begin + BLOCK_ROWS, len(question))
-            texts = self._rows.read(begin, end) if every is None or rows is None else every[rows[begin:end]]
-            block = np.empty(end - begin, dtype=owned.type)
-            block["question"], block["digest"], block["length"] = question[begin:end], texts["digest"], texts["length"]
-            owned.extend(block)
-        return owned
+    if not (texts >= 0).any():
+        return None
+    order = np.lexsort((texts, question))
+    question, texts = question[order], texts[order]
+    # Groups of equal texts: where each starts, its size, and the number of its question.
+    first = np.ones(len(texts), dtype=bool)
+    first[1:] = (question[1:] != question[:-1]) | (texts[1:] != texts[:-1]) | (texts[1:] < 0)
+    starts = np.flatnonzero(first)
+    size, of, length = (
+        np.diff(np.append(starts, len(texts))),
+        question[starts],
+        np.maximum(0, texts[starts] >> DIGEST_BITS),
+    )
+    n = np.bincount(question, minlength=n_questions)
+    excess = np.maximum(0.0, size - allowed_repeats(n[of], length))
+    copied = excess >= 1
+    is_short = length < LONG_CHARS
+    if not _hardly_vary(size[is_short], n[np.unique(of[is_short])]):
+        copied &= ~is_short
+    squares = np.bincount(of, np.where(copied, size * size, size), n_questions)
+    independent = n**2 / np.maximum(squares, 1)
+    copies = Copies(
+        n_samples=len(texts),
+        n_equal=int((size - 1).sum()),
+        n_excess=int(excess[copied].sum()),
+        n_questions=len(np.unique(of[copied])),
+        independent=float((independent[n > 0] / n[n > 0]).mean()),
+    )
+    if not copies.many:
+        return msgspec.structs.replace(copies, independent=1.0), n.astype(float)
+    return copies, np.maximum(1.0, np.floor(independent))
 
 
-class _Groups:
-    """Counts groups of equal texts.
+def _hardly_vary(size: NDArray[np.int64], n: NDArray[np.int64]) -> bool:
+    """Whether short texts repeat more often than draws from two equally likely texts a question would.
 
-    n: samples of each question. squares: Σ g² of each question, where g is the size of a group of copies, and 1
-    for every sample that is in none. excess: the excess of all groups (see above). The other numbers: see `Copies`.
+    size: samples of each text. n: samples of each question.
     """
-
-    def __init__(self, n_questions: int) -> None:
-        self.n, self.squares = np.zeros(n_questions, dtype=np.int64), np.zeros(n_questions)
-        self.n_equal = self.n_questions = 0
-        self.excess = 0.0
-
-    def add(self, rows: NDArray[Any]) -> None:
-        """Add all samples of some questions: rows with `question`, `digest` and `length`."""
-        # The last key of `lexsort` sorts first: by question, then by checksum.
-        rows = rows[np.lexsort((rows["digest"], rows["question"]))]
-        question, digest = rows["question"], rows["digest"]
-        first = np.ones(len(rows), dtype=bool)
-        first[1:] = (question[1:] != question[:-1]) | (digest[1:] != digest[:-1])
-        # Groups of equal texts: where each starts, its size, and the number of its question.
-        starts = np.flatnonzero(first)
-        size, question_of = np.diff(np.append(starts, len(rows))), question[starts]
-        self.n += np.bincount(question, minlength=len(self.n))
-        excess = np.maximum(0.0, size - allowed_repeats(self.n[question_of], rows["length"][starts]))
-        copied = excess >= 1
-        weights = np.where(copied, size * size, size)
-        self.squares += np.bincount(question_of, weights=weights, minlength=len(self.n))
-        self.n_equal += int((size - 1).sum())
-        self.excess += float(excess[copied].sum())
-        self.n_questions += len(np.unique(question_of[copied]))
+    one_text = np.exp2(1.0 - n)  # the chance that all n draws are the same one of two
+    allowed = (n - 2 + one_text).sum() + 3 * math.sqrt((one_text * (1 - one_text)).sum())
+    return bool((size - 1).sum() > allowed)
 
 
-def allowed_repeats(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
+def allowed_repeats(n: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
     """How often one text of `length` characters may occur among n independent samples; more often suggests copies."""
     chance = np.exp2(-COPY_BITS * length)
     return np.asarray(np.maximum(1.0, n * chance + 3 * np.sqrt(n * chance * (1 - chance))))

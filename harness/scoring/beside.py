@@ -87,14 +87,15 @@ def decides(comparison: PublishedComparison, suite: str = "") -> bool:
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
     """Return the score that the model's authors report; None if no source states one.
 
-    A suite (such as LLMEval) often quotes the authors' score beside its own measurement. That quotation comes first,
-    else a publication of the authors. comparisons: sorted by `in_order`. metric: such as "pass@1". suite: address of
+    Who the authors are depends on the model: a project's table also holds what it measured of others' models. A suite
+    (such as LLMEval) often quotes the authors' score beside its own measurement. That quotation comes first, else a
+    publication of the authors. comparisons: sorted by `in_order`. metric: such as "pass@1". suite: address of
     the publication whose settings the run follows.
     """
-    fitting = [entry for entry in comparisons if entry.published.metric == metric and kind(entry, suite) != APART]
+    theirs = [entry for entry in comparisons if entry.published.metric == metric and entry.published.by == "authors"]
+    fitting = [entry for entry in theirs if kind(entry, suite) not in (APART, OWN)]
     quoted = [entry for entry in fitting if entry.published.quoted and entry.published.source.url == suite]
-    original = [entry for entry in fitting if entry.published.source.by == "authors" and kind(entry, suite) != OWN]
-    return next(iter([*quoted, *original]), None)
+    return next(iter([*quoted, *fitting]), None)
 
 
 def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> list[Reported]:

@@ -233,7 +233,7 @@ class _Ordered:
             index.append(grade.sample_index)
             correct, silent = grade.verdict == "correct", grade.verdict == "no_answer"
             # The fourth bit: no reply of the sample had begun when a request failed.
-            facts.append(correct | grade.truncated << 1 | silent << 2 | (grade.key in unanswered) << 3)
+            facts.append(correct | bool(grade.truncated) << 1 | silent << 2 | (grade.key in unanswered) << 3)
         rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that the order of the grades does not matter
         rank[[numbers[question_id] for question_id in sorted(numbers)]] = np.arange(len(numbers))
         ranked = rank[np.frombuffer(question, dtype=np.int64)]

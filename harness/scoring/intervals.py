@@ -260,10 +260,14 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     n_clusters, n_questions = len(sizes), len(clusters)
     assert n_clusters >= 2
     deviations = values - values.mean(axis=-1, keepdims=True)
-    # If each question is a cluster of its own, the sums are the deviations: no product with a Q × Q matrix is needed.
-    sums = deviations if n_clusters == n_questions else deviations @ (clusters[:, None] == np.arange(n_clusters))
-    sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
-    return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
+    rows = deviations.reshape(-1, n_questions)
+    # One bincount sums all rows: each row has its own range of cluster numbers.
+    numbers = np.arange(len(rows))[:, None] * n_clusters + clusters
+    sums = np.bincount(numbers.ravel(), rows.ravel(), len(rows) * n_clusters)
+    pulls = sums.reshape(*values.shape[:-1], n_clusters) * (
+        (n_questions - n_questions / n_clusters) / (n_questions - sizes)
+    )
+    return np.asarray((pulls**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
 
 
 def effective_clusters(clusters: NDArray[np.intp]) -> float:
@@ -383,11 +387,10 @@ def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: 
     ends are interpolated.
     """
     counts = np.arange(len(POISSON_LOW))
-    low = np.where(
-        right <= counts[-1], np.minimum(limits.low, np.interp(right, counts, POISSON_LOW) / total), limits.low
-    )
+    most = counts[-1] + 1e-9  # a count that is a product of fractions may lie just above the whole number
+    low = np.where(right <= most, np.minimum(limits.low, np.interp(right, counts, POISSON_LOW) / total), limits.low)
     high = np.where(
-        wrong <= counts[-1], np.maximum(limits.high, 1 - np.interp(wrong, counts, POISSON_LOW) / total), limits.high
+        wrong <= most, np.maximum(limits.high, 1 - np.interp(wrong, counts, POISSON_LOW) / total), limits.high
     )
     return IntervalEnds(low, high)
 

@@ -166,7 +166,7 @@ class _Former:
         """The position in `grades` of the sample's grade, the last if there are several; None if there is none, or if
         it is of another reply.
 
-        mark: the sample's, from `_mark`. checksum: of its reply, from `Texts`.
+        mark: the sample's, from `_mark`. checksum: of its reply.
         """
         i = bisect_right(self._marks, mark) - 1
         if i < 0 or self._marks[i] != mark:
@@ -213,7 +213,7 @@ def grade_journal(
             if number is None or sample.sample_index >> _INDEX_BITS:
                 continue
             mark = _mark(number, sample.sample_index)
-            position = None if former is None else former.position(mark, observed.latest_checksum)
+            position = None if former is None else former.position(mark, observed.checksums[-1])
             if position is not None:
                 reused.add(mark, row)
                 former_positions.append(position)
@@ -228,10 +228,9 @@ def grade_journal(
     def with_checksums(early: Iterable[Grade]) -> list[Grade]:  # early: grades that are not yet in order
         by_mark = {_mark(by_id.numbers[grade.question_id], grade.sample_index): grade for grade in early}
         rows = new.rows_of([*by_mark])
-        checksums = observed.texts.checksums(rows).tolist()
         return [
-            msgspec.structs.replace(grade, reply_checksum=checksum)
-            for grade, checksum in zip(by_mark.values(), checksums, strict=True)
+            msgspec.structs.replace(grade, reply_checksum=observed.checksums[row])
+            for grade, row in zip(by_mark.values(), rows.tolist(), strict=True)
         ]
 
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
@@ -269,14 +268,13 @@ def _in_order(
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
     index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
-    checksums = observed.texts.checksums(rows)
 
     def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
             grade = former[source] if source < len(reused) else graded[source - len(reused)]
             shown = observed.anomalies(row)  # An earlier version may have found other signs.
-            checksum = int(checksums[i])
+            checksum = observed.checksums[row]
             if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
                 grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
             yield grade

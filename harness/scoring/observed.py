@@ -20,12 +20,20 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.hidden_limit import CutLengths, EarlyCut, HiddenLimit, ReplyLengths, cut_tokens, shortest_kept
+from harness.core.hidden_limit import (
+    CutLengths,
+    EarlyCut,
+    HiddenLimit,
+    ReplyLengths,
+    cut_tokens,
+    reply_checksum,
+    shortest_kept,
+)
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
-from harness.scoring.anomalies import Texts, signs_of
+from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""
@@ -127,9 +135,8 @@ class Observed:
         """Of cut samples only: their length as `cut_tokens` gives it, -1 if it is unknown."""
         self._endpoint = array("I")
         self._facts, self._signs = BitRows(), BitRows()
-        self.texts = Texts()
-        self.latest_checksum = 0
-        """Checksum of the text and reasoning of the sample that was observed last."""
+        self.checksums = array("q")
+        """Of each sample, the checksum of its text and reasoning."""
 
     def observe(self, sample: Sample) -> int:
         """Store the numbers of `sample` in the columns; return its row number, the next one."""
@@ -158,7 +165,7 @@ class Observed:
         self._facts.put(
             (by_kernel, bool(sample.reasoning), bool(sample.salvaged_at), retokenised, sample.foreign, stopped)
         )
-        self.latest_checksum = self.texts.add(sample)
+        self.checksums.append(reply_checksum(sample.text or "", sample.reasoning or ""))
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
         return row
@@ -222,7 +229,7 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     is_kept = tokens >= shortest_kept(int(tokens.max(initial=0)))
     lengths.count(int((~is_kept).sum()))
     tokens, rows = tokens[is_kept], rows[is_kept]
-    facts = (tokens, observed.texts.checksums(rows), observed.stopped(rows))
+    facts = (tokens, np.frombuffer(observed.checksums, dtype=np.int64)[rows], observed.stopped(rows))
     for length, checksum, stopped in zip(*(column.tolist() for column in facts), strict=True):
         lengths.observe(length, checksum, stopped=stopped)
     return lengths.limit

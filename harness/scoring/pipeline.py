@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import EarlyCut, HiddenLimit
+from harness.core.hidden_limit import EarlyCut, HiddenLimit, reply_checksum
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
@@ -40,7 +40,7 @@ from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet, Plan
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
-from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
+from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
@@ -68,13 +68,12 @@ class GradedBenchmark:
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
-    anomalies, hidden_limit, early_cut: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the
-    grades with answers taken from the reasoning where there is no other; None = the option was not given. cut: budget
-    in tokens → sample → the grade of its reply cut at the budget, for replies that are longer; None = the option was
-    not given. first_right: sample → completion tokens up to where the right answer first stands, for the samples in
-    which it does; empty without that option. ks, tau, salvaged: see `GradingOptions`. judge_errors, judging: as in
-    `Score`.
-    judged_failures: what the verifier did on samples that a judge decided in its place: rule → number of samples.
+    anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the reasoning
+    where there is no other; None = the option was not given. cut: budget in tokens → sample → the grade of its reply
+    cut at the budget, for replies that are longer; None = the option was not given. first_right: sample → completion
+    tokens up to where the right answer first stands, for the samples in which it does; empty without that option. ks,
+    tau, salvaged: see `GradingOptions`. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on
+    samples that a judge decided in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -90,7 +89,6 @@ class GradedBenchmark:
     anomalies: Anomalies | None = None
     hidden_limit: HiddenLimit | None = None
     early_cut: EarlyCut | None = None
-    equal_texts: EqualTexts | None = None
     from_reasoning: Sequence[Grade] | None = None
     cut: Mapping[int, Mapping[Key, Grade]] | None = None
     first_right: Mapping[Key, int] = field(default_factory=dict)
@@ -113,8 +111,7 @@ class GradedBenchmark:
     @cached_property
     def tallied(self) -> Sequence[QuestionTally]:
         """The questions with the grades that the score counts."""
-        independent = {} if self.equal_texts is None else self.equal_texts.independent
-        return tally(self.questions, self.counted(self.grades), self.samples, independent).questions
+        return tally(self.questions, self.counted(self.grades), self.samples).questions
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -196,7 +193,6 @@ def _grade_benchmark(
         anomalies=anomalies(journal.observed.shown(counted)),
         hidden_limit=hidden_limit(journal.observed, counted),
         early_cut=journal.observed.early_cut(counted, partial(max_tokens_sent, record)),
-        equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
         first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
@@ -258,7 +254,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
-    scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
+    scored = partial(score_benchmark, graded.questions)
     thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
     endpoints: tuple[EndpointScore, ...] = ()
     if graded.failed is not None:
@@ -327,7 +323,8 @@ def _from_reasoning(
         sandbox=grading.sandbox,
     )
     by_key = {grade.key: grade for grade in regraded}
-    return Packed(Grade, (by_key.get(grade.key, grade) for grade in every_grade))
+    anew = ((grade, by_key.get(grade.key, grade)) for grade in every_grade)
+    return Packed(Grade, (msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew))
 
 
 def _cut(
@@ -384,8 +381,6 @@ def grade_outputs(
     count as planned, so questions may have unequal numbers of samples.
     """
     by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
-    texts: dict[str, Texts] = {}
-    of_question: dict[str, array[int]] = {}  # Number of each sample's question.
     numbers: dict[str, dict[str, int]] = {}
     current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
     bases: dict[str, str] = {}
@@ -401,8 +396,7 @@ def grade_outputs(
             number = ids.setdefault(question.question_id, len(ids))
             if number == len(questions):
                 questions.append(question)
-            of_question.setdefault(question.benchmark, array("I")).append(number)
-            checksum = texts.setdefault(question.benchmark, Texts()).add(sample)
+            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             if question.question_id not in bases:
                 if len(bases) == _MAX_BASES:
                     bases.clear()
@@ -425,7 +419,6 @@ def grade_outputs(
             samples=None,
             grades=graded[name],
             warnings=(),
-            equal_texts=texts[name].equal(np.frombuffer(of_question[name], dtype=np.uint32), [*numbers[name]]),
             ks=grading.k,
             tau=grading.tau,
         )

@@ -7,7 +7,6 @@ Long: the record of scores.json, the functions that fill it and those that write
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections import Counter
@@ -31,7 +30,7 @@ from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
-from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
+from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
@@ -44,6 +43,7 @@ from harness.scoring.tokens import (
     TokenStatistics,
     accuracy_of_finished,
     budget_scores,
+    n_cut,
     token_statistics,
 )
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
@@ -146,16 +146,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     without a grade. partial: some are missing among the covered samples, so the accuracy leans towards the samples that
     finished first. bounds: hold in any case.
 
-    Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
-    or memory; they are wrong in the accuracy. undecided_share: their fraction of n_samples; undecided_bounds: the
-    accuracy if all of them were wrong (low, the accuracy itself) or right (high), None without any.
-    verifier_errors: sentences about what the benchmark's own verifier did in place of a verdict; such a sample is
-    undecided, or a judge decided it.
-    near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
-    the answer. anomalies: samples whose text looks wrong. hidden_limit: the lengths suggest that the server cuts
-    replies and does not say so; unset where they do not. early_cut: the server cuts replies below max_tokens and says
-    so; unset where it does not. copies: samples with the text of another one; where they are many, sampling_error is
-    None and sampling intervals are upper bounds (`at_most`).
+    Kinds of samples. n_truncated: cut by max_tokens; None where the file of another tool does not say. n_undecided: no
+    rule could decide, or the grader ran out of time or memory; they are wrong in the accuracy. undecided_share: their
+    fraction of n_samples; undecided_bounds: the accuracy if all of them were wrong (low, the accuracy itself) or right
+    (high), None without any. verifier_errors: sentences about what the benchmark's own verifier did in place of a
+    verdict; such a sample is undecided, or a judge decided it. near_misses: wrong answers by how they miss.
+    n_unextracted: the right answer stood in the text but was not given as the answer. anomalies: samples whose text
+    looks wrong. hidden_limit: the lengths suggest that the server cuts replies and does not say so; unset where they do
+    not. early_cut: the server cuts replies below max_tokens and says so; unset where it does not. copies: samples with
+    the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
+    (`at_most`).
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. g_pass: where a τ was given.
@@ -187,7 +187,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_questions: int
     n_samples: int
     n_missing: int
-    n_truncated: int
+    n_truncated: int | None
     n_undecided: int
     pass_at: dict[int, float]
     maj_at: dict[int, float]
@@ -271,7 +271,6 @@ def score_benchmark(
     early_cut: EarlyCut | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[str] = (),
-    equal_texts: EqualTexts | None = None,
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
@@ -279,10 +278,8 @@ def score_benchmark(
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
     every question has; larger: `UsageError`. endpoints, speed, workload, anomalies, early_cut: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
-    equal_texts: copies among the samples; None = unknown.
     """
-    independent = {} if equal_texts is None else equal_texts.independent
-    tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
+    tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
@@ -302,7 +299,7 @@ def score_benchmark(
         n_questions=whole.n_questions,
         n_samples=whole.n_samples,
         n_missing=tallies.missing,
-        n_truncated=sum(item.n - item.uncut for item in covered),
+        n_truncated=n_cut(covered),
         **_undecided_fields(covered),
         **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
         accuracy_finished=finished and finished[0],
@@ -324,7 +321,7 @@ def score_benchmark(
         workload=workload,
         anomalies=anomalies,
         early_cut=early_cut or msgspec.UNSET,
-        copies=None if equal_texts is None else equal_texts.copies,
+        copies=tallies.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=_measures(covered))
@@ -437,19 +434,6 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
             )
 
 
-def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[QuestionTally, ...]:
-    """The questions of a stored score, with the copies among their samples taken into account.
-
-    The score states only the fraction of independent samples over all questions, so each question gets this fraction.
-    """
-    if score.copies is None or not score.copies.many:
-        return tuple(items)
-    share = score.copies.independent
-    return tuple(
-        dataclasses.replace(item, independent=max(1, int(share * item.n))) if item.n else item for item in items
-    )
-
-
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
     """Return `score` with pass@k, pass^k and maj@k for the further numbers `ks`. items: the score's questions.
 
@@ -483,7 +467,13 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 def cut_share(score: Score) -> float:
     """The fraction of the samples that were cut, if it is above `MAX_TRUNCATED_SHARE`; else 0."""
-    return score.n_truncated / score.n_samples if score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
+    n_truncated = score.n_truncated or 0
+    return n_truncated / score.n_samples if n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
+
+
+def cut_cell(score: Score) -> str:
+    """The fraction of the samples that max_tokens cut, in percent; – where it is not known."""
+    return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:

@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
 import msgspec
@@ -30,12 +29,11 @@ from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
 from harness.runs.record import Plan
+from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.estimators import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
 """An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""
-
-_NO_METADATA: dict[str, Any] = {}
 
 _MAX_TOKENS = 1 << 53
 """Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
@@ -50,6 +48,7 @@ class QuestionTally:
 
     correct: samples graded correct. undecided: samples on which the grader could not decide; the accuracy counts them
     as wrong, the bounds as open. uncut: samples not cut by max_tokens; uncut_correct: those of them graded correct.
+    n_cut: samples cut by max_tokens; None where it is not stated of every sample.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
     `Grade.share_right` and of its square.
@@ -62,6 +61,7 @@ class QuestionTally:
     correct: int = field(init=False)
     undecided: int = field(init=False)
     uncut: int = field(init=False)
+    n_cut: int | None = field(init=False)
     uncut_correct: int = field(init=False)
     parts: int = field(init=False, default=0)
     shares: float = field(init=False, default=0.0)
@@ -73,6 +73,7 @@ class QuestionTally:
         object.__setattr__(self, "correct", int(np.count_nonzero(signs & _CORRECT)))
         object.__setattr__(self, "undecided", int(np.count_nonzero(signs & _UNDECIDED)))
         object.__setattr__(self, "uncut", int(np.count_nonzero(signs & _TRUNCATED == 0)))
+        object.__setattr__(self, "n_cut", None if (signs & _MAYBE_CUT).any() else self.n - self.uncut)
         object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
         if (signs & _STATES_PARTS).any():
             shares = facts["share"].tolist()
@@ -129,13 +130,14 @@ class QuestionTally:
 
 _FIELDS = {
     "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
-    "share": "d", "parts": "q",
+    "share": "d", "parts": "q", "text": "q",
 }  # fmt: skip
-"""The facts of a grade that a score counts, in 53 bytes. question, kind: numbers of its question and `GradeKind`.
+"""The facts of a grade that a score counts, in 61 bytes. question, kind: numbers of its question and `GradeKind`.
 position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right.
+text: the reply's checksum, -1 if not known.
 """
 
-_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
+_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
 
 
 class _Facts:
@@ -150,10 +152,8 @@ class _Facts:
         """Add a grade. question: the number of its question. position: its position among all grades."""
         kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
         signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
-        if grade.truncated:
-            signs |= _TRUNCATED
-        if grade.vote is not None and grade.verdict != "no_answer":
-            signs |= _VOTES
+        signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
+        signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
         tokens, parts = math.nan, 0
         if grade.completion_tokens is not None:
             self.tokens = True
@@ -163,8 +163,10 @@ class _Facts:
             parts = min(grade.parts[1], _MAX_TOKENS)
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
-        number, share = self.kinds.setdefault(kind, len(self.kinds)), grade.share_right
-        self.rows.append(question, grade.sample_index, position, number, signs, hash(grade.vote), tokens, share, parts)
+        number = self.kinds.setdefault(kind, len(self.kinds))
+        text = -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize
+        vote, share = hash(grade.vote), grade.share_right
+        self.rows.append(question, grade.sample_index, position, number, signs, vote, tokens, share, parts, text)
 
 
 class _Covered(Picked[Grade]):
@@ -212,7 +214,7 @@ class Tallies:
     allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
     planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
     that do not count. kinds: how many samples are of each kind. tokens_stated: whether any grade states its completion
-    tokens.
+    tokens. copies: equal replies among the covered samples; None where no grade knows its reply.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -224,21 +226,16 @@ class Tallies:
     warnings: tuple[str, ...]
     kinds: Mapping[GradeKind, int]
     tokens_stated: bool
+    copies: Copies | None
 
 
-def tally(
-    questions: Sequence[Question],
-    grades: Iterable[Grade],
-    samples_per_question: Plan | int | None,
-    independent: Mapping[str, int] = MappingProxyType({}),
-) -> Tallies:
+def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: Plan | int | None) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
     Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
     the stored samples are the plan, but a question without any lacks as many as most questions have (of several such
     numbers, the largest). Complete rounds are scored where many samples are missing, because samples that finish first
-    tend to be short and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a
-    repeated id, or samples_per_question < 1.
+    tend to be short and right. Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
@@ -252,6 +249,8 @@ def tally(
     if keep_rounds:
         rows = _of_rounds(rows, rounds)
     n, kinds, in_order = _counts(rows, len(questions), facts.kinds)
+    every = rows.read(0, len(rows))
+    copies, independent = copies_among(every["question"], every["text"], len(questions)) or (None, n)
     if plan is None:
         times = np.bincount(n[n > 0], minlength=1)
         most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
@@ -259,11 +258,12 @@ def tally(
     ends = np.cumsum(n).tolist()
     positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
     tallies = []
-    for question, n_planned, begin, end in zip(questions, most.tolist(), [0, *ends], ends, strict=False):
+    many = copies is not None and copies.many
+    for number, n_planned, begin, end in zip(range(len(questions)), most.tolist(), [0, *ends], ends, strict=False):
         if keep_rounds:
             n_planned = int((rounds < n_planned).sum())
         covered = _Covered(held, rows, positions, begin, end)
-        tallies.append(QuestionTally(question, covered, n_planned, independent.get(question.question_id)))
+        tallies.append(QuestionTally(questions[number], covered, n_planned, int(independent[number]) if many else None))
     return Tallies(
         questions=tuple(tallies),
         planned=None if plan is None else plan.samples,
@@ -274,6 +274,7 @@ def tally(
         warnings=_left_out(foreign, beyond, [held[position].key for position in repeated], n_repeated),
         kinds=kinds,
         tokens_stated=facts.tokens,
+        copies=copies,
     )
 
 
@@ -388,7 +389,7 @@ def slim(question: Question, *, row: bool = False) -> Question:
         question_id=question.question_id,
         references=(),
         kind=question.kind,
-        metadata=question.metadata or _NO_METADATA,
+        metadata=question.metadata,
         row_digest=question.row_digest if row else "",
         prompt_digest="",
     )

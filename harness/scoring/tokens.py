@@ -8,7 +8,7 @@ wrong. A reply cut at b may hold its answer already: where cut replies are grade
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -124,12 +124,20 @@ def token_statistics(
     )
 
 
+def n_cut(items: Iterable[QuestionTally]) -> int | None:
+    """The samples of these questions that max_tokens cut; None where it is not stated of every sample."""
+    counts = [item.n_cut for item in items]
+    return None if None in counts else sum(filter(None, counts))
+
+
 def accuracy_of_finished(items: Sequence[QuestionTally]) -> tuple[float, Intervals] | None:
     """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut, with its intervals.
 
     Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
-    is right once it is given. None if every sample was cut.
+    is right once it is given. None if every sample was cut, or it is not known which were.
     """
+    if n_cut(items) is None:
+        return None
     answered = [item for item in items if item.uncut]
     if not answered:
         return None

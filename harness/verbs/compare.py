@@ -43,6 +43,7 @@ from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
+from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
 from harness.verbs.known_questions import known_as
@@ -59,12 +60,13 @@ MAX_HELD = 8
 class SampleKinds(NamedTuple):
     """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
 
-    truncated: samples cut by max_tokens. mean_completion_tokens: their mean length; None if no server stated it.
+    truncated: samples cut by max_tokens; None where a file does not say. mean_completion_tokens: their mean length;
+    None if no server stated it.
     """
 
     n: int
     undecided: int
-    truncated: int
+    truncated: int | None
     no_answer: int
     mean_completion_tokens: float | None
 
@@ -223,7 +225,7 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
     return SampleKinds(
         n=len(grades),
         undecided=sum(item.undecided for item in questions),
-        truncated=sum(item.n - item.uncut for item in questions),
+        truncated=n_cut(questions),
         no_answer=sum(grade.verdict == "no_answer" for grade in grades),
         mean_completion_tokens=fmean(tokens) if tokens else None,
     )

@@ -13,7 +13,9 @@ from harness.benchmarks import questions as question_sets
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.reports.scored import read_runs
 from harness.runs import Manifest, RunFolder, questions
+from harness.runs.layout import readable, runs_in
 from harness.scoring import Score
 from harness.verbs.again import options_again
 from harness.verbs.known_questions import known_as
@@ -21,8 +23,7 @@ from harness.verbs.known_questions import known_as
 
 def runs_of(benchmark: str, results: Path) -> list[RunFolder]:
     """The runs of this benchmark in the folder `results`."""
-    folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
-    return [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
+    return [folder for folder in runs_in(results) if folder.benchmark(benchmark).path.is_dir()]
 
 
 def former_run(benchmark: str, results: Path, file: str = "") -> RunFolder | None:
@@ -37,9 +38,10 @@ def former_run(benchmark: str, results: Path, file: str = "") -> RunFolder | Non
     with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
     latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
     for folder in latest:
-        score = Score.load(folder.benchmark(benchmark))
-        if score is not None and score.sampling_error is not None:
-            return folder
+        for run in read_runs([folder]):
+            score = run.benchmarks[benchmark].score if benchmark in run.benchmarks else None
+            if score is not None and score.sampling_error is not None:
+                return folder
     name = visible(benchmark, 80)
     if latest:
         raise UsageError(f"no scored run of {name} in {results} shows a spread. {no_spread(latest[0], benchmark)}")
@@ -50,7 +52,8 @@ def former_run(benchmark: str, results: Path, file: str = "") -> RunFolder | Non
 
 def _runs_with_its_questions(benchmark: str, results: Path) -> list[RunFolder]:
     """The runs of this benchmark whose questions are known to be the benchmark's."""
-    return [folder for folder in runs_of(benchmark, results) if _has_its_questions(folder, benchmark)]
+    runs = readable(runs_of(benchmark, results), lambda folder: _has_its_questions(folder, benchmark))
+    return [folder for folder, has_them in runs if has_them]
 
 
 def _runs_of_file(file: str, benchmark: str, results: Path) -> list[RunFolder]:
@@ -62,7 +65,7 @@ def _runs_of_file(file: str, benchmark: str, results: Path) -> list[RunFolder]:
         rows = question_sets.build(catalogue.load_or_make(file)).rows_digest
     except UsageError:  # It takes options of `harness run` to read this file, and its runs are found by their folders.
         return []
-    return [folder for folder in of_name if _rows_of(folder, benchmark) == rows]
+    return [folder for folder, own in readable(of_name, lambda folder: _rows_of(folder, benchmark)) if own == rows]
 
 
 def _rows_of(folder: RunFolder, benchmark: str) -> str | None:

@@ -12,7 +12,7 @@ from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
-from harness.runs.layout import RunFolder, runs_in
+from harness.runs.layout import RunFolder, readable, runs_in
 from harness.scoring.published.index import scores_of_models
 from harness.verbs.judge_account import bills_of
 from harness.verbs.known_questions import known_as
@@ -27,8 +27,10 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. repeat: returns the
     commands or the Python calls that repeat a run. Raises `UsageError`, `StoreError`.
     """
-    folders = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
-    published = scores_of_models(Manifest.load(folder).model for folder in folders)
+    named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
+    manifests = dict(readable(named, Manifest.load))
+    folders = list(manifests)
+    published = scores_of_models(manifest.model for manifest in manifests.values())
     of_one_folder = len(sources) == 1 and bool(runs_in(sources[0]))
     return report_of(
         folders,

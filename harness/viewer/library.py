@@ -19,7 +19,7 @@ from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
 from harness.runs import sample_labels
-from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels
+from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels, runs_below
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
@@ -27,7 +27,6 @@ from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
 from harness.scoring.intervals import Interval
-from harness.scoring.score import counted_copies
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets
@@ -287,8 +286,7 @@ class OpenBenchmark:
             no_keys: frozenset[Key] = frozenset()
             continued = self._continued.read(self.folder.samples, self._read_continued, no_keys)
             grades = [grade for grade in grades if grade.key not in continued]
-        items = tally(list(self.questions.values()), grades, self.record.planned).questions
-        return items if self.score is None else counted_copies(self.score, items)
+        return tally(list(self.questions.values()), grades, self.record.planned).questions
 
     def _has_its_questions(self) -> bool:
         question_file.read_planned(self.folder, self.record)
@@ -398,5 +396,4 @@ def _runs_at(path: Path) -> list[Path]:
     """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
     if (path / "manifest.json").is_file() or not path.is_dir() or OutputsFolder.scored_at(path) is not None:
         return [RunFolder.open(path).path]
-    below = sorted({manifest.parent for depth in ("*", "*/*") for manifest in path.glob(f"{depth}/manifest.json")})
-    return below
+    return [run.path for run in runs_below(path)]

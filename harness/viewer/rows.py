@@ -134,7 +134,7 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     override = benchmark.overrides.get(key)
     truncated, tokens = False, None
     if grade is not None:
-        truncated, tokens = grade.truncated, grade.completion_tokens
+        truncated, tokens = bool(grade.truncated), grade.completion_tokens
     elif location is not None:
         truncated, tokens = location.truncated, location.tokens
     return ListedSample(

@@ -32,6 +32,10 @@ MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
 BATCH_INVARIANT_SINCE = (0, 11, 1)
 """The first version of vLLM that obeys VLLM_BATCH_INVARIANT; older ones ignore the variable."""
+NEUTRAL_SINCE = (0, 8)
+"""The first version of vLLM that reads the model's `generation_config.json` by itself, and knows the value `vllm` for
+its own values; older ones take `vllm` for the name of a folder.
+"""
 NEUTRAL_WORDS = ("--generation-config", "vllm")
 TAKES = (
     PACKAGED
@@ -121,14 +125,15 @@ def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
 def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
     """The option by which vLLM uses its own sampling values, not the model's `generation_config.json`.
 
-    Empty if the user decides otherwise, or if this version has no such option.
+    Empty if the user decides otherwise, and for the values that this version takes by default.
     """
     flag = NEUTRAL_WORDS[0]
     # Our neutral values must not override the user's own choice, whether spelt --generation-config or _config.
-    given = any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
-    if given or spec.sampling_defaults == "model" or flag not in flags:
+    if any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags):
         return []
-    return [*NEUTRAL_WORDS]
+    if () < version_key(flags.version) < NEUTRAL_SINCE:
+        return [flag, "auto"] if spec.sampling_defaults == "model" else []
+    return [] if spec.sampling_defaults == "model" else [*NEUTRAL_WORDS]
 
 
 def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:

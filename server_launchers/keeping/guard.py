@@ -163,6 +163,7 @@ class Guard:
         self.parent: int | None = os.getppid()
         self.lifeline: IO[bytes] | None = None
         self.stopping = False
+        self.told_to_stop = False
         self.ready = False
         self._rest = rest
 
@@ -203,8 +204,8 @@ class Guard:
         return 0
 
     def _stop(self, *_: object) -> None:
-        # A signal handler only sets a flag, on which the loop acts after the turn, so no lock is needed.
-        self.stopping = True
+        # A signal handler only sets flags, on which the loop acts after the turn, so no lock is needed.
+        self.stopping = self.told_to_stop = True
 
     def _read_lifeline(self) -> None:
         """Obey the words that the harness wrote: ready, detach, stop. A closed pipe means stop."""
@@ -222,9 +223,9 @@ class Guard:
                 self.selector.unregister(self.lifeline)
                 return
             elif line == b"stop":
-                self.stopping = True
+                self._stop()
         if not data:
-            self.stopping = True
+            self._stop()
             self.selector.unregister(self.lifeline)
 
     def _start(self, member: KeptProcess) -> None:
@@ -319,6 +320,7 @@ class Guard:
 
         The ladder: SIGTERM, after the grace SIGKILL, then a sweep for processes that left their group.
         """
+        self.state["stopped"] = self.told_to_stop
         self.stopping = True
         groups = [member for member in self.members if member.main is not None]
         for member in groups:

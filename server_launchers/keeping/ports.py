@@ -8,6 +8,9 @@ from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes
 from server_launchers.spec import ServerSpec
 
+MAX_PORT = 65_535
+"""Largest number of a TCP port."""
+
 
 def choose(spec: ServerSpec, count: int) -> list[int]:
     """Return `count` ports: from the one in the spec on, or free ones.
@@ -15,7 +18,7 @@ def choose(spec: ServerSpec, count: int) -> list[int]:
     Raises LaunchError where this machine does not own the host address.
     """
     if spec.port:
-        return list(range(spec.port, spec.port + count))
+        return [*following(spec.port, count)]
     probes, ports = [], []
     # All ports are bound at the same time, so that no two are equal.
     for _ in range(count):
@@ -30,6 +33,17 @@ def choose(spec: ServerSpec, count: int) -> list[int]:
     for probe in probes:
         probe.close()
     return ports
+
+
+def following(first: int, count: int) -> range:
+    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
+    last = first + count - 1
+    if last > MAX_PORT:
+        raise LaunchError(
+            f"--port {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"{MAX_PORT - count + 1}"
+        )
+    return range(first, last + 1)
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -45,16 +45,18 @@ def find(name: str | None = None) -> ServerState:
 def why_ended(name: str, guard_pid: int) -> str | None:
     """Why the server called `name` has ended for good by itself, in a sentence.
 
-    None while it runs or restarts, and if nothing is known: its state file is gone, or belongs to a later server of
-    that name. guard_pid: number of the server's guard; the guard of a later server has another.
+    None while it runs or restarts, if it was told to stop, and if nothing is known: its state file is gone, or belongs
+    to a later server of that name. guard_pid: number of the server's guard; the guard of a later server has another.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
         now = state.read(state.path_of(name))
-    if now is None or now.guard_pid != guard_pid:
+    if now is None or now.guard_pid != guard_pid or now.stopped:
         return None
     if now.status != "exited":
-        return None if now.running else "its guard, the process that watches it, was killed, and the server with it"
+        return (
+            None if now.guard.alive() else "its guard, the process that watches it, was killed, and the server with it"
+        )
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
     return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"

@@ -1,6 +1,7 @@
 """The state file of each server: what a later command needs to find the server, and to take no other process for it.
 
-It is `servers/NAME.json` in the state folder; beside it lie `NAME.log` (`NAME-0.log`, … of several processes) and
+It is `servers/HOST/NAME.json` in the state folder: machines may share a home folder, and the process numbers in a file
+mean something on one of them only. Beside it lie `NAME.log` (`NAME-0.log`, … of several processes) and
 `NAME.guard.log`. The states that the file names, and who writes each:
 
     (none) ──supervisor──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
@@ -17,11 +18,13 @@ Not covered: a file that its user put there and that names a living process of t
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import re
 import shlex
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -35,6 +38,10 @@ from server_launchers.variables import STATE_FILE
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Most bytes of a state file; a longer one is not read."""
+
+
+_FIRST_NAMESPACE = "4026531836"
+"""Number of the process namespace in which Linux boots (PROC_PID_INIT_INO in linux/proc_ns.h)."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -81,6 +88,8 @@ class ServerState(msgspec.Struct, frozen=True):
     guard_started: str
     status: Literal["starting", "ready", "exited"]
     members: list[MemberState]
+    stopped: bool = False
+    """Whether the server was told to end; False while it runs, and if it ended by itself."""
     survivors: list[str] = []
     """Processes that could not be ended, as text."""
     versions: dict[str, str] = {}
@@ -126,13 +135,23 @@ class ServerState(msgspec.Struct, frozen=True):
 
 
 def servers_folder() -> Path:
-    """The folder of state files and logs; created if missing.
+    """The folder of the state files and logs of this machine's servers; created if missing.
 
     Raises LaunchError where others could have written there.
     """
-    folder = state_folder() / "servers"
+    folder = state_folder() / "servers" / _host()
     private_files.make_folder(folder)
     return folder
+
+
+def _host() -> str:
+    """The name of this machine; in a process namespace of its own, as in a container, with the namespace's number."""
+    host = re.sub(r"[^A-Za-z0-9.-]+", "-", socket.gethostname()).strip(".") or "localhost"
+    with contextlib.suppress(OSError):
+        # Containers may have their machine's name, and process numbers of their own.
+        namespace = re.sub(r"\D", "", str(Path("/proc/self/ns/pid").readlink()))
+        return host if namespace == _FIRST_NAMESPACE else f"{host}-{namespace}"
+    return host
 
 
 def path_of(name: str) -> Path:
@@ -197,7 +216,7 @@ def _as_it_is(state: ServerState) -> ServerState:
     return msgspec.structs.replace(state, status="exited") if gone else state
 
 
-@contextmanager
+@contextlib.contextmanager
 def naming_lock() -> Iterator[None]:
     """Context manager that holds a lock while a start chooses its server's name, so that two starts never share one."""
     descriptor = private_files.open_for_lock(servers_folder() / ".lock")

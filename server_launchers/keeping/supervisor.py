@@ -30,6 +30,7 @@ from server_launchers.folders import state_folder
 from server_launchers.keeping import ports, private_files, processes, readiness, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.machine import accelerators
 from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import STATE_FILE
@@ -80,10 +81,15 @@ class RunningServer:
         if self.pid is not None and (now := self.state) is not None and now.guard_pid == self.pid:
             servers.end(now)
 
-    def wait(self) -> None:
-        """Wait until the server has ended by itself."""
-        while (now := self.state) is None or now.status != "exited":
+    def wait(self) -> str | None:
+        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped.
+
+        Never returns for a server that somebody else runs.
+        """
+        # The guard ends last, and outlives no server. The state file tells less: `stop` removes it.
+        while self.pid is None or (processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None):
             time.sleep(POLL_SECONDS)
+        return self.ended
 
     def __enter__(self) -> Self:
         return self
@@ -151,11 +157,11 @@ def dry_run(spec: ServerSpec) -> list[str]:
     A missing engine is no error: then, and with `engine_version`, the recorded options count.
     """
     facts = table.recorded_facts(spec)
+    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.accelerator(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
             facts = table.inspect(spec)
-    first = spec.port or DRY_PORT
-    return replicas.lines(spec, range(first, first + replicas.ports_needed(spec)), facts)
+    return replicas.lines(spec, ports.following(spec.port or DRY_PORT, replicas.ports_needed(spec)), facts)
 
 
 def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:

@@ -28,7 +28,10 @@ VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The accelerators of one kind (such as NVIDIA GPUs) in this machine; `ids`: None where no tool lists them."""
+    """The accelerators of one kind (such as NVIDIA GPUs) in this machine.
+
+    ids: None where no tool lists them. names: the product's name of each, in the order of `ids`; empty where unknown.
+    """
 
     ids: tuple[str, ...] | None
     driver: str | None = None
@@ -38,11 +41,24 @@ class Machine(msgspec.Struct, frozen=True):
 def find(kind: Accelerator) -> Machine:
     """The accelerators of this kind for this process, by the vendor's tool and the visible-devices variable."""
     machine = _nvidia() if kind == "cuda" else _ascend()
-    allowed = os.environ.get(VARIABLES[kind])
-    if allowed is None:
-        return machine
+    ids = allowed(kind)
+    return machine if ids is None else of_ids(machine, ids)
+
+
+def allowed(kind: Accelerator) -> tuple[str, ...] | None:
+    """The devices to which the visible-devices variable restricts this process; None: it is not set."""
+    value = os.environ.get(VARIABLES[kind])
     # An empty variable leaves no device, as in CUDA itself; only an unset one means all.
-    return replace(machine, ids=tuple(part.strip() for part in allowed.split(",") if part.strip()))
+    return None if value is None else tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def of_ids(machine: Machine, ids: Sequence[str]) -> Machine:
+    """The machine with these devices only."""
+    known = dict(zip(machine.ids or (), machine.names, strict=False))
+    # A device may be named by its UUID, which is not asked for; its name is known where all devices are alike.
+    alike = machine.names[0] if len(set(machine.names)) == 1 else None
+    names = [known.get(name, alike) for name in ids]
+    return replace(machine, ids=tuple(ids), names=tuple(name for name in names if name is not None))
 
 
 def processor() -> str:

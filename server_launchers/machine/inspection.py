@@ -56,8 +56,10 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":
         versions["devices"] = accelerators.processor()
-    elif machine.names:
-        versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
+    else:
+        used = machine if spec.devices is None else accelerators.of_ids(machine, spec.devices)
+        if used.names:
+            versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
     facts = replace(facts, device_ids=machine.ids, versions=versions)
 
     # An image, or the environment that uv makes, cannot be asked before the start: the version is what the spec names.

@@ -21,9 +21,10 @@ from harness.benchmarks.card import Card, from_file, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference, read_references
 from harness.benchmarks.prompts import BOXED, Prompt
 from harness.core.errors import UsageError
-from harness.core.records import Question
+from harness.core.records import OWN_METADATA, Grade, Question
 from harness.presets import sampling
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
+from harness.scoring.score import score_benchmark
 from tests.budget import examples
 from tests.system.command import harness
 
@@ -254,6 +255,26 @@ def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(writ
     built = questions.build(card(path, cluster_key="passage"))
     assert [q.metadata.get("cluster") for q in built.questions] == ["x", "x", 7, None, None]
     assert built.dataset_digest == questions.build(card(path)).dataset_digest
+
+
+def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(write_rows: Write) -> None:
+    """Metadata of 60 questions in two values each, and the score of one right and one wrong sample in turn."""
+    names = sorted(OWN_METADATA)
+    path = write_rows([{"q": f"{n}?", "a": n} | {name: f"{name} {n % 2}" for name in names} for n in range(60)])
+    built = questions.build(card(path, columns={"metadata": names}))
+    grades = [
+        Grade(
+            benchmark="set", question_id=one.question_id, sample_index=0, verdict="correct" if n % 3 else "wrong",
+            extracted=None, rule="integer", grader="rules",
+        )
+        for n, one in enumerate(built.questions)
+    ]  # fmt: skip
+    plain = questions.build(card(path)).questions
+    score, alone = (score_benchmark(of, grades, 1) for of in (built.questions, plain))
+    assert (score.n_clusters, score.question_interval) == (None, alone.question_interval)
+    assert set(score.breakdowns) == {f"{name} (column)" for name in names}
+    grouped = questions.build(card(path, columns={"metadata": names}, cluster_key="cluster")).questions
+    assert score_benchmark(grouped, grades, 1).n_clusters == 2
 
 
 def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:

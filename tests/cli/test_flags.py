@@ -10,7 +10,7 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import VERBS
 from harness.asking.servers import spec_without_download
-from harness.cli.flags import SERVER_SCOPE, judge_options_of
+from harness.cli.flags import SERVER_SCOPE, environment_values, judge_options_of
 from harness.cli.run import command as run
 from harness.cli.score import command as score
 from harness.core.options import SEED, options_of
@@ -99,3 +99,19 @@ def test_the_server_of_a_judge_is_started_with_its_own_flags() -> None:
     assert judge.serve is not None
     spec = spec_without_download(model=judge.model, **judge.serve)
     assert (spec.model, spec.engine, spec.threads, spec.context) == ("m", "llama_cpp", 3, 2048)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("STREAM", "true", "HARNESS_RUN_STREAM=true"),
+        ("CANARY", "0", "HARNESS_RUN_CANARY=0"),
+        ("HASH_WEIGHTS", "false", "HARNESS_RUN_HASH_WEIGHTS=false"),
+        ("MAX_TOKENS", "5", "--max-tokens (HARNESS_RUN_MAX_TOKENS)"),
+    ],
+)
+def test_a_default_of_the_environment_is_named_as_it_is_set(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"HARNESS_RUN_{variable}", value)
+    assert environment_values(run.make_context("run", ["demo"])) == [said]

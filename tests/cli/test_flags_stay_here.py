@@ -12,11 +12,9 @@ import pytest
 import harness
 
 PACKAGE = Path(harness.__file__).parent
-SCRIPTS = PACKAGE / "extensions" / "schedulers" / "slurm.py"
-"""It writes job scripts: command lines of sbatch, of srun and of our own servers, and no sentence for a person."""
 SANDBOXES = {PACKAGE / "extensions" / "answers" / "program" / name for name in ("bubblewrap.py", "containers.py")}
 """They write the command lines of bubblewrap, docker and podman, whose flags are not ours."""
-BELOW = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").rglob("*.py")) - {SCRIPTS} - SANDBOXES)
+BELOW = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").rglob("*.py")) - SANDBOXES)
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OTHERS = {"--data-raw"}
 """Of another program: curl's, in the command that repeats a request."""

@@ -64,6 +64,7 @@ VALUES: list[tuple[Any, Any]] = [
     ({"max_tokens": 5, "token": 7}, {"max_tokens": 5, "token": 7}),
     ({"tokens": "all", "stop": ("x",)}, {"tokens": "all", "stop": ("x",)}),
     ({"user": f"sk-{KEY}0123456789"}, {"user": HIDDEN}),
+    ({"judge_extra_body": {"byok": KEY}}, {"judge_extra_body": {"byok": HIDDEN}}),
     (f"http://u:{KEY}@h/v1", "http://h/v1"),
 ]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from harness.benchmarks.shards import Shard
 from server_launchers.keeping.supervisor import RunningServer
 from tests.docs.pages import DOCS, Typed, blocks, commands
 from tests.docs.trying import Bench
@@ -34,3 +38,18 @@ def test_recipes_read_a_run(tmp_path_factory: pytest.TempPathFactory, embedded_s
         done = subprocess.run([*start, block.text], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "demo-" in done.stdout
+
+
+def test_a_job_array_of_clients_takes_every_shard_once(tmp_path: Path) -> None:
+    """The page's script as Slurm runs it, with a program in the place of `harness` that keeps its words."""
+    script = next(block.text for block in blocks(DOCS / "howto" / "slurm.md", "bash") if "--shard" in block.text)
+    program = tmp_path / "harness"
+    program.write_text('#!/bin/sh\nprintf "%s " "$@" >> words\n')
+    program.chmod(0o755)
+    (first, last) = map(int, re.findall(r"--array=(\d+)-(\d+)", script)[0])
+    for number in range(first, last + 1):
+        slurm = {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_COUNT": str(last - first + 1)}
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **slurm}
+        subprocess.run(["bash", "-s"], input=script, text=True, cwd=tmp_path, env=environment, check=True)
+    typed = re.findall(r"--shard (\S+)", (tmp_path / "words").read_text())
+    assert [Shard.parse(shard) for shard in typed] == [Shard(number, 8) for number in range(1, 9)]

@@ -51,7 +51,6 @@ def test_a_run_is_scored_and_reported_without_any_extension(core: Path, tmp_path
         (["export", "run", "--to", "trl"], "--to trl: unknown format"),
         (["score", "run", "--track", "wandb"], "--track wandb: unknown tracker"),
         (["score", "run", "--on", "ray"], "--on ray: no extension for clusters is installed"),
-        (["serve", "vllm", "m", "--slurm", "2", "--print"], "no extension for slurm is installed"),
     ],
 )
 def test_what_an_extension_would_do_is_refused_in_a_sentence(

@@ -30,6 +30,10 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTIO
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
 from harness.foreign import formats, outputs, row_ids
+from harness.presets.grading import GradingOptions
+from harness.reports.tables import sample_table
+from harness.runs import RunFolder
+from harness.scoring.pipeline import grade_outputs, score_of
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -224,6 +228,28 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reasons", "cut"),
+    [
+        ({}, None),
+        ({"finish_reason": "length"}, None),
+        ({"finish_reason": ["stop", "length", "length"]}, 4),
+        ({"finish_reason": ["stop", "stop", "stop"]}, 0),
+        ({"finish_reason": ["stop", None, "length"]}, None),
+    ],
+)
+def test_a_list_of_finish_reasons_is_read_and_what_a_file_does_not_say_is_not_known(
+    tmp_path: Path, write_rows: Write, reasons: Any, cut: int | None
+) -> None:
+    """Two questions of three replies; one reason beside three replies says of none why it ended."""
+    rows = [{"question": f"{n}?", "gen": [f"\\boxed{{{n}}}"] * 3, "answer": n} | reasons for n in range(2)]
+    (graded,) = grade_outputs(read(write_rows(rows)), RunFolder(tmp_path), GradingOptions(workers=1))
+    score = score_of(graded)
+    assert score.n_truncated == cut
+    assert (score.accuracy_finished is None) is (cut is None)
+    assert sample_table([("run", score)]).rows[0][3] == {None: "–", 0: "0.0", 4: "66.7"}[cut]
+
+
+@pytest.mark.parametrize(
     ("row", "keys", "message"),
     [
         ({"gen": "x", "answer": 1}, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
@@ -240,6 +266,11 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
         ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         ({"gen": {"usage": 3}, "answer": 1}, {}, "must be text or a list of texts, found {'usage': 3}"),
         ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),
+        (
+            {"gen": ["x", "y"], "answer": 1, "finish_reason": ["stop"]},
+            {},
+            "the column 'finish_reason' has 1 entry and the column 'gen' 2 responses; give one reason for each",
+        ),
         ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
         ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
         ({"gen": "x", "answer": 1}, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
@@ -304,7 +335,7 @@ def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
         "epoch": epoch,
         "input": [{"role": "user", "content": f"p{number}"}],
         "target": [str(number)],
-        "metadata": {"level": 5, "deep": {"x": 1}},
+        "metadata": {"level": 5, "cluster": "all", "deep": {"x": 1}},
         "output": {"model": "m", "choices": [choice], "usage": usage} | output,
     }
 
@@ -315,7 +346,11 @@ def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
     check(pairs)
     assert shape(pairs) == [3, 3]
     question, sample = pairs[0]
-    assert (question.references, question.metadata, question.messages[0].content) == (("1",), {"level": 5}, "p1")
+    assert (question.references, question.metadata, question.messages[0].content) == (
+        ("1",),
+        {"level": 5, "cluster (column)": "all"},
+        "p1",
+    )
     assert (sample.text, sample.reasoning, sample.truncated) == ("answer 1.1", "hm", True)
     assert sample.usage.completion_tokens == 9
 
@@ -542,6 +577,10 @@ def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
 _MEASURED = """
 import re, sys
 from harness.foreign import formats, outputs, row_ids
+from harness.presets.grading import GradingOptions
+from harness.reports.tables import sample_table
+from harness.runs import RunFolder
+from harness.scoring.pipeline import grade_outputs, score_of
 from harness.runs import RunFolder
 from harness.presets.grading import GradingOptions
 from harness.scoring.pipeline import grade_outputs, score_of

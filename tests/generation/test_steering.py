@@ -331,7 +331,7 @@ def test_servers_register_in_a_folder_and_sign_off_while_a_run_goes_on(tmp_path:
         with pytest.raises(UsageError, match="no server has registered"):
             EndpointsFile(place).read()
         (place / "0.url").write_text(f"{one.base_url}\n")
-        (place / "slurm-1_0.log").write_text("no address")
+        (place / "server-1.log").write_text("no address")
         file = EndpointsFile(place)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
         with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:

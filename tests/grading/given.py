@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
+from tests.pins import verdicts
 
 RULES = GradeRules()
 
@@ -42,3 +43,8 @@ def sample(
         timing=Timing(started=0.0, total=1.0),
         endpoint="made up",
     )
+
+
+def pinned_pairs() -> list[tuple[str, str]]:
+    """The reference and the answer of each pinned pair whose reply is an answer in a box."""
+    return [(row.reference, row.reply.removeprefix(r"\boxed{").removesuffix("}")) for row in verdicts.pinned()["pairs"]]

@@ -15,8 +15,7 @@ from harness.core.records import Grade
 from harness.grading import grade
 from harness.grading.processes.pool import grade_all
 from tests.budget import examples
-from tests.grading.given import question, sample
-from tests.grading.pairs import PAIRS
+from tests.grading.given import pinned_pairs, question, sample
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +219,7 @@ FRAGMENTS = [
 @pytest.mark.fuzz
 def test_mutated_answers_never_raise_hang_or_stop_a_worker() -> None:
     chance = random.Random(EXAMPLES)
-    corpus = [text for rows in PAIRS.values() for reference, answer, _ in rows for text in (reference, answer)]
+    corpus = [text for pair in pinned_pairs() for text in pair]
     references, texts = [], []
     for _ in range(EXAMPLES):
         mutated = _mutated(chance, corpus)

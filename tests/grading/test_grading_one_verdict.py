@@ -16,32 +16,30 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
 from harness.grading import GRADER, Verdict
 from harness.grading.processes.pool import question_on, verdict_on, verdicts
-from tests.grading import labelled
 from tests.grading.given import sample
-from tests.grading.labelled import Labelled
+from tests.pins.verdicts import Row, pinned, shared
 
 pytestmark = pytest.mark.slow
 
 SPOKEN = {"correct": "correct", "wrong": "wrong", "no_answer": "no answer", "undecided": "undecided"}
-EVERY = 60
+EVERY = 200
 """One of so many pairs goes through the command `harness grade`, which starts a process each time."""
 
+PAIRS_EVERY = 8
+"""One of so many pairs is graded and scored."""
 
-SHARED_EVERY = 4
-"""One of so many pairs of others; all pairs of these tests are tried."""
 
-
-def graded(rows: list[Labelled]) -> list[Verdict]:
+def graded(rows: list[Row]) -> list[Verdict]:
     """What `harness grade` says of each row, by one pool."""
     questions: dict[str, Question] = {str(i): question_on(row.reference, name=str(i)) for i, row in enumerate(rows)}
-    samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
+    samples = [sample(row.reply, name=str(i)) for i, row in enumerate(rows)]
     return [verdict for _, verdict in verdicts(questions, samples, with_steps=True)]
 
 
-def scored(rows: list[Labelled], folder: Path) -> list[dict[str, object]]:
+def scored(rows: list[Row], folder: Path) -> list[dict[str, object]]:
     """What `harness score FILE` stores for each row."""
     source, out = folder / "outputs.jsonl", folder / "grades.jsonl"
-    lines = [{"id": str(i), "response": row.response, "answer": row.reference} for i, row in enumerate(rows)]
+    lines = [{"id": str(i), "response": row.reply, "answer": row.reference} for i, row in enumerate(rows)]
     source.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     words = ["score", str(source), "--response-key", "response", "--answer-key", "answer", "--id-key", "id"]
     done = CliRunner().invoke(cli, [*words, "--out", str(out), "--workers", "1"])
@@ -49,8 +47,8 @@ def scored(rows: list[Labelled], folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in out.read_bytes().splitlines()]
 
 
-def check(rows: list[Labelled], folder: Path) -> None:
-    rows = [row for row in rows if row.reference.strip() and row.response.isascii() | row.response.isprintable()]
+def check(rows: list[Row], folder: Path) -> None:
+    rows = [row for row in rows if row.reference.strip() and row.reply.isascii() | row.reply.isprintable()]
     by_grade, stored = graded(rows), scored(rows, folder)
     assert len(by_grade) == len(stored) == len(rows)
     for row, verdict, grade in zip(rows, by_grade, stored, strict=True):
@@ -60,19 +58,23 @@ def check(rows: list[Labelled], folder: Path) -> None:
         assert all(step.isprintable() for step in verdict.steps), row
 
 
-def test_grade_prints_what_score_stores_for_every_pair_of_these_tests(tmp_path: Path) -> None:
-    check(labelled.own(), tmp_path)
+def plain_rows() -> list[Row]:
+    """The pinned rows that have nothing but a reference and a reply."""
+    return [row for rows in pinned().values() for row in rows if row.more.keys() <= {"says", "group", "note"}]
+
+
+def test_grade_prints_what_score_stores_for_pinned_pairs(tmp_path: Path) -> None:
+    check(plain_rows()[::PAIRS_EVERY], tmp_path)
 
 
 def test_grade_prints_what_score_stores_for_shared_pairs(shared_data: Path, tmp_path: Path) -> None:
-    rows = [row for kind in ("equality", "extraction", "hostile") for row in labelled.hand_made(shared_data, kind)]
-    check([*rows, *labelled.public(shared_data), *labelled.second_round(shared_data)][::SHARED_EVERY], tmp_path)
+    check([row for rows in shared(shared_data).values() for row in rows][::PAIRS_EVERY], tmp_path)
 
 
 def test_the_command_prints_the_steps_of_the_same_verdict() -> None:
-    rows = [row for row in labelled.own()[::EVERY] if row.reference.strip()]
+    rows = [row for row in plain_rows()[::EVERY] if row.reference.strip()]
     for row, verdict in zip(rows, graded(rows), strict=True):
-        done = CliRunner().invoke(cli, ["grade", "--", row.reference, row.response])
+        done = CliRunner().invoke(cli, ["grade", "--", row.reference, row.reply])
         assert (done.exit_code, done.output.splitlines()) == (0, list(verdict.steps)), row
 
 
@@ -106,7 +108,7 @@ ONCE_TOLD_APART = [
 
 
 def test_command_and_file_agree_on_the_kind_of_a_reference(tmp_path: Path) -> None:
-    rows = [Labelled("", reference, response, outcome == "correct") for reference, response, outcome in ONCE_TOLD_APART]
+    rows = [Row(reference, reply, outcome, {}) for reference, reply, outcome in ONCE_TOLD_APART]
     expected = [outcome for _, _, outcome in ONCE_TOLD_APART]
     assert [verdict.outcome for verdict in graded(rows)] == expected
     assert [grade["verdict"] for grade in scored(rows, tmp_path)] == expected

@@ -25,8 +25,7 @@ from harness.grading.bounds import MAX_FRAME_BYTES
 from harness.grading.processes.pool import Pool, _Job, _Worker, grade_all, outcomes, question_on, sharing_workers
 from harness.scoring import score_benchmark
 from server_launchers.isolated import Deadline
-from tests.grading.given import question, sample
-from tests.grading.pairs import PAIRS
+from tests.grading.given import pinned_pairs, question, sample
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -52,11 +51,10 @@ def graded(
 
 def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
     questions, samples = {}, []
-    for category, rows in PAIRS.items():
-        for index, (reference, answer, _) in enumerate(rows[::4]):
-            name = f"{category} {index}"
-            questions[name] = question(reference, name=name)
-            samples.append(sample(f"\\boxed{{{answer}}}", name=name))
+    for index, (reference, answer) in enumerate(pinned_pairs()[::12]):
+        name = str(index)
+        questions[name] = question(reference, name=name)
+        samples.append(sample(f"\\boxed{{{answer}}}", name=name))
     return questions, samples
 
 
@@ -358,7 +356,7 @@ def test_lone_surrogate_passes_through() -> None:
 def test_worker_ends_with_its_parent() -> None:
     source = (
         "from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on\n"
-        "from tests.grading.given import question, sample\n"
+        "from tests.grading.given import pinned_pairs, question, sample\n"
         "import os, psutil\n"
         "grades = grade_all({'q': question('5')}, (sample('5', index=i) for i in range(10**6)))\n"
         "next(grades)\n"

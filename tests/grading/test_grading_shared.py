@@ -1,4 +1,4 @@
-"""The labelled sets: at least the agreement that the documentation states. Skipped where the data is not at hand."""
+"""Benchmarks and hostile rows of others, where they are at hand. Labelled rows are pinned: `tests/pins`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ import pytest
 
 import harness
 from harness.answers.boxed import without_boxes
-from harness.core.records import Grade
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
 from tests.budget import share_of
-from tests.grading import labelled
 from tests.grading.given import question, sample
-from tests.grading.labelled import Labelled
+from tests.pins.verdicts import shared
 
 pytestmark = pytest.mark.slow
 
@@ -49,66 +47,17 @@ def rows(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
-def judged(rows: list[Labelled]) -> list[tuple[Labelled, Grade]]:
-    questions = {str(i): question(row.reference, name=str(i)) for i, row in enumerate(rows)}
-    samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
-    return list(zip(rows, grade_all(questions, samples, workers=1, deadline_s=2.0), strict=True))
-
-
-def agreement(results: list[tuple[Labelled, Grade]]) -> float:
-    return sum(row.correct == (grade.verdict == "correct") for row, grade in results) / len(results)
-
-
-def false_accepts(results: list[tuple[Labelled, Grade]]) -> list[str]:
-    return [row.name for row, grade in results if grade.verdict == "correct" and not row.correct]
-
-
-@pytest.mark.parametrize(("kind", "least"), [("equality", 1.0), ("extraction", 1.0), ("hostile", 1.0)])
-def test_hand_made_rows(shared_data: Path, kind: str, least: float) -> None:
-    results = judged(labelled.hand_made(shared_data, kind))
-    assert agreement(results) >= least
-    assert false_accepts(results) == []
-
-
 def test_hostile_rows_end_in_time_and_memory_and_touch_no_file(shared_data: Path) -> None:
     before = set(Path("/tmp").glob("grader_pwn_*"))
     # The largest child of an earlier test counts for ever: one forked from a large process is as large as that.
     earlier = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    results = judged(labelled.hand_made(shared_data, "hostile"))
-    assert {grade.rule for _, grade in results}.isdisjoint(("time", "memory", "crash"))
+    hostile = shared(shared_data)["hand-made, hostile"]
+    questions = {str(i): question(row.reference, name=str(i)) for i, row in enumerate(hostile)}
+    samples = [sample(row.reply, name=str(i)) for i, row in enumerate(hostile)]
+    rules = {grade.rule for grade in grade_all(questions, samples, workers=1, deadline_s=2.0)}
+    assert rules.isdisjoint(("time", "memory", "crash"))
     assert set(Path("/tmp").glob("grader_pwn_*")) == before
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(1 << 20, earlier)  # KiB
-
-
-@pytest.mark.parametrize(
-    ("source", "least"),
-    # Five of Math-Verify's replies are undecided: four in no form of a sentence, and x≈11 beside 11.
-    [("", 0.974), ("huggingface/Math-Verify", 0.944), ("uw-nsl/TinyV", 0.98)],
-    ids=["all", "mv", "tinyv"],
-)
-def test_public_pairs(shared_data: Path, source: str, least: float) -> None:
-    results = judged(labelled.public(shared_data, source))
-    assert agreement(results) >= least
-    assert false_accepts(results) == []
-
-
-@pytest.mark.parametrize(("prefix", "least"), [("", 0.99), ("own", 0.99), ("MathCoder", 0.99)])
-def test_pairs_of_the_second_collection(shared_data: Path, prefix: str, least: float) -> None:
-    results = judged([row for row in labelled.second_round(shared_data) if row.name.startswith(prefix)])
-    assert agreement(results) >= least
-    assert false_accepts(results) == []
-
-
-def test_our_own_pairs(shared_data: Path) -> None:
-    results = judged(labelled.third_round(shared_data))
-    assert agreement(results) >= 0.995
-    assert false_accepts(results) == []
-    assert [row.name for row, grade in results if row.correct and grade.verdict == "wrong"] == []
-
-
-def test_real_outputs(shared_data: Path) -> None:
-    results = judged(labelled.outputs(shared_data))
-    assert agreement(results) >= 0.998
 
 
 @pytest.mark.parametrize("name", FILES)

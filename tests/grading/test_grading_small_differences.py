@@ -104,39 +104,3 @@ def test_another_digit_is_not_accepted(digits: int, position: int, factor: str) 
 def test_a_step_or_corner_moved_by_a_little_is_not_accepted(exponent: int, shape: str) -> None:
     moved = rf"10^{{-{exponent}}}"
     assert not is_accepted(shape % "0", shape % moved)
-
-
-@pytest.mark.parametrize(
-    ("reference", "answer", "expected"),
-    [
-        (r"\pi", r"\pi=3.14", True),
-        (r"\pi", r"\pi\approx 3.1416", True),
-        (r"\pi", r"\pi\approx 3.141", True),  # cut, not rounded
-        (r"\pi", r"\pi=3.15", False),
-        (r"\pi", r"\pi\approx 3.142 = 3.15", False),
-        (r"\frac{1}{3}", r"\frac{1}{3}=33.3\%", True),
-        (r"\frac{1}{3}", r"\frac{1}{3}=34\%", False),
-        (r"1000\pi", r"1000\pi\approx 3.14\cdot 10^3", True),
-        (r"1000\pi", r"1000\pi\approx 3.15\cdot 10^3", False),
-        (r"1000\pi", r"1000\pi\approx 3100", True),
-        (r"1000\pi", r"1000\pi\approx 3200", False),
-    ],
-)
-def test_a_chain_holds_decimals_of_its_value_only(reference: str, answer: str, expected: bool) -> None:
-    assert is_accepted(reference, answer) is expected
-
-
-@pytest.mark.parametrize(
-    ("reference", "answer"),
-    [
-        ("x", f"x+{2**61 - 1}"),  # a multiple of the prime of a well-known field
-        ("x", f"x+{2**255 - 19}"),
-        (r"\int_0^1 x^2\,dx+10^{-20}", r"\frac13"),
-        (r"e^{\pi\sqrt{163}}", "262537412640768744"),
-        (r"\sqrt{9}+\sqrt{10^{40}+1}", r"3+10^{20}"),
-        (r"(-\infty,\pi)\cup(\pi+10^{-40},\infty)", r"(-\infty,\infty)"),
-        (r"(-\infty,\pi)\cup[\pi+10^{-40},\infty)", r"(-\infty,\infty)"),
-    ],
-)
-def test_near_identities_are_not_accepted(reference: str, answer: str) -> None:
-    assert not is_accepted(reference, answer)

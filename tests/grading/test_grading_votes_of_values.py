@@ -17,7 +17,6 @@ from harness.core.records import Form, GradeRules
 from harness.grading import verdict as deciding
 from harness.grading.processes.pool import question_on
 from tests.grading.given import question
-from tests.grading.values_in_lines import pairs
 
 FORMS = (
     "x={0}, y={1}", "y={1}, x={0}", "x = {0}; y = {1}", "X={0}, Y={1}", "x={0}\\ y={1}", "(x, y) = ({0}, {1})",
@@ -27,7 +26,10 @@ FORMS = (
     "x={0}, y={1}, x={1}, y={0}", "[{0}, {1}]", "{0}:{1}",
 )  # fmt: skip
 ANSWERS = [form.format(*values) for form in FORMS for values in ((7, 2), (2, 7), (7, 7))]
-REPLIES = sorted({pair.reply for pair in pairs()})
+LINES = (("x=5", "y=2"), ("x=5", "y=3"), ("y=2", "x=5"), ("x=2", "y=5"), ("a=1", "b=2", "c=-3"), ("5", "2"))
+REPLIES = [
+    lead + between.join(values) for lead in ("", "解得：\n", "So\n") for between in ("\n", "，\n") for values in LINES
+]
 
 
 def _verdicts_of_votes(reference: str, replies: list[str]) -> dict[str | None, dict[str, str]]:
@@ -144,3 +146,14 @@ def test_an_order_that_counts_makes_two_votes_and_the_signs_between_the_values_m
     assert len(right) == 1
     other_order = {deciding.decide(problem, answer).vote for answer in ("20；9", "20, 9", "20和9")}
     assert other_order == right if ordered is False else other_order.isdisjoint(right)
+
+
+def test_a_list_and_a_chain_in_one_order_are_one_vote() -> None:
+    replies = {
+        "correct": ("3.5，3.05，3.005", "3.5、3.05、3.005", "7/2; 3.05; 3.005", "3.5>3.05>3.005", "3.005<3.05<3.5"),
+        "wrong": ("3.5，3.005，3.05", "3.5>3.005>3.05", "3.05<3.005<3.5"),
+    }
+    for expected, answers in replies.items():
+        grades = [harness.grade("3.5>3.05>3.005", rf"\boxed{{{answer}}}") for answer in answers]
+        assert {grade.outcome for grade in grades} == {expected}
+        assert len({grade.vote for grade in grades}) == 1

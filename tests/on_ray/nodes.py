@@ -27,11 +27,7 @@ def workers() -> list[psutil.Process]:
 
 def _runs_a_task(process: psutil.Process) -> bool:
     try:
-        return process.cmdline()[:1] == ["ray::_task"] or process.cmdline()[0].startswith(
-            ("ray::Replica", "ray::Member")
-        )
-    except IndexError:  # it is ending
-        return False
+        return process.cmdline()[:1] == ["ray::_task"]
     except psutil.Error:
         return False
 

@@ -48,10 +48,9 @@ def every_engine(stage: Stage) -> None:
 
 
 def others(stage: Stage) -> None:
-    """A program of one's own, a server elsewhere, a job of Slurm, and what is refused by Python."""
+    """A program of one's own, a server elsewhere, and what is refused by Python."""
     stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", show_errors=True)
     stage.command("serve", "external", "http://127.0.0.1:9", "--dry-run", show_errors=True)
-    stage.command("serve", "vllm", "org/model", "--slurm", "2", "--print", "--tp", "2", show_errors=True)
     stage.command("serve", "vlm", "org/model", show_errors=True)
     stage.python("serve", "vlm", "org/model")
     stage.python("serve", "vllm", "org/model", tp=0)

@@ -267,7 +267,7 @@ def test_a_strip_shows_each_source_beside_the_runs_interval_and_marks_what_decid
         PublishedScore(
             model="org/model-7b", benchmark="demo", metric=metric, value=value, n_questions=12, samples=8, unit=0.001,
             run_deviation=None, quoted=quoted, stated=True, settings=settings,
-            source=Source(title=title, url="https://example.org/x", by="others"),
+            source=Source(title=title, url="https://example.org/x"),
         )
         for title, metric, value, quoted, settings in (
             ("A <b>page</b>", "pass@1", 0.531, False, {}),

@@ -25,7 +25,8 @@ from harness.core.records import Question
 from harness.grading.find.extract import Extraction
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import decide, simple_outcome
-from tests.grading import labelled, sentences
+from tests.budget import share_of
+from tests.pins import verdicts
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -54,9 +55,8 @@ def test_answers_are_graded_as_scores_are() -> None:
 
 
 def test_a_reward_is_given_exactly_for_a_correct_grade() -> None:
-    pairs = [*sentences.unstated(14, 1_000), *sentences.stated()]
-    pairs += [(reference, reply) for reference, *replies in sentences.CHINESE for reply in replies]
-    pairs += [(row.reference, row.response) for row in labelled.own()]
+    rows = [row for rows in verdicts.pinned().values() for row in rows if "options" not in row.more]
+    pairs = [(row.reference, row.reply) for row in share_of(rows)]
     given = rewards.accuracy_reward([reply for _, reply in pairs], [reference for reference, _ in pairs])
     for (reference, reply), reward in zip(pairs, given, strict=True):
         if reward is not None:  # a reference that cannot be read

@@ -105,7 +105,7 @@ def published(value: float, title: str, **more: object) -> PublishedScore:
         benchmark="demo",
         metric=str(fields.pop("metric", "pass@1")),
         value=value,
-        source=Source(title=title, url="", by="others"),
+        source=Source(title=title, url=""),
         **fields,  # type: ignore[arg-type]
     )
 

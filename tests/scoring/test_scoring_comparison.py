@@ -220,7 +220,7 @@ def published(percent: float, samples: int | None, **changes: Any) -> PublishedS
         "samples": samples,
         "run_deviation": None,
         "settings": {"temperature": 0.6},
-        "source": Source(title="A paper", url="https://example.org/paper", by="authors"),
+        "source": Source(title="A paper", url="https://example.org/paper"),
     }
     return PublishedScore(**{**fields, **changes})
 

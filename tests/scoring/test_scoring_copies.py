@@ -13,19 +13,20 @@ import pytest
 
 import harness as reasoning_harness
 from harness.core import codec
-from harness.core.records import Question, Sample
+from harness.core.hidden_limit import DIGEST_BITS
+from harness.core.records import Grade, Question, Sample
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring import Score
-from harness.scoring.anomalies import Texts, allowed_repeats
+from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
+from harness.scoring.score import score_benchmark
 from harness.viewer.differ import compare as compare_viewed
 from harness.viewer.library import OpenRun
-from tests.scoring.graded import question
+from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
 QUESTIONS = [question(f"q{n}") for n in range(12)]
-QUESTION_OF_ALL = np.zeros(64, dtype=np.uint32)
 
 
 def replies(copies: int, *, characters: int = 600, samples: int = 8) -> list[Sample]:
@@ -61,7 +62,7 @@ def test_copies_are_counted_named_and_one_sample_in_the_interval(tmp_path: Path)
 
 
 def test_a_few_copies_of_each_question_are_found_too(tmp_path: Path) -> None:
-    score = scored(tmp_path, replies(2))
+    score = scored(tmp_path, replies(2, characters=LONG_CHARS))
     assert score.copies is not None
     assert (score.copies.n_equal, score.copies.independent) == (12, pytest.approx(0.8))
     assert any("12 of 96 samples repeat" in text for text in score.warnings)
@@ -73,19 +74,60 @@ def test_short_replies_may_repeat_as_often_as_independent_ones_do(tmp_path: Path
     assert (score.copies.n_equal, score.copies.n_excess) == (84, 0)
     assert not any("word for word" in text for text in score.warnings)
     assert score.sampling_error is not None
-    few, many = (Texts(), Texts())
-    for number in range(64):
-        few.add_text("the same short sentence, once more" if number % 2 else str(number) * 20)
-        many.add_text("the same sentence, which is longer, and comes again once more, as it does" * 4)
-    for texts, beyond in ((few, False), (many, True)):
-        equal = texts.equal(QUESTION_OF_ALL, ["q0"])
-        assert equal is not None
-        assert equal.copies.many is beyond
+
+
+@pytest.mark.parametrize("n_texts", [2, 3, 10, 100, 300])
+@pytest.mark.parametrize("samples", [4, 16, 64])
+def test_a_server_that_draws_from_few_short_texts_is_accused_of_nothing(n_texts: int, samples: int) -> None:
+    drawn = np.random.default_rng(n_texts).integers(n_texts, size=30 * samples)
+    question = np.repeat(np.arange(30, dtype=np.uint32), samples)
+    for length, is_told in ((600, False), (LONG_CHARS, True)):
+        counted = copies_among(question, (length << DIGEST_BITS) + drawn, 30)
+        assert counted is not None
+        copies, independent = counted
+        repeats = copies.n_equal > 0.01 * len(drawn)
+        assert (copies.many, bool(copies.sentence)) == (is_told and repeats,) * 2
+        assert bool((independent < samples).any()) is copies.many
+
+
+def test_replies_of_unknown_text_are_no_copies() -> None:
+    question = np.zeros(8, dtype=np.uint32)
+    assert copies_among(question, np.full(8, -1), 1) is None
+    counted = copies_among(question, np.array([LONG_CHARS << DIGEST_BITS] * 2 + [-1] * 6), 1)
+    assert counted is not None
+    assert (counted[0].n_samples, counted[0].n_equal) == (8, 1)
+
+
+def test_copies_are_counted_within_the_rounds_that_the_score_covers() -> None:
+    """30 questions × 16 planned; two have 2 samples so far, so the score covers 2 rounds, 60 samples."""
+    questions = [question(f"q{n:02}") for n in range(30)]
+    copied = LONG_CHARS << DIGEST_BITS
+
+    def grades(copies: int, stored: int) -> list[Grade]:
+        """Of each question, the last `copies` of the `stored` samples have one text."""
+        return [
+            msgspec.structs.replace(
+                grade(f"q{n:02}", index, "cw"[(n + index) % 2]),
+                reply_checksum=copied + n if index >= stored - copies else copied + 1000 + 16 * n + index,
+            )
+            for n in range(30)
+            for index in range(2 if n < 2 else stored)
+        ]
+
+    unfinished, two_rounds = (score_benchmark(questions, grades(3, stored), 16) for stored in (10, 2))
+    assert (unfinished.n_samples, two_rounds.n_samples) == (60, 60)
+    assert unfinished.copies is not None
+    assert unfinished.copies.n_samples == 60
+    assert unfinished.copies.n_equal == 0, "the copies lie outside the complete rounds"
+    assert two_rounds.copies is not None
+    assert two_rounds.copies.independent == 0.5
+    alone = score_benchmark(questions, [one for one in grades(0, 10) if one.sample_index < 2], 2)
+    assert unfinished.sampling_interval == alone.sampling_interval
 
 
 def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
     n = np.array([8, 8, 8, 64])
-    bounds = allowed_repeats(n, np.array([1, 100, 2000, 35], dtype=np.uint32)).tolist()
+    bounds = allowed_repeats(n, np.array([1, 100, 2000, 35])).tolist()
     assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
     assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import tracemalloc
 from statistics import NormalDist
 
 import numpy as np
@@ -251,6 +252,24 @@ def test_four_copies_of_each_question_are_worth_one() -> None:
     expected = tuple(question_limits(values).interval())
     assert tuple(cluster_limits(copied, labels).interval()) == pytest.approx(expected)
     assert question_limits(copied).interval().half_width < 0.6 * question_limits(values).interval().half_width
+
+
+def test_many_clusters_take_no_more_memory_than_their_questions() -> None:
+    n = 12_000
+    values, labels = np.random.default_rng(1).random(n), np.repeat(np.arange(n // 4), 4)
+    tracemalloc.start()
+    variance = float(cluster_variance(values, labels))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * n
+    assert variance == pytest.approx(values.reshape(-1, 4).mean(axis=1).var(ddof=1) / (n // 4), rel=1e-12)
+
+
+def test_a_count_of_three_with_a_rounding_error_is_three() -> None:
+    values = np.array([1.0] * 3 + [0.0] * 12)
+    for labels in (np.arange(15), np.repeat(np.arange(5), 3)):
+        exact, above = (cluster_limits(scaled, labels).interval() for scaled in (values, values * (1 + 1e-15)))
+        assert tuple(above) == pytest.approx(tuple(exact), abs=1e-9)
 
 
 # pass^k and the jackknife

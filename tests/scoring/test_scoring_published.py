@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -96,7 +98,7 @@ def test_a_record_says_what_a_published_score_needs(write: Callable[[Any], Path]
     assert (score.n_questions, score.samples) == (30, 64)
     assert score.settings == {"temperature": 0.6, "max_tokens": 32768}
     source = score.source
-    assert (source.title, source.url, source.by, source.engine) == (
+    assert (source.title, source.url, score.by, source.engine) == (
         *("A leaderboard", "https://example.org/board", "authors", "vllm"),
     )
     assert "lm_eval 0.4.13" in source.note
@@ -291,3 +293,38 @@ def test_the_page_counts_the_shipped_scores_and_those_that_were_held_against_the
     page = " ".join((CHECKOUT / "docs/statistics.md").read_text("utf-8").split())
     assert f"There are {sum(scores):,} scores in {len(files)} files. {quoted} of them are quoted" in page
     assert "all of them were compared with stored copies of their sources, number by number" in page
+
+
+OWN_MODELS = {
+    "agentica-project": "agentica-org/",
+    "ChenxinAn-fdu": "POLARIS-Project/",
+    "GAIR-NLP": "GAIR/",
+    "LG-AI-EXAONE": "LGAI-EXAONE/",
+    "MiniMax-AI": "MiniMaxAI/",
+    "mlfoundations-dev": "open-thoughts/",
+    "openai": r"(o\d|gpt-)",
+    "QwenLM": "Qwen/",
+    "SkyworkAI": "Skywork/",
+    "XiaomiMiMo": "(XiaomiMiMo/|MiMo-)",
+}
+"""How the names of the models of a source's owner begin, where that is not the owner's own name."""
+
+QUOTES_AUTHORS = {
+    *("makers-quoted", "qwen3-235b-quoted", "qwen3-30b-quoted", "qwen3-quoted-image", "gpt-oss-quoted"),
+    *("llmeval", "efficient-reasoning", "sglang", "aime26-hub"),
+}
+"""Files of sources that say of numbers which they quote that the models' authors stated them."""
+
+
+def test_a_shipped_number_is_its_authors_only_if_they_own_the_source_or_are_quoted() -> None:
+    seen = 0
+    for path in sorted((CHECKOUT / "results/published").glob("*.yaml")):
+        for score in load_published(path):
+            owner = urlsplit(score.source.url).path.strip("/").removeprefix("datasets/").partition("/")[0]
+            own = re.match(OWN_MODELS.get(owner, owner + "/"), score.model, re.IGNORECASE)
+            seen += score.by == "authors"
+            if score.by == "authors":
+                assert own or path.stem in QUOTES_AUTHORS, (path.name, score.model)
+            elif not score.quoted and not path.stem.startswith("nemo-skills"):  # tutorials of a library
+                assert not own, (path.name, score.model)
+    assert seen > 400

@@ -23,7 +23,7 @@ def row(value: float, samples: int | None, **more: Any) -> PublishedScore:
         benchmark="b",
         value=value,
         samples=samples,
-        source=Source(title="", url="https://example.org", by="others"),
+        source=Source(title="", url="https://example.org"),
         **fields,
     )
 

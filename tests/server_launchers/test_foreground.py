@@ -1,75 +1,79 @@
-"""`python -m server_launchers`: one engine in the foreground, ended by a signal or by itself.
-
-For: server_launchers.terminal.
-"""
+"""`harness serve` in the foreground: ended by a signal, by `serve stop` elsewhere, or by itself."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
+from tests.system.command import harness, start
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
-LIMIT_SECONDS = PATIENCE_SECONDS
 
 
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The state folder; when the test ends no server is remembered there."""
-    monkeypatch.setenv("HARNESS_STATE", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    assert list((tmp_path / "servers").glob("[!.]*.json")) == []
-
-
-def started(*habits: str) -> subprocess.Popen[str]:
-    words = ["command", "--served-name", "faulty", "--health-path", "/health", "--stop-grace", "0.5"]
-    argv = [sys.executable, "-m", "server_launchers", *words, "--", sys.executable, PROGRAM, "{port}", *habits]
-    root = str(Path(__file__).resolve().parents[2])
-    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root})
+def started(folder: Path, *habits: str) -> subprocess.Popen[str]:
+    words = ["serve", "command", "--served-name", "faulty", "--health-path", "/health", "--stop-grace", "0.5"]
+    return start(folder, [*words, "--", sys.executable, PROGRAM, "{port}", *habits])
 
 
 def address(server: subprocess.Popen[str]) -> str:
     """The URL in the line that says where the server answers."""
     assert server.stderr is not None
     for line in server.stderr:
-        if "faulty serves faulty at " in line:
-            return line.split()[-1]
+        if " answers at " in line:
+            return line.partition(" answers at ")[2].split()[0]
     pytest.fail("it ended without a word of where it answers")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, state: Path) -> None:
-    with started() as server:
+def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, tmp_path: Path) -> None:
+    with started(tmp_path) as server:
         url = address(server)
         assert httpx.get(f"{url}/health").status_code == 200
+        assert server.stderr is not None
+        assert "Ctrl-C stops it." in next(line for line in server.stderr if "Ctrl-C" in line)
         server.send_signal(number)
-        assert server.wait(LIMIT_SECONDS) == 130
+        assert server.wait(PATIENCE_SECONDS) == 130
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health")
+    assert list(tmp_path.rglob("*.json")) == []
 
 
-def test_a_server_that_ends_by_itself_is_told_with_its_log(state: Path) -> None:
-    with started() as server:
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_stop_in_another_terminal_ends_the_command(goes_on: bool, tmp_path: Path) -> None:
+    """goes_on: another server takes the name at once."""
+    with started(tmp_path) as server:
+        address(server)
+        assert harness(tmp_path, "serve", "stop", "faulty").out == "stopped faulty\n"
+        if goes_on:
+            with started(tmp_path) as second:
+                address(second)
+                assert server.wait(PATIENCE_SECONDS) == 0
+                harness(tmp_path, "serve", "stop")
+        assert server.stderr is not None
+        assert "harness: the server faulty was stopped." in server.stderr.read()
+        assert server.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> None:
+    with started(tmp_path) as server:
         with pytest.raises(httpx.RemoteProtocolError):
             httpx.get(f"{address(server)}/die")
         assert server.stderr is not None
-        assert "error: the server ended; its log is " in server.stderr.read()
-        assert server.wait(LIMIT_SECONDS) == 1
+        text = server.stderr.read()
+        assert "harness: the server faulty ended by itself: it ended with exit status 7; its log is " in text
+        assert server.wait(PATIENCE_SECONDS) == 2
 
 
-def test_a_start_that_fails_is_one_cause_and_status_2(state: Path) -> None:
-    with started("dies") as server:
+def test_a_start_that_fails_is_one_cause_and_status_2(tmp_path: Path) -> None:
+    with started(tmp_path, "dies") as server:
         assert server.stderr is not None
         text = server.stderr.read()
-        assert server.wait(LIMIT_SECONDS) == 2
-    assert "error: command did not start: the engine's environment lacks the Python module flash_attn" in text
+        assert server.wait(PATIENCE_SECONDS) == 2
+    assert "command did not start: the engine's environment lacks the Python module flash_attn" in text
     assert "Traceback" not in text.partition("last lines of")[0]

@@ -5,7 +5,9 @@ For: server_launchers, server_launchers.engines, server_launchers.deployment.
 
 from __future__ import annotations
 
+import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
 from server_launchers.machine import accelerators, known_flags
 from server_launchers.machine.inspection import Facts
-from server_launchers.spec import OPTIONS, ServerSpec
+from server_launchers.spec import OPTIONS, EngineName, ServerSpec
 
 
 def engines_with(field: str) -> list[str]:
@@ -527,3 +529,74 @@ def test_tensorrt_llm_gets_the_options_that_its_sources_have(tmp_path: Path) -> 
     (tmp_path / "weights").mkdir()
     assert table.client_name(spec("tensorrt_llm", model=str(tmp_path / "weights"))) == "weights"
     assert table.client_name(spec("tensorrt_llm")) == "org/model"
+
+
+@pytest.mark.parametrize("engine", ["vllm", "vllm_ascend"])
+@pytest.mark.parametrize(
+    ("version", "defaults", "words"),
+    [
+        ("0.7.3", "neutral", None),
+        ("0.7.3.post1", "neutral", None),
+        ("0.7.3", "model", "--generation-config auto"),
+        ("0.8.0", "neutral", "--generation-config vllm"),
+        ("0.33.0", "model", None),
+    ],
+)
+def test_vllm_gets_its_own_sampling_values_by_the_word_of_its_version(
+    engine: str, version: str, defaults: str, words: str | None
+) -> None:
+    (line,) = dry(engine, engine_version=version, sampling_defaults=defaults)
+    assert ("--generation-config" in line) == (words is not None)
+    assert words is None or words in line
+
+
+@pytest.mark.parametrize(
+    ("variable", "fields", "devices", "recorded"),
+    [
+        ("0,1", {"tp": 2}, [None], "2 x H100"),
+        ("5,GPU-1f", {"dp": 2}, ["5", "GPU-1f"], "2 x H100"),
+        (None, {"dp": 2, "devices": ("6", "7")}, ["6", "7"], "2 x H100"),
+        (None, {"dp": 2}, ["0", "1"], "8 x H100"),
+    ],
+)
+def test_the_devices_of_a_run_are_those_that_it_may_use(
+    variable: str | None,
+    fields: dict[str, Any],
+    devices: list[str | None],
+    recorded: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo $i, 550.1, H100; done\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    if variable is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    spec = ServerSpec(engine="vllm", model="m", docker="vllm/vllm-openai:v0.33.0", **fields)
+    (tmp_path / "docker").touch(0o755)
+    facts = table.inspect(spec)
+    assert facts.versions["devices"] == recorded
+    planned = replicas.deploy(replace(spec, docker=None), range(8000, 8002)[: len(devices)], facts)
+    given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in planned.processes]
+    assert given == devices
+
+
+@pytest.mark.parametrize(("engine", "variable"), [("vllm", "CUDA"), ("vllm_ascend", "ASCEND_RT")])
+def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
+    engine: EngineName, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{variable}_VISIBLE_DEVICES", "5,6")
+    lines = supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=2))
+    assert [line.split()[0] for line in lines] == [f"{variable}_VISIBLE_DEVICES={number}" for number in (5, 6)]
+    with pytest.raises(LaunchError, match="there are 2"):
+        supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=3))
+
+
+def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
+    spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
+    for begin in (supervisor.dry_run, supervisor.launch):
+        with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
+            begin(replace(spec, engine="command", extra_flags=("true", "{port}")))
+    with pytest.raises(SpecError, match="0, 1 is named more than once"):
+        ServerSpec(engine="vllm", model="m", devices=("0", "0", "1", "1"))

@@ -191,16 +191,17 @@ def test_a_group_of_several_makes_a_folder_anybodys_and_one_of_our_own_does_not(
         os.chown(step, os.geteuid(), os.getegid())
 
 
-@pytest.mark.parametrize("place", ["state", "state/servers", "above"])
+@pytest.mark.parametrize("place", ["state", "state/servers/here", "above"])
 def test_a_link_on_the_way_is_followed_only_above_the_folder_and_its_target_is_looked_at(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "above" / "state" if place == "above" else tmp_path / "state"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).symlink_to("elsewhere" if place != "state/servers" else elsewhere)
-    if place == "state/servers":
+    monkeypatch.setattr(state, "_host", lambda: "here")
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).symlink_to("elsewhere" if place != "state/servers/here" else elsewhere)
+    if place == "state/servers/here":
         with pytest.raises(LaunchError, match="is a link"):
             servers.status()
         return

@@ -101,6 +101,20 @@ def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) ->
     assert not tagged(tag)
 
 
+def test_machines_that_share_a_home_folder_leave_each_others_servers_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with supervisor.launch(faulty()) as first:
+        with monkeypatch.context() as other_machine:
+            other_machine.setattr(socket, "gethostname", lambda: "other")
+            assert servers.status() == []
+            with supervisor.launch(faulty()) as second:
+                assert [server.base_urls for server in servers.status()] == [list(second.base_urls)]
+                assert servers.stop(all=True) == ([second.name], [])
+        assert httpx.get(f"{first.base_urls[0]}/health").status_code == 200
+        assert [server.status for server in servers.status()] == ["ready"]
+
+
 @pytest.mark.parametrize("habits", [("ignores-term",), ("forks",), ("ignores-term", "forks", "hides-child")])
 def test_nothing_survives_a_stop_whatever_the_engine_does(habits: tuple[str, ...], tag: str) -> None:
     with supervisor.launch(faulty(*habits)):
@@ -376,7 +390,7 @@ def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path)
     state.path_of("other").write_bytes(content)
     (listed,) = servers.status()
     assert (listed.name, listed.status, listed.log, listed.members[0].family) == (
-        *("old", "exited", own_state / "servers" / "old.log"),
+        *("old", "exited", state.servers_folder() / "old.log"),
         [(2, "gone")],
     )
 

@@ -7,7 +7,6 @@ import ast
 import json
 import pkgutil
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -32,9 +31,7 @@ ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
 
 SITES = {
     "harness/cli/demo.py": 1,
-    "harness/cli/serve_elsewhere.py": 1,
     "harness/cli/sweep_processes.py": 1,
-    "harness/extensions/clusters/ray/serving.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/probe/counterparts.py": 1,
@@ -174,37 +171,9 @@ class Player:
         self("sweep", "lanes.yaml", "--no-progress")
         self("serve", "command", "--name", "kept", "--detach", *server)
         self("serve", "stop", "kept")
-        self.slurm(server)
-        self.run(["-I", "-c", MEMBER, *server])
         self.run(["-I", "-c", DOWNLOAD])
         self.run(["-I", "-c", STEP])
 
-    def slurm(self, server: tuple[str, ...]) -> None:
-        """A job's script, as Slurm runs it."""
-        words = ("serve", "command", "--host", "0.0.0.0", "--slurm", "1", "--slurm-folder", "place", "--print", *server)
-        self(*words)
-        script = self.printed.pop(shlex.join([self.spied.script, *words]))
-        environment = self.environment | {"SLURM_ARRAY_TASK_ID": "0"}
-        with subprocess.Popen(
-            ["bash", "-s"], stdin=subprocess.PIPE, cwd=self.folder, env=environment, start_new_session=True
-        ) as job:
-            assert job.stdin is not None
-            job.stdin.write(script.encode())
-            job.stdin.close()
-            while not (self.folder / "place" / "0.url").exists():
-                assert job.poll() is None
-                time.sleep(0.05)
-            job.send_signal(signal.SIGTERM)
-
-
-MEMBER = """
-import sys, threading
-from harness.core.about import __version__
-from harness.extensions.clusters.ray.serving import HOST, NodeMember
-member = NodeMember(".", __version__)
-threading.Timer(0.5, member.stop).start()
-assert "its log is" in member.run(["command", "--until-eof", *sys.argv[1:]], {HOST: "127.0.0.1"}, "member.log")
-"""
 
 STEP = """
 import sys

@@ -397,9 +397,7 @@ def test_the_shipped_scores_are_listed_without_an_index(tmp_path: Path) -> None:
     assert "DeepSeek-R1 README" in done.out
     assert "quoted by MiMo README" in done.out
     doubted = harness(tmp_path, "published", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "aime25_i").out.splitlines()
-    assert [line for line in doubted if "doubtful" in line] == [
-        "aime25_i pass@1 36.9 by LIMO README: 8 samples a question are doubtful: 36.9 % is no share of 120 samples"
-    ]
+    assert [line for line in doubted if "doubtful" in line] == []
 
 
 @pytest.mark.parametrize(
@@ -454,7 +452,7 @@ def test_each_report_that_the_page_lists_is_printed_by_one_command(
     for model in models:
         printed = json.loads(harness(tmp_path, "published", model, "--json").out)
         rows = [entry["score"] for entry in printed["scores"]]
-        own = [row for row in rows if row["source"]["by"] == "authors" and name[:4] in row["source"]["title"]]
+        own = [row for row in rows if row["by"] == "authors" and name[:4] in row["source"]["title"]]
         assert own
         benchmarks |= {row["benchmark"] for row in own}
         assert all(row["model"].partition("/")[2] == model.partition("/")[2] for row in own)

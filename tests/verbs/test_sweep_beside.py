@@ -159,6 +159,33 @@ def test_llmeval_s_table_has_ours_theirs_and_the_vendor_s(tmp_path: Path) -> Non
     assert (aime["reported"], aime["by the model's authors"]) == ("78.65", "79.5")
 
 
+@pytest.mark.parametrize(
+    ("model", "benchmark", "theirs", "others"),
+    [
+        (LIMO, "math500", "94.8", ["open-thoughts 86.6"]),
+        ("open-thoughts/OpenThinker-32B", "math500", "91.2", []),
+        ("Qwen/Qwen2.5-Math-7B-Instruct", "math500", "–", ["rllm 79.8"]),
+    ],
+)
+def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
+    model: str, benchmark: str, theirs: str, others: list[str]
+) -> None:
+    """OpenThoughts measured LIMO, and DeepScaleR a model of Qwen, beside models of their own."""
+    table_of = {"layout": "models", "shown": ["vendor", "sources"]}
+    Path("own.yaml").write_text(
+        json.dumps(
+            {"models": [model], "benchmarks": [{"benchmark": benchmark, "samples": 4}], "table": table_of}
+            | {"run": {"base_url": "http://127.0.0.1:9"}}
+        )
+    )
+    swept_results = swept("own.yaml", {}, math500=(benchmark, 500, 4, 0.9))
+    cells = next(iter(table.tables(swept_results)[0].rows))
+    assert re.sub(r" [\[(].*", "", cells[1]) == theirs
+    sources = [re.sub(r" \(.*?\)", "", source) for source in cells[2].split(" · ")]
+    assert [source for source in others if source in sources] == others
+    assert any(source.startswith("vendor") for source in sources) is (theirs != "–")
+
+
 def test_efficient_reasoning_s_table_has_both_metrics_and_both_lengths(tmp_path: Path) -> None:
     model = "Qwen/Qwen2.5-1.5B-Instruct"
     given = {"model": model, "base_url": "http://127.0.0.1:9"}

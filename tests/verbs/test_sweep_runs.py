@@ -136,7 +136,7 @@ def test_a_sweep_killed_in_a_start_a_run_and_a_scoring_comes_to_the_same(
     out = killed / "results" / "s"
 
     def starting() -> bool:
-        return any(b'"starting"' in path.read_bytes() for path in (killed / "state" / "servers").glob("*.json"))
+        return any(b'"starting"' in path.read_bytes() for path in (killed / "state" / "servers").glob("*/*.json"))
 
     killed_when(killed, words, starting)
     assert not stages(out)

@@ -96,19 +96,16 @@ ROOMS = {
     "extraction": Room(
         "grading.find.extract grading.find.choice grading.find.reasoning grading.find.several grading.find.stated"
         " grading.find.refusals answers.boxed",
-        "grading/test_grading_boxes.py grading/test_grading_extraction.py grading/test_grading_positions.py"
-        " grading/test_grading_choices.py grading/test_grading_pairs.py"
-        " grading/test_grading_one_verdict.py",
+        "pins/test_verdicts.py grading/test_grading_extraction.py grading/test_grading_one_verdict.py",
     ),
     "answers": Room(
         "grading.compare.equivalence grading.compare.structures grading.compare.point grading.compare.realsets"
         " grading.compare.radicals grading.compare.scalars grading.compare.exact grading.compare.modular"
         " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
         " grading.compare.identities",
-        "grading/test_grading_arithmetic.py grading/test_grading_deciding.py grading/test_grading_pairs.py"
-        " grading/test_grading_near_misses.py"
-        " grading/test_grading_small_differences.py grading/test_grading_properties.py"
-        " grading/test_grading_generated_twins.py",
+        "pins/test_verdicts.py grading/test_grading_arithmetic.py grading/test_grading_conventions.py"
+        " grading/test_grading_near_misses.py grading/test_grading_small_differences.py"
+        " grading/test_grading_properties.py",
     ),
     # What runs inside the sandbox is started with `-I` from the checkout's own files, and has no mutant.
     "sandbox": Room(

@@ -247,6 +247,7 @@ def _score(record: _Record, result: _Result, card: Card | None, metric: str, sca
         model=record.model_info.id,
         benchmark=card.name if card else result.evaluation_name,
         metric=metric,
+        by="authors" if record.source_metadata.evaluator_relationship == "first_party" else "others",
         value=details.score / scale,
         n_questions=n_questions,
         samples=n_samples // n_questions if n_samples and n_questions and not n_samples % n_questions else None,
@@ -301,7 +302,6 @@ def _source(record: _Record, data: _Data) -> Source:
     return Source(
         title=about.source_name or about.source_organization_name,
         url=urls[0] if urls else "",
-        by="authors" if about.evaluator_relationship == "first_party" else "others",
         engine=engine.name if engine else "",
         note=f"evaluated by {record.eval_library.name} {record.eval_library.version}",
     )

@@ -92,7 +92,6 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
             source=Source(
                 title=source.name or source.org or source.user or f"{model} on the hub",
                 url=_https(source.url),
-                by="others",
                 note=visible(entry.notes or "", 200),
             ),
         )
@@ -121,7 +120,6 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
             source=Source(
                 title=source.name or f"leaderboard of {dataset}",
                 url=_https(source.url),
-                by="others",
                 note=visible("; ".join(filter(None, ["verified" if entry.verified else "", entry.notes])), 200),
             ),
         )

@@ -21,7 +21,9 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 class _SourceFields(Part):
-    """The source of a file's rows. checked: the day on which every row was last compared with it; None: never."""
+    """The source of a file's rows. by: of the rows that do not say it themselves. checked: the day on which every row
+    was last compared with it; None: never.
+    """
 
     title: str
     url: str = pydantic.Field(pattern=r"^https://")
@@ -47,7 +49,9 @@ def _percentage(value: object) -> int | float | str:
 
 
 class _ScoreRow(Part):
-    """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed."""
+    """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed.
+    by: whether the model's authors state this number; None: as the file says of its source.
+    """
 
     model: str
     benchmark: str
@@ -58,6 +62,7 @@ class _ScoreRow(Part):
     samples: int | None = pydantic.Field(default=None, ge=1)
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
     mean_tokens: float | None = pydantic.Field(default=None, ge=0)
+    by: Literal["authors", "others"] | None = None
     quoted: bool = False
     stated: bool = True
     note: str = ""
@@ -99,7 +104,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
         file = _ScoreFile.model_validate(content)
     except pydantic.ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error).sentence}") from None
-    source = Source(**file.source.model_dump(exclude={"checked"}))
+    source = Source(**file.source.model_dump(exclude={"by", "checked"}))
     return [
         PublishedScore(
             model=row.model,
@@ -118,6 +123,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
             note=row.note,
             settings={**file.settings, **row.settings},
             source=source,
+            by=row.by or file.source.by,
         )
         for row in file.scores or ()
     ]

@@ -18,13 +18,11 @@ _HUBS = ("github.com", "raw.githubusercontent.com", "huggingface.co")
 class Source:
     """The source of published scores.
 
-    url: empty where the source has none. by: "authors" of the model, or "others" who measured it. engine: the engine
-    that served the model.
+    url: empty where the source has none. engine: the engine that served the model.
     """
 
     title: str
     url: str
-    by: Literal["authors", "others"]
     engine: str = ""
     note: str = ""
 
@@ -55,10 +53,11 @@ class PublishedScore:
     digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
     %. run_deviation: standard deviation of one run's accuracy over the `samples` runs. standard_error: a fraction, of
     whatever error the source states. Few runs estimate the deviation badly, and sources mean different errors: so both
-    only show whether `samples` can be true (`harness.scoring.stated_samples`). mean_tokens: of a reply. quoted: the
-    source quotes somebody else for this number. settings: of the file, overridden by those of the row. stated: whether
-    the source states the settings of this very number; False: they are a guess, taken from elsewhere in the source. A
-    field that is None is not stated.
+    only show whether `samples` can be true (`harness.scoring.stated_samples`). mean_tokens: of a reply. by: "authors"
+    of this model, or "others" who measured it; a source may be both, each of other models. quoted: the source quotes
+    somebody else for this number; `by` is then said of the number that it quotes. settings: of the file, overridden by
+    those of the row. stated: whether the source states the settings of this very number; False: they are a guess, taken
+    from elsewhere in the source. A field that is None is not stated.
     """
 
     model: str
@@ -72,6 +71,7 @@ class PublishedScore:
     standard_error: float | None = None
     mean_tokens: float | None = None
     previous: str = ""
+    by: Literal["authors", "others"] = "others"
     quoted: bool = False
     stated: bool = True
     note: str = ""

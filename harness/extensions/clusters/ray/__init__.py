@@ -1,4 +1,4 @@
-"""Runs the harness on the nodes of a Ray cluster: shards of a run, parts of a grading, servers.
+"""Runs the harness on the nodes of a Ray cluster: shards of a run and parts of a grading.
 
 Each node has this package in the same version, and sees the working folder and the run folder under the same paths. Ray
 carries paths, options and counts between the nodes, never a model's text. The package ray is imported on first use.
@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from harness.asking.options import RunOptions
     from harness.asking.session import Ran
     from harness.asking.watching import Watcher
-    from harness.extensions.clusters.ray.serving import Served
     from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
-    from harness.verbs.elsewhere import Replicas
-    from server_launchers.spec import ServerSpec
 
 
 class Ray:
@@ -42,28 +39,6 @@ class Ray:
         from harness.extensions.clusters.ray.grading import grade_on
 
         return grade_on(on, folder, grading, watcher)
-
-    def resources_of(self, spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-        """The Ray resources that one server takes on each of its nodes. gpus: devices of the whole server; None: the
-        number that its parallel sizes need."""
-        from harness.extensions.clusters.ray.serving import resources_of
-
-        return resources_of(spec, gpus)
-
-    def serve(self, on: str, replicas: Replicas, watcher: Watcher, *, detach: bool) -> Served:
-        """Start the replicas, each an actor. They end with the `with` block, unless `detach` is set."""
-        from harness.extensions.clusters.ray.serving import Served
-
-        return Served(on, replicas, watcher, detach=detach)
-
-    def stop(self, on: str, name: str | None, *, everything: bool) -> list[str]:
-        """Stop the servers called `name`, or all servers. Returns their names.
-
-        name: None if all servers on the cluster have the same name. everything: stop servers of every name.
-        """
-        from harness.extensions.clusters.ray.serving import stop
-
-        return stop(on, name, everything=everything)
 
 
 CLUSTER = Ray()

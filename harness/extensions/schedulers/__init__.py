@@ -1,1 +1,0 @@
-"""Job schedulers: a file for each, whose `SCHEDULER` writes the script of a job and submits it."""

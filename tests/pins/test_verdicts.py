@@ -1,0 +1,51 @@
+"""The grader says of every labelled pair what is pinned.
+
+For: harness.grading.find, harness.grading.compare, harness.answers.grammar, harness.answers, harness.grading.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pins import verdicts
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_the_grader_says_of_each_pair_what_is_pinned() -> None:
+    sets = verdicts.pinned()
+    changed = verdicts.changes(sets, verdicts.grade(sets))
+    if changed:
+        pytest.fail("\n".join([f"{len(changed)} verdicts changed:", *changed[:200]]), pytrace=False)
+
+
+def test_the_grader_does_on_rows_of_others_as_is_pinned(shared_data: Path) -> None:
+    sets = verdicts.shared(shared_data)
+    said = verdicts.grade(sets)
+    found = {name: verdicts.counts(rows, said[name])._asdict() for name, rows in sets.items()}
+    pinned = json.loads(verdicts.SHARED.read_text("utf-8"))
+    assert found == {name: pinned[name] for name in found}
+
+
+def test_no_pair_stands_twice_and_each_has_a_group() -> None:
+    rows = [row for rows in verdicts.pinned().values() for row in rows]
+    keys = [
+        (row.reference, row.reply, *(json.dumps(row.more.get(key)) for key in ("options", "question", "rules", "more")))
+        for row in rows
+    ]
+    assert sorted({key for key in keys if keys.count(key) > 1}) == []
+    assert {row.verdict for row in rows} == {"correct", "wrong", "undecided"}
+    assert [row for row in rows if not row.more.get("group")] == []
+
+
+def test_a_verdict_that_changes_is_named() -> None:
+    row = verdicts.Row("5", r"\boxed{6}", "wrong", {"group": "integers", "says": "undecided"})
+    sets = {"pairs": [row, row._replace(more={"group": "integers"})]}
+    said = {"pairs": ["correct", "wrong"]}
+    assert verdicts.changes(sets, said) == [
+        r"pairs, integers: '5' beside '\\boxed{6}': undecided is now correct; right is wrong"
+    ]
+    assert verdicts.counts(sets["pairs"], said["pairs"]) == (2, 1, 0, 0)

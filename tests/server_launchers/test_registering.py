@@ -1,0 +1,120 @@
+"""A ready server's address in a file for other machines: written as others reach it, gone with the server.
+
+For: server_launchers.keeping.registering.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from server_launchers import replicas
+from server_launchers.engines import table
+from server_launchers.errors import SpecError
+from server_launchers.keeping.registering import check, public_addresses, register
+from server_launchers.spec import ServerSpec
+from tests.patience import PATIENCE_SECONDS
+from tests.system.command import harness, start
+
+
+@pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
+def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
+    spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
+    urls = replicas.deploy(spec, [8000], table.recorded_facts(spec)).base_urls
+    with register(tmp_path / "place" / "0.url", public_addresses(spec, urls)):
+        assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--register", "a.url"), "--host 127.0.0.1: other machines cannot reach this address"),
+        (("--register", "a.url", "--detach"), "--register does not work with --detach"),
+        (("--on", "ray"), "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node"),
+        (("--slurm", "2"), "`harness run --endpoints FOLDER` asks them all (docs/scaling.md)"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
+    done = harness(tmp_path, "serve", "external", "http://127.0.0.1:1", *given)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "node7")
+    everywhere = ServerSpec(engine="vllm", model="m", host="0.0.0.0")
+    assert public_addresses(everywhere, ["http://127.0.0.1:8000/v1"]) == ["http://node7:8000/v1"]
+    named = ServerSpec(engine="vllm", model="m", host="0.0.0.0", node_address="10.0.0.7")
+    assert public_addresses(named, ["http://127.0.0.1:8000/v1"]) == ["http://10.0.0.7:8000/v1"]
+    own = ServerSpec(engine="vllm", model="m", host="10.0.0.9")
+    assert public_addresses(own, ["http://10.0.0.9:8000/v1"]) == ["http://10.0.0.9:8000/v1"]
+    check(everywhere)
+    for host in ("127.0.0.1", "localhost", "::1"):
+        with pytest.raises(SpecError, match="other machines cannot"):
+            check(ServerSpec(engine="vllm", model="m", host=host))
+    file = tmp_path / "place" / "0.url"
+    with register(file, ["http://a/v1", "http://b/v1"]):
+        assert file.read_text() == "http://a/v1\nhttp://b/v1\n"
+        assert list(file.parent.iterdir()) == [file]
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: Path) -> None:
+    program = str(Path(__file__).parent / "faulty_server.py")
+    words = ["command", "--served-name", "faulty", "--health-path", "/health", "--stop-grace", "0.5"]
+    words += ["--host", "0.0.0.0", "--register", "place/0.url", "--", sys.executable, program, "{port}"]
+    server = start(tmp_path, ["serve", *words])
+    file = tmp_path / "place" / "0.url"
+    while not file.exists():
+        assert server.poll() is None, server.communicate()
+        time.sleep(0.02)
+    assert file.read_text().startswith(f"http://{socket.gethostname()}:")
+    server.send_signal(number)
+    server.communicate(timeout=PATIENCE_SECONDS)
+    assert not file.exists(), "nobody is sent to a server that has gone"
+
+
+def test_a_signal_at_any_moment_leaves_no_address(tmp_path: Path) -> None:
+    """Generated: an interrupt before every instruction from the first one until the server is held."""
+    file = tmp_path / "0.url"
+
+    def interrupted(moment: int) -> bool:
+        """Whether the interrupt came before the body of `with` ran."""
+        instructions = 0
+
+        def trace(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
+            nonlocal instructions
+            if Path(frame.f_code.co_filename).name not in ("registering.py", "contextlib.py"):
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                instructions += 1
+                if instructions == moment:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with register(file, ["http://a/v1"]):
+                sys.settrace(None)
+                assert file.exists()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    moment = 1
+    while interrupted(moment):
+        assert not file.exists(), f"interrupted before instruction {moment}"
+        moment += 1
+    assert moment > 50, "the trace saw the instructions"

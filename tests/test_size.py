@@ -1,0 +1,41 @@
+"""The project stays within the caps of `.ci/size.toml`, and each file of it is counted."""
+
+from __future__ import annotations
+
+from tools import size
+
+
+def test_no_count_is_above_its_cap() -> None:
+    over = [f"{name}: {count:,g}, cap {cap:,g}" for name, count, cap in size.counted() if count > cap]
+    assert over == [], "a cap is not raised by the change that needs it: delete first"
+
+
+def test_each_file_is_counted_and_each_place_is_there() -> None:
+    caps, lines = size.read_caps(), size.lines_of_files()
+    assert [path for path in lines if not size.group_of(path, caps)] == []
+    places = [place for row in caps.code.values() for place in row.places]
+    assert [place for place in places if not (size.CHECKOUT / place).exists()] == []
+    assert len(places) == len(set(places))
+    assert "README.md" not in lines
+    assert size.group_of("harness/grading/verdict.py", caps) != size.group_of("harness/verbs/run.py", caps)
+
+
+SOURCE = '''"""A module."""
+
+# A comment.
+X = """a
+
+# b"""
+"""What X is."""
+
+
+def f() -> int:
+    """One."""
+    return 1  # why
+'''
+
+
+def test_docstrings_comments_and_blank_lines_are_no_code() -> None:
+    assert size.code_lines(SOURCE) == 5
+    assert size.code_lines(SOURCE.replace('"""a\n\n# b"""', '"a"')) == 3
+    assert size.code_lines("x = (\n    1,\n    2,\n)\n") == 4
