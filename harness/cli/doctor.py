@@ -123,8 +123,8 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     result = self_test(card_questions)
     unread = [(name, reference) for name, reference in result.unread if not is_sign(reference)]
     warnings += [
-        f"{card.name}, question {visible(name, 60)}: no rule reads the reference “{visible(reference, 100)}”, so hardly "
-        "a reply equals it; write a value, such as a number with its unit"
+        f"{card.name}, question {visible(name, 60)}: no rule reads the reference “{visible(reference, 100)}”, so "
+        "hardly a reply equals it; write a value, such as a number with its unit"
         for name, reference in unread[:SHOWN_FAILURES]
     ]
     if len(unread) > SHOWN_FAILURES:

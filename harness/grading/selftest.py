@@ -57,9 +57,8 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
             continue
         # A further reference in words is meant to accept its own text only.
-        for reference in question.references[:1]:
-            if question.kind not in ("choice", "text") and is_unread(reference):
-                unread.append((question.question_id, reference))
+        if question.kind not in ("choice", "text") and any(map(is_unread, question.references[:1])):
+            unread.append((question.question_id, question.references[0]))
         for reference in question.references:
             n_references += 1
             if grade(question, boxed_sample(question, reference)).verdict != "correct":

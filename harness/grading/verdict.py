@@ -483,7 +483,10 @@ def _is_simple(question: Question) -> bool:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether reference and answer are numbers of few digits or short quotients of polynomials, which any process may decide."""
+    """Whether reference and answer are numbers of few digits or short quotients of polynomials.
+
+    Any process may decide these.
+    """
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     texts = [text for text in (answer, *question.references) if _SHORT_NUMBER.fullmatch(text) is None]

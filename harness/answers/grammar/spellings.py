@@ -54,7 +54,7 @@ _TERM = r"(?:\\[a-z]+|[-−+\d./{}()√ ])+"
 _ROOTS = re.compile(rf"([a-zA-Z])1\s*=({_TERM})(?:[,，;；]|或|和|\bor\b|\band\b)\s*\1(?:2)\s*=({_TERM})")
 _OUT_OF = re.compile(r"(?i)([a-z]+(?:-[a-z]+)?)\s+out\s+of\s+([a-z]+(?:-[a-z]+)?)")
 _PARITY = re.compile(r"([a-zA-Z])\s+is\s+(?:an\s+)?(odd|even)(?:\s+integer|\s+number)?")
-_QUAD_LIST = re.compile(r"\\q?quad\s*(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
+_QUAD_LIST = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
 _LEAD = re.compile(
     r"(?i)\s*(?P<open>\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{\s*)?"
     r"(?:so|thus|hence|therefore|exactly|it\s+(?:is|equals)|the\s+(?:final\s+)?answer(?:\s+is|\s*:))[:,]?"
@@ -200,7 +200,7 @@ def usual_spelling(source: str) -> str:
             return digits
         if _WORDS.search(plain) is None:
             return rest
-    if "quad" in source:
+    if "quad" in source or source.count("=") > 1:
         source = _QUAD_LIST.sub(", ", source)
     if r"\in" in source and (real := _REAL_SET.match(source)) is not None:
         return f"{real[1]}{real[2]} {real[3]}{source[real.end() :]}"

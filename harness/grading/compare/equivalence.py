@@ -70,6 +70,7 @@ _SAID_TWICE = re.compile(
 )
 """A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
 
+_REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|舍")
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
 _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a-z])")
 _LETTERS = re.compile(r"[A-Za-z]|\d\Z")
@@ -102,6 +103,8 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     if kind in ("choice", "text"):
         return _equal(reference, answer, kind, rules, choices)
     result = _equal(reference, answer, kind, rules, ())
+    if result.equal is False and _REJECTS.search(answer):
+        return Comparison(None, "words", ("the answer says which of its values are rejected",))
     if result.equal and rules.form is not None:
         plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
         read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)

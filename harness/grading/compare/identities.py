@@ -63,9 +63,11 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
         agreed = _agreement(left, right, _integer_points())
     if agreed and _has_steps(left, right):
         agreed = _agreement(left, right, _wide_points(_over_integers(left, right)), real=True)
+        # A step is taken at integers: ⌊x⌋ and ⌈x⌉ − 1 differ nowhere else.
+        agreed = agreed and _agreement(left, right, _integer_points(), real=True) is not False
     if agreed and _may_break(left, right):
         # The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
-        return _agreement(left, right, _points_of_all_sizes(), real=True) is not False
+        return _agreement(left, right, _points_of_all_sizes(positive), real=True) is not False
     return agreed
 
 
@@ -178,12 +180,13 @@ def _wide_points(integers: bool) -> Iterator[PointAt]:
         yield _point(index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
 
 
-def _points_of_all_sizes() -> Iterator[PointAt]:
-    """Yield points of either sign, with letters from ten thousandths to hundreds."""
+def _points_of_all_sizes(positive: bool) -> Iterator[PointAt]:
+    """Yield points of either sign, or positive ones, with letters from ten thousandths to millions."""
     budget = [MAX_EVALUATIONS]
-    for power in range(-4, 3):
+    for power in range(-4, 7):
         for index in range(IDENTITY_POINTS):
-            yield _point(index, budget, negative=index >= IDENTITY_POINTS // 2, stretch=Fraction(10) ** power)
+            negative = not positive and index >= IDENTITY_POINTS // 2
+            yield _point(index, budget, negative=negative, stretch=Fraction(10) ** power)
 
 
 def _integer_points() -> Iterator[PointAt]:

@@ -13,6 +13,7 @@ letter, a command or a bracket of a call makes the box a part of a larger expres
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from harness.answers.boxed import Box
 from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
@@ -27,28 +28,44 @@ _NUMBER = re.compile(
 )
 """The content of a box that a unit may follow: a number without letters."""
 
-_PASSED = r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text|mathrm|color)(?![A-Za-z])|[*_])"
+_PASSED = (
+    r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
+    r"|mathrm|color)(?![A-Za-z])|[*_])"
+)
 _OPENS = re.compile(
-    r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
-    rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])|\\\\|[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}(?P<sign>[-−+]?){_PASSED}{{0,20}}"
+    r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
+    r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
+    rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
+    rf"|\\\\|[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}(?P<sign>[-−+]?){_PASSED}{{0,20}}"
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}\Z"
 )
 _OPERATOR_IN_TEXT = re.compile(
     r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d\s*)[\s{$\\(]*\Z"
 )
+_OPERATOR_BEFORE_FORMULA = re.compile(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
 _SIGN_IN_TEXT = re.compile(r"(?:[=≈]\s*(?P<sign>[-−]))?\s*(?P<money>\\\$|[€£¥￥])?[\s*_]*\Z")
+_BEFORE_UNIT = re.compile(
+    r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
+    r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"
+)
 _PERCENT = re.compile(r"\\?%|percent\b|per\s+cent\b")
-_DEGREES = re.compile(r"\^?\s*\{?\s*(?:\\circ|°)\s*\}?\s*(?P<scale>[CF])?(?![A-Za-z])|degrees?\b(?!\s+[A-Z])")
+_DEGREES = re.compile(
+    r"\^?\s*\{?\s*(?:\\circ|°)\s*\}?\s*(?:\\(?:text|mathrm|rm)\s*\{?\s*)?(?P<scale>[CF])?(?![A-Za-z])"
+    r"|degrees?\b(?!\s+[A-Z])"
+)
 _UNIT_IN_FORMULA = re.compile(
-    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*|[{}\s~])*(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
+    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*"
+    r"|[{}\s~])*(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
 _WORDS = re.compile(
-    r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
+    r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}"
+    r"|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
 )
 _ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
 _PART = re.compile(
-    r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
+    r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
+    r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
 )
 _COMPUTES = re.compile(
     r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
@@ -71,6 +88,8 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
         sign = _OPENS.search(text[start : box.outer_start])
         closing = next((match for match in _DELIMITER.finditer(behind) if match.group() not in ("\\\\", "\\$")), None)
         inside, outside = (behind, "") if closing is None else (behind[: closing.start()], behind[closing.end() :])
+        if _OPERATOR_BEFORE_FORMULA.search(text, max(lo, start - 20), start):
+            return None
     if sign is None or (_PART.match(inside.lstrip(" }~")) and not _unit(box.content, inside)):
         return None
     if _COMPUTES.match(outside) or (start is None and _PART.match(outside) and not _unit(box.content, outside)):
@@ -109,7 +128,7 @@ def _unit(value: str, behind: str) -> str:
     """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else ""."""
     if _NUMBER.fullmatch(value) is None:
         return ""
-    plain = re.sub(r"\A(?:[\s~}]|\\[,;:! ]|\(\s*(?:in\s+)?(?=[A-Za-z]+\)))+", "", behind)
+    plain = _BEFORE_UNIT.sub("", unicodedata.normalize("NFKC", behind))
     if _PERCENT.match(plain):
         return "\\%"
     if (degrees := _DEGREES.match(plain)) is not None:
@@ -127,6 +146,8 @@ def _unit(value: str, behind: str) -> str:
         if (" " in name and not _AMBIGUOUS.isdisjoint(name.lower().split())) or not _measures(name):
             continue
         after = plain[len(name) :]
+        if split_scale(name)[0] != 1:
+            return f"\\text{{ {name} }}"
         following = re.match(r"\s+([A-Za-z]+)\b", after)
         links = following is not None and following[1].lower() in FUNCTION_WORDS and following[1].lower() != "per"
         ends = _ENDS.match(after) is not None or not after[:1].isascii() or not name.isascii()

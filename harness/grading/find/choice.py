@@ -6,8 +6,8 @@ no choice.
 
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
 beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
-variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`): "perhaps the answer is B",
-"the answer would be B if it were fair" choose nothing.
+variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`):
+"perhaps the answer is B" and "the answer would be B if it were fair" choose nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\
 _OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
-_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[,，。]")
+_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 
 
 class StatedChoice(NamedTuple):

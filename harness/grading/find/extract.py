@@ -16,6 +16,8 @@ An answer *stands* unless a guard word touches it (`find.guards`), it is only a 
 
 A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only forms 1, 3 and
 4 count. A response with a broken box has no forms 5 and 6 either. Positions are characters of the text.
+
+Long: the forms share their patterns, and each form passes a text without an answer on to the next form.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from harness.grading.find.guards import correction, guards_box
 from harness.grading.find.labels import in_json, is_doubted, labels
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.sentence import concluded, is_refused, statement_end
-from harness.grading.find.several import join_boxes, with_box_before
+from harness.grading.find.several import join_boxes, parts_of, with_box_before
 from harness.grading.find.values import COMMAND, FORMULA, NUMBER, STOP, WORD, last_match, sentence_around
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
@@ -71,14 +73,16 @@ _FORMULA_LINK = re.compile(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
-_ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
+_ALTERNATIVE = re.compile(r"\s*,?\s*(?:or\b|或)\s*\d")
 _TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
 _SPOKEN_ANSWER = re.compile(
     r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
-    r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
+    r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must"
+    r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 _STATEMENT_END = re.compile(
-    r"""(?x) \n | </?answer> | </final_answer> | \[/ANSWER\] | <\|end_of_box\|> | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
+    r"""(?x) \n | </?answer> | </final_answer> | \[/ANSWER\] | <\|end_of_box\|>
+    | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
@@ -128,13 +132,20 @@ _LEAD = re.compile(
 
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_FORMULA_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z\d])(?:sqrt|sin|cos|tan|ln|log|exp|pi|[A-Za-z]|\d{1,9})(?![A-Za-z])|[√π)])"
+    r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d)*(?<=[√^+*/×÷·(-])\s?\Z"
+)
+"""The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
+
 _ABOUT = re.compile(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
 _SIGN_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s+\Z")
 _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 _STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
 _HEADING = re.compile(r"(?m)^#{1,3}[ \t]+")
 _ANSWER_HEADING = re.compile(
-    r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准|最终)?答案)[ \t]*[:：]?[ \t]*(?:\*\*|】)?[ \t]*[:：]?(?:\*\*)?[ \t]*\n?[ \t\n]*(?=\S)"
+    r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准"
+    r"|最终)?答案)[ \t]*[:：]?[ \t]*(?:\*\*|】)?[ \t]*[:：]?(?:\*\*)?[ \t]*\n?[ \t\n]*(?=\S)"
 )
 """A heading 答案 or Answer, read as the label of the line behind it."""
 
@@ -143,7 +154,8 @@ _HTML = re.compile(
 )
 _HTML_BREAK = re.compile(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
 _GIVES_UP = re.compile(
-    r"(?i)\b(?:i|we)\s+(?:(?:am|are|was|were)\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not|unable\s+to|not\s+able\s+to"
+    r"(?i)\b(?:i|we)\s+(?:(?:am|are|was|were)\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not"
+    r"|unable\s+to|not\s+able\s+to"
     r"|do\s*n['’]t|do\s+not|did\s+not|am\s+not\s+sure|['’]m\s+not\s+sure)\s+(?:\w+\s+)?"
     r"(?:solve|answer|determine|know|find|compute|decide|provide|sure|say|tell|finish|help|assist|comply)\b"
 )
@@ -228,6 +240,14 @@ def extract_from(
         extraction = _without_label(tail, kind, joins_parts=parts is not None)
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a label states nothing
+    if (
+        parts is not None
+        and parts > 1
+        and extraction.method in ("line", "formula", "number")
+        and letters_of(extraction.answer) is None
+        and parts_of(extraction.answer) < parts
+    ):
+        extraction = extraction._replace(method=UNSTATED)  # the other values may stand on other lines
     extraction = _with_unit(extraction, tail, kind)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
@@ -254,6 +274,8 @@ def _of_box(
     else:
         whole = join_boxes(text, box, boxes, parts)
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+    if parts is not None and parts_of(whole.content) < parts and text.count("boxed", lo, box.start - 6) >= parts - 1:
+        states = False  # the other values may stand in the other boxes
     if not states or guards_box(text, whole.outer_start, box.outer_end, lo, hi):
         return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi))
     if whole is box and kind in ("integer", "number", "expression"):
@@ -493,9 +515,8 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     if len(words) > 2 and (kind == "text" or number_in_words(answer) is None):
         return None
     numbers = list(NUMBER.finditer(answer)) if kind not in ("text", "choice") else []
-    if len(numbers) == 1 and (
-        (kind in ("integer", "number") and words) or len(_CHINESE.findall(answer[: numbers[0].start()])) > 1
-    ):
+    is_value = kind in ("integer", "number") and bool(words)
+    if numbers and (is_value or (len(numbers) == 1 and len(_CHINESE.findall(answer[: numbers[0].start()])) > 1)):
         return None  # the number is looked for as that of a sentence
     words_beside_formula = FORMULA.search(answer) is not None and WORD.search(FORMULA.sub("", answer)) is not None
     if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
@@ -551,6 +572,8 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     start, end = (_first_of_chain(numbers, tail) if joins_parts else numbers[-1]).start(), numbers[-1].end()
     if (sign := _SIGN_IN_WORDS.search(tail, max(0, start - 12), start)) is not None:
         start = sign.start()
+    if (formula := _FORMULA_BEFORE.search(tail, max(0, start - 60), start)) is not None:
+        start = formula.start()
     if (rounded := _ABOUT.search(tail, max(0, start - 20), start)) is not None:
         start = rounded.start()
     if start < numbers[-1].start() and (name := _NAME_BEFORE.search(tail, max(0, start - 8), start)) is not None:

@@ -16,8 +16,10 @@ from harness.grading.find.guards import is_guarded_beside_label
 from harness.grading.find.values import STOP, last_match, sentence_around
 
 _COLON_LABELS = (
-    "ответ|정답|답|答え|解答|回答|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp án|jibu|উত্তর|సమాధానం"
-    "|คำตอบ|答|svar|antwoord|válasz|vastaus|answer|उत्तर|الجواب|الإجابة|jawaban|răspuns|отговор|відповідь|תשובה|απάντηση"
+    "ответ|정답|답|答え|解答|回答"
+    "|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp án|jibu|উত্তর|సమాధానం"
+    "|คำตอบ|答|svar|antwoord|válasz|vastaus|answer|उत्तर|الجواب|الإجابة|jawaban|răspuns|отговор|відповідь"
+    "|תשובה|απάντηση"
 )
 """Words that announce an answer before a colon: those of MGSM's languages, and other usual ones."""
 
@@ -45,7 +47,8 @@ _BACKSLASHED_NAME = re.compile(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is was "
     "be get gets give gives gave giving find finds found obtain obtains obtained conclude have has had make makes "
-    "making mean means implies imply yield yields say believe think see know state report write provide box because since"
+    "making mean means implies imply yield yields say believe think see know state report write provide box because "
+    "since"
 )
 """Connectives and verbs that lead to a statement of the answer: "which gives the answer"."""
 
@@ -57,7 +60,8 @@ _CHINESE_LEADS = re.compile(
 )
 """Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
 
-_MAX_LEAD_CHARS = 60
+_OPENING = re.compile(r"\b(?:The|My|Our|Final|Answer|ANSWER)\b")
+_MAX_LEAD_CHARS, _MAX_OPENING_CHARS = 60, 12
 
 
 class Label(NamedTuple):
@@ -78,6 +82,8 @@ def labels(text: str, lo: int, hi: int) -> Iterator[Label]:
 def is_doubted(text: str, label: Label, end: int, lo: int, hi: int) -> bool:
     """Whether the sentence of a label, but for its value that ends at `end`, doubts or supposes something."""
     begin, finish = sentence_around(text, label.start, end, lo, hi)
+    if (opening := _OPENING.search(text, max(begin, label.start - _MAX_OPENING_CHARS), label.end)) is not None:
+        begin = opening.start()  # the formula before it ends without a stop
     return is_guarded_beside_label(text[begin : label.end], text[end:finish])
 
 

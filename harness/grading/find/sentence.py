@@ -17,31 +17,40 @@ from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
 from harness.grading.find.values import FORMULA, NUMBER, sentence_around
 
 _LEAD = re.compile(
-    r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall|in\s+(?:total|all|conclusion|summary)"
+    r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall"
+    r"|in\s+(?:total|all|conclusion|summary)"
     r"|as\s+a\s+result|∴|\\therefore|所以|因此|因而|故|综上|答|总共|一共|共)"
 )
 _STATES = re.compile(
-    r"(?i)(?:\b(?:is|are|was|were|be|equals?|equal|gets?|got|have|has|had|find|found|obtain(?:ed)?|gives?|gave|yields?|makes?|becomes?|totals?"
-    r"|costs?|needs?|needed|takes?|took|earns?|earned|pays?|paid|spends?|spent|made|sold|bought|saved?|won|received|used?|weighs|lasts|contains?|sees?|left|answer|ans|result|est|ist|lautet|beträgt|es|è|é)|['’]s|[=:：≈]|是|为|有|等于|得|共|剩下?)"
-    r"(?:\s*(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:])*\Z"
+    r"(?i)(?:\b(?:is|are|was|were|be|equals?|equal|gets?|got|have|has|had|find|found|obtain(?:ed)?|gives?"
+    r"|gave|yields?|makes?|becomes?|totals?"
+    r"|costs?|needs?|needed|takes?|took|earns?|earned|pays?|paid|spends?|spent|made|sold|bought|saved?|won"
+    r"|received|used?|weighs|lasts|contains?|sees?|left|answer|ans|result|est|ist|lautet|beträgt|es|è|é)"
+    r"|['’]s|[=≈]|(?<![\"'])[:：]|是|为|有|等于|得|共|剩下?)"
+    r"(?:\s*(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
+    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:])*\Z"
 )
 _REASON = re.compile(
-    r"(?i)\s*[,，]?\s*\b(?:because|since|which)\b|\s*[,，]\s*(?:not|as)\b|\s*[—–]|\s(?:that|which)\s(?:meet|satisf|fulfil)|\s*[,，]\s*(?:rather|instead)"
+    r"(?i)\s*[,，]?\s*\b(?:because|since|which)\b|\s*[,，]\s*(?:not|as)\b|\s*[—–]|\s(?:that|which)\s(?:meet"
+    r"|satisf|fulfil)|\s*[,，]\s*(?:rather|instead)"
 )
 _BEFORE_NUMBER = re.compile(r"([A-Za-z'’]+)[\s$*_({\\\[]*\Z")
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
 _BEHIND = re.compile(r"(?:[\s,]*[A-Za-z²³°%€$/^0-9{}\\'’-]+){0,6}[\s,.*_)}\]$`\"”|]*|[\u3400-\u9fff]{0,6}[\s*$）)]*")
 _IS_ANSWER = re.compile(
-    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*that['’]s)\s+(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result|solution)\b"
+    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*that['’]s)\s+(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
+    r"|solution)\b"
 )
 _CLOSING = re.compile(
-    r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
+    r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
+    r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
 )
 """What may follow the sentence of an answer: marks of layout, and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
 _UNIT_BEHIND = re.compile(
-    r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away|in)\b)"
+    r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
+    r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
 )
 
 
@@ -61,7 +70,12 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     if not (leads or not head.strip(" \t*_#>$(\\[`") or _STATES.search(head) or _IS_ANSWER.match(tail)):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)
-    return unit.end() if unit is not None and unit_of(unit.group()) is not None else end
+    ends = (
+        ()
+        if unit is None
+        else range(unit.end(), end, -1 if unit.group().strip()[0] >= "\u4e00" else -len(unit.group()))
+    )
+    return next((stop for stop in ends if unit_of(text[end:stop]) is not None), end)
 
 
 def _is_noun(tail: str) -> bool:
@@ -75,7 +89,8 @@ def _is_noun(tail: str) -> bool:
 _REFUSED_BEFORE = re.compile(
     r"""(?xi) (?:
         (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
-      | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bexceeds?\s+ | \b(?:more|less|fewer|greater|smaller)\s+than\s+
+      | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bexceeds?\s+
+      | \b(?:more|less|fewer|greater|smaller)\s+than\s+
       | \bat\s+(?:least|most)\s+ | \b(?:squared?|cubed?|root|half|double|multiple|factor|digit|power)\s+(?:of\s+)?
       | \b(?:twice|divisible\s+by)\s+ | \b(?:figure|page|section|chapter|step|table|equation|lemma|theorem)\s+
     ) [$(*]*\Z"""
@@ -92,8 +107,10 @@ def is_refused(text: str, start: int, end: int) -> bool:
 
 
 _CONCLUDES = re.compile(
-    r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion|summary)|finally|∴|所以|因此|因而|故|综上)"
-    r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b|[=＝是为有得共])[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
+    r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion"
+    r"|summary)|finally|∴|所以|因此|因而|故|综上)"
+    r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b"
+    r"|[=＝是为有得共])[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
 )
 
 

@@ -21,7 +21,7 @@ NUMBER = re.compile(
 
 WORD = re.compile(r"[A-Za-z]{2,}")
 COMMAND = re.compile(r"\\[A-Za-z]+")
-STOP = re.compile(r"(?<![.!?])[.!?]+(?=[\s\"'*)]|\Z)|[\n。！？]")
+STOP = re.compile(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
 
 
@@ -40,7 +40,5 @@ def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """Return the last match of `pattern`; None without one."""
-    match = None
-    for match in pattern.finditer(text):  # noqa: B007  only the last one is wanted
-        pass
+    *_, match = (None, *pattern.finditer(text))
     return match
