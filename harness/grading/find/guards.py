@@ -55,8 +55,10 @@ _JUDGED = (
     r"wrong\w*|incorrect|invalid|impossible|fails?|not\s+(?:right|correct|quite|true|valid|work|match)"
     r"|cannot|can['’]t|off|isn['’]t|doesn['’]t|does\s+not"
 )
-CHINESE_GUARDS = r"不是|不对|不能|不会|并非|不等于|错|可能(?!性)|也许|大概|如果|若|假设"
+CHINESE_GUARDS = (
+    r"不是|不对|不能|不会|并非|不等于|错|可能(?!性)|也许|大概|如果|若|假设"
     r"|除非|设|猜|吗|是否|至少|至多|不超过|超过|不到|大于|小于|不足|约"
+)
 CHINESE_CORRECTIONS = (
     r"等等|等一下|稍等|不太?对|(?<!是)不是|(?<!没)(?<!没有)错|抱歉|对不起|更正|纠正|修正|重新[想考审看]|再想|应为|应该[是为]|改[为成]|其实是|实际上是|漏[了算掉]|遗漏"
     r"|忘[了记]|失误|矛盾"
