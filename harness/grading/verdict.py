@@ -50,7 +50,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "30"
+VERSION = "31"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -347,7 +347,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
 def stated(question: Question, sample: Sample) -> list[StatedValue]:
     """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
 
-    An answer whose sentence has no form that states an answer is left out, as it is undecided (`as_stated`). The end of
+    An answer that no sentence states without a doubt is left out, as it is undecided (`as_stated`). The end of
     a value is counted in characters from the start of the reasoning, with the text directly behind the reasoning.
     """
     if question.kind == "program" or question.rules.whole_reply:

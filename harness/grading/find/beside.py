@@ -36,7 +36,7 @@ _OPENS = re.compile(
     r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
     r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
     rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
-    rf"|\\\\|[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}(?P<sign>[-−+]?){_PASSED}{{0,20}}"
+    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}(?P<sign>[-−+]?){_PASSED}{{0,20}}"
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}\Z"
 )
 _OPERATOR_IN_TEXT = re.compile(

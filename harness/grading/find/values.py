@@ -40,5 +40,5 @@ def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """Return the last match of `pattern`; None without one."""
-    *_, match = (None, *pattern.finditer(text))
-    return match
+    matches = [*pattern.finditer(text)]
+    return matches[-1] if matches else None
