@@ -36,8 +36,8 @@ _OPENS = re.compile(
     r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
     r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
     rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
-    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}(?P<sign>[-−+]?){_PASSED}{{0,20}}"
-    rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}\Z"
+    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}+(?P<sign>[-−+]?){_PASSED}{{0,20}}+"
+    rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
 )
 _OPERATOR_IN_TEXT = re.compile(
     r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d\s*)[\s{$\\(]*\Z"
