@@ -13,14 +13,14 @@ simulate-coverage: SEEDS = 2500
 storms: SEEDS = 200
 test-ray: SEEDS = 20
 # Hostile programs of `make test-programs`; HARNESS_LIVECODEBENCH names a testing_util.py of LiveCodeBench, HARNESS_CONTAINER an
-# engine with an image that has python3, such as podman:localhost/python; HARNESS_SANDBOXFUSION a server.
+# engine with an image that has python3, such as podman:localhost/python.
 test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4
 # Tests of `make test-browser`.
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
-TRANSPORTS ?= fast aiohttp sdk
+TRANSPORTS ?= http openai
 # Processes of the test suite: five more than cores, since tests also wait.
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
@@ -96,10 +96,6 @@ simulate-coverage: $(VENV)/.installed-check
 	  -m tests.simulation --seeds $(SEEDS)
 	@$(BIN)/coverage report --rcfile=/dev/null --data-file=$(VENV)/.simulated --show-missing
 
-## test-planted: every bug of tests/simulation/bugs.py, planted in a copy of the dispatcher, is found within 2,000 runs
-test-planted: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.simulation --bugs
-
 ## mutants: ROOM=journal: 200 small faults, one at a time, on the tests of the room (ROOM=all; MUTANTS=n; see docs/testing.md)
 mutants: $(VENV)/.installed-check
 	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
@@ -164,10 +160,6 @@ bench-size: $(VENV)/.installed-bench
 bench-aggregate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/aggregate.py
 
-## bench-published: the local index of public scores: 100,000 records read, read again, looked up
-bench-published: $(VENV)/.installed-test
-	@$(BIN)/python -m bench.published_index
-
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench
 	@$(BIN)/python bench/schedule.py
@@ -179,10 +171,6 @@ simulate-salvage: $(VENV)/.installed-test
 ## simulate-probe: how often `harness probe` accuses a sound server, and how often it finds a fault (see docs/probe.md)
 simulate-probe: $(VENV)/.installed-test
 	@$(BIN)/python bench/simulate_probe.py
-
-## bench-probe: what `harness probe` says of 8, 5 and 4 bits a weight of the embedded model, and of a wrong rotary base
-bench-probe: $(VENV)/.installed-test
-	@$(BIN)/python bench/probe_weights.py
 
 ## bench-salvage: the embedded server: kill -9 and go on; continued answers beside whole ones; the CPU it takes (25 minutes)
 bench-salvage: $(VENV)/.installed-test

@@ -1,7 +1,7 @@
 """Measures the client's CPU per streamed token and per request, beside aiohttp, the openai SDK and others; checks every
 reply.
 
-    python bench/client.py [--repeats 3] [--only fast,aiohttp-raw] [--cases paced,burst]
+    python bench/client.py [--repeats 3] [--only http,aiohttp-raw] [--cases paced,burst]
                            [--vllm-function FILE] [--c-client PROGRAM]
 
 Each client runs in a process of its own against `bench/fake_server.py`, the clients taking turns, so that a busy
@@ -61,7 +61,7 @@ SLOW = {"openai-sdk": 16, "httpx-raw": 16}
 HTTPX_STREAMS = 64
 """Largest number of streams for httpx: it searches its whole pool for each request."""
 
-PEERS = ("fast", "floor", "aiohttp", "aiohttp-raw", "openai-sdk", "httpx-raw")
+PEERS = ("http", "floor", "aiohttp-raw", "openai-sdk", "httpx-raw")
 PROGRAMS = ("floor", "c")
 """Clients that are programs of their own, called with PORT MODEL REQUESTS IN_FLIGHT."""
 
@@ -81,9 +81,9 @@ Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """A client: the harness's own transport of this name."""
     from harness.client.address.endpoint import Endpoint
-    from harness.client.chooser import open_transport
     from harness.client.interface import Deadlines
     from harness.client.spelling import RequestTemplate
+    from harness.client.transport import open_transport
     from harness.core.records import Message, Question
 
     transport = open_transport(name)  # type: ignore[arg-type]
@@ -276,11 +276,11 @@ def cpu() -> float:
 
 def measure(name: str, case: str, port: int) -> None:
     """One client on one case, in this process; prints a line of JSON."""
-    from harness.client.fast.event_loop import new_event_loop
+    from harness.client.loop import new_event_loop
 
     model, _, in_flight, _ = CASES[case]
     requests = n_requests(name, case)
-    loop = new_event_loop if name in ("fast", "aiohttp") else asyncio.new_event_loop
+    loop = new_event_loop if name == "http" else asyncio.new_event_loop
     with asyncio.Runner(loop_factory=loop) as runner:
         sys.stdout.write(json.dumps(runner.run(work(name, port, model, requests, in_flight))) + "\n")
 

@@ -28,10 +28,10 @@ import numpy as np
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.chooser import open_transport
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import open_transport
 from harness.generation import fingerprint
 from harness.generation.settings import RunSettings
 from harness.scoring.intervals import wilson

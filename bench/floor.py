@@ -23,7 +23,7 @@ from collections.abc import Callable
 import msgspec
 
 TICK_S, TICK_STREAMS, TICK_EVENTS = 0.002, 32, 64
-"""As in `harness.client.fast.event_loop`: the pause between two polls, with how many streams, below how many events."""
+"""The pause between two polls, with how many streams, below how many events."""
 
 END_OF_FRAME = b"\n\n\r\n"
 END_OF_BODY = b"0\r\n\r\n"

@@ -14,11 +14,8 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-from harness.core.records import Grade, Question, Sample, Timing
-from harness.scoring import allocation, audit, audit_order, differences, intervals
+from harness.core.records import Sample, Timing
+from harness.scoring import audit, audit_order, differences, intervals
 from harness.scoring.anomalies import copies_among
 from harness.scoring.estimators import (
     VoteGroup,
@@ -41,15 +38,11 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import Z_95, t_factor
-from harness.scoring.late_steps import N_LATE, highest_p
 from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.shared_replies import shared_replies
-from harness.scoring.spending import weighted_votes
-from harness.scoring.stated_samples import doubt
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
-from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import mean_intervals
 from harness.scoring.uncertainty import Intervals, unequal_rates
 from harness.verbs.race import play
@@ -321,51 +314,6 @@ def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
     return Table(title, rows, MIN_COVERAGE, 1.0, "% covered, warned or not")
 
 
-MAX_ALLOCATED = 100_000
-"""Largest number of samples of one question."""
-
-GRADED = Path(__file__).parents[2] / "shared" / "data" / "outputs" / "qwen_math_cot.jsonl"
-"""Graded replies to real questions (`question`, `label`), eight to each; the row is left out where there is no file."""
-
-
-def allocated(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: samples distributed by a former run of a similar model: how often the sampling interval holds the truth,
-    and how many samples are saved.
-    """
-    rows = []
-    for n_questions, n, n_former in ((30, 8, 8), (30, 64, 2), (30, 64, 64), (198, 8, 2), (198, 8, 8), (500, 4, 8)):
-        rates = [
-            _allocated_rate(rng, cell.chances(rng, max(1, _repeats(repeats, n_questions) // 4)), n, n_former)
-            for cell in cells(n_questions)
-        ]
-        rows.append(Row(f"{n_questions} × {n}, {n_former} before", rates))
-    if GRADED.exists():
-        by_question: dict[str, list[bool]] = {}
-        for line in GRADED.read_text(encoding="utf-8").splitlines():
-            reply = json.loads(line)
-            by_question.setdefault(reply["question"], []).append(bool(reply["label"]))
-        graded = np.array([np.mean(labels) for labels in by_question.values()])
-        former = rng.beta(8 * graded + 0.1, 8 * (1 - graded) + 0.1, size=(max(1, repeats // 4), len(graded)))
-        rates = [_allocated_rate(rng, former, n, 8) for n in (8, 32)]
-        rows.append(Row(f"{len(graded)} graded MATH questions × 8 and 32, 8 before", rates))
-    title = "Sampling interval, samples allocated by a former run"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "samples needed / as many of each")
-
-
-def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: int) -> Rate:
-    """Simulate runs whose samples were allocated by a former run: how often the interval covers the true accuracy.
-
-    former: the former model's chances, (repeats, Q); the new model's are similar, not equal. n, n_former: mean samples
-    of a question in the new run, and in the former.
-    """
-    chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
-    counts = allocation.allocate(draw(rng, former, n_former), np.float64(n_former), n, MAX_ALLOCATED)
-    limits = intervals.sampling_limits(rng.binomial(counts.astype(int), chances).astype(float), counts)
-    spread = chances * (1 - chances)
-    ratio = float((spread / counts).sum() / (spread / counts.mean(axis=-1, keepdims=True)).sum())
-    return covered(limits, chances.mean(axis=-1))._replace(note=ratio)
-
-
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
 """Fractions of a question's samples that have one and the same text."""
 
@@ -551,21 +499,17 @@ TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
 TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
 """(accuracy, concentration)."""
 
-EARLY_PLACE = (2.0, 2.0)
-"""Beta of the share of a right reply after which its answer first stands."""
-
 
 def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: both intervals of the mean tokens of all samples, of the right ones only, and up to the first right
-    answer. Lengths are long-tailed, and wrong replies are longer.
+    """Table: both intervals of the mean tokens of all samples and of the right ones. Lengths are long-tailed, and wrong
+    replies are longer.
     """
     rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
-    early = EARLY_PLACE[0] / sum(EARLY_PLACE)
     for n_questions, n in TOKEN_RUNS:
         of = np.repeat(np.arange(n_questions), n)
-        rates: dict[str, list[Rate]] = {"": [], ", first right": [], ", new questions": []}
+        rates: dict[str, list[Rate]] = {"": [], ", new questions": []}
         for accuracy, concentration in TOKEN_MODELS:
-            size, held, new_questions = max(20, repeats // 20), np.zeros(3), np.zeros(3)
+            size, held, new_questions = max(20, repeats // 20), np.zeros(2), np.zeros(2)
             for _ in range(size):
                 chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
                 level = rng.lognormal(8, 0.7, n_questions)
@@ -573,18 +517,16 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
                 drawn = level[of] * rng.lognormal(-0.125, 0.5, len(of)) * np.where(right, 1.0, 1.5)
                 of_right = np.where(right, drawn, np.nan)
                 rightly = (level * chance).sum() / chance.sum()
-                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly, early * rightly)
-                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean, early * level_mean)
-                position = of_right * rng.beta(*EARLY_PLACE, len(of))
-                for which, values in enumerate((drawn, of_right, position)):
+                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly)
+                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean)
+                for which, values in enumerate((drawn, of_right)):
                     same, new = _token_limits(values, of, n_questions)
                     held[which] += same.low <= truths[which] <= same.high
                     new_questions[which] += new.low <= kinds[which] <= new.high
-            rates[""] += [Rate(float(times) / size, size) for times in held[:2]]
-            rates[", first right"].append(Rate(float(held[2]) / size, size))
+            rates[""] += [Rate(float(times) / size, size) for times in held]
             rates[", new questions"] += [Rate(float(times) / size, size) for times in new_questions]
         rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
-    return Table("Intervals of mean tokens, and of the place of the first right answer", rows, MIN_TOKEN_COVERAGE)
+    return Table("Intervals of mean tokens", rows, MIN_TOKEN_COVERAGE)
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:
@@ -593,56 +535,6 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
         return (ALL_TOKENS, ALL_TOKENS)
     both = mean_intervals(values, of, np.arange(n_questions))
     return (both.sampling_interval or ALL_TOKENS, both.question_interval or ALL_TOKENS)
-
-
-def weighted(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: votes weighted by 1/tokens: how often their (widest) interval holds the truth, and how far the estimate
-    from few draws lies from the truth.
-    """
-    rows = []
-    for n_questions, n, k in ((30, 8, 4), (30, 16, 8)):
-        rates = []
-        for accuracy, concentration in ((0.5, 0.5), (0.5, 4.0), (0.8, 4.0)):
-            size = max(10, repeats // 200)
-            chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
-            truth = float(np.mean(weighted_votes(_voted(rng, chance, 400), [k])[k]))
-            held = 0
-            for _ in range(size):
-                mean = np.asarray(weighted_votes(_voted(rng, chance, n), [k])[k].mean())
-                low, high = intervals.widest_limits(mean, n_questions)
-                held += bool(low <= truth <= high)
-            rates.append(Rate(held / size, size))
-        rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of votes weighted by 1/tokens", rows, MIN_COVERAGE)
-
-
-def _voted(rng: np.random.Generator, chance: Array, n: int) -> list[QuestionTally]:
-    """Make questions with n graded samples each: three wrong answers of unequal chance; wrong replies are 1.5 times as
-    long.
-    """
-    items = []
-    for number, p in enumerate(chance):
-        grades = []
-        for index in range(n):
-            right = bool(rng.random() < p)
-            grades.append(
-                Grade(
-                    benchmark="sim",
-                    question_id=str(number),
-                    sample_index=index,
-                    verdict="correct" if right else "wrong",
-                    extracted=None,
-                    rule="",
-                    grader="",
-                    vote="right" if right else str(rng.choice(3, p=(0.6, 0.3, 0.1))),
-                    completion_tokens=int(rng.lognormal(8, 0.5) * (1 if right else 1.5)),
-                )
-            )
-        question = Question(
-            benchmark="sim", question_id=str(number), references=(), kind="number", row_digest="", prompt_digest=""
-        )
-        items.append(QuestionTally(question, grades, n))
-    return items
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
@@ -761,37 +653,6 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(float(alarms.mean()), alarms.size))
             rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
     return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
-
-
-def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the stated number of samples of a truthful source is doubted, whichever error the source states.
-    The note: how often it is doubted if the source in truth took 16 times as many.
-    """
-    rows = []
-    for n_questions, n in ((30, 64), (30, 8), (198, 8), (500, 4)):
-        rates = []
-        for cell in cells(n_questions):
-            size = max(20, repeats // 20)
-            chances = cell.chances(rng, size)
-            counts = np.full(n_questions, 8.0)
-            single = 8 * n_questions * intervals.sampling_variance_of_mean(draw(rng, chances, 8), counts)
-            runs = draw(rng, np.repeat(chances[:, None], n, axis=1), 1)
-            correct, per_run = runs.sum(axis=1), runs.mean(axis=2)
-            sampling = np.sqrt(intervals.sampling_variance_of_mean(correct, np.full(n_questions, float(n))))
-            errors = (sampling, (correct / n).std(axis=1, ddof=1) / math.sqrt(n_questions), Z_95 * sampling)
-            alarms = detected = 0
-            for number in range(size):
-                spread = single[number]
-                source = _source(round(float(per_run[number].mean()), 3), n, n_questions)
-                deviation = float(per_run[number].std(ddof=1))
-                truthful = [replace(source, standard_error=float(error[number])) for error in errors]
-                truthful.append(replace(source, run_deviation=deviation))
-                alarms += any(doubt(each, spread) for each in truthful)
-                detected += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
-            rates.append(Rate(alarms / size, size, 100 * detected / size))
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    title = "Stated samples of a truthful source doubted"
-    return Table(title, rows, 0.0, 0.02, "% doubted, 16 times as many samples")
 
 
 def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
@@ -1556,152 +1417,11 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Interval where the target error stops the run", rows, MIN_COVERAGE, 1.0, "absolute bias / target")
 
 
-# Has a training stopped improving?
-
-CURVES = ((0.0, 0.0), (0.0, 1.0), (0.1, 0.0), (0.3, 1.0))
-"""(rise of the log odds from step to step, standard deviation of each question's log odds between steps)."""
-
-
-def _curve(rng: np.random.Generator, cell: Cell, repeats: int, n_steps: int, rise: float, noise: float) -> Array:
-    """Draw the chances of a right sample at each step of made-up trainings that rise steadily: (steps, repeats, Q)."""
-    return _steps(rng, cell, repeats, rise * np.arange(n_steps), noise)
-
-
-def _steps(rng: np.random.Generator, cell: Cell, repeats: int, logits: Array, noise: float = 0.0) -> Array:
-    """Draw the chances of a right sample at each step of made-up trainings: (steps, repeats, Q).
-
-    logits: what each step adds to the log odds of every question.
-    """
-    first = np.clip(cell.chances(rng, repeats), 1e-9, 1 - 1e-9)
-    steps = logits[:, None, None] + noise * rng.standard_normal((len(logits), *first.shape))
-    return np.asarray(1 / (1 + np.exp(-np.log(first / (1 - first)) - steps)))
-
-
-def late_steps(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the interval of the last steps minus the steps before holds the true difference; the note is
-    how often a difference is seen, at p < 0.05, in a training that does not rise.
-    """
-    rows = []
-    for n_questions in (30, 198, 500):
-        for n in (1, 2, 4, 16):
-            rates = []
-            for cell in cells(n_questions):
-                for rise, noise in CURVES:
-                    size = _repeats(repeats, n_questions)
-                    steps = _curve(rng, cell, size, 2 * N_LATE, rise, noise)
-                    counts = np.full(n_questions, float(n * N_LATE))
-                    before, last = (draw(rng, half, n).sum(axis=0) for half in (steps[:N_LATE], steps[N_LATE:]))
-                    truth = (steps[N_LATE:].mean(axis=0) - steps[:N_LATE].mean(axis=0)).mean(axis=-1)
-                    limits = differences.sampling_difference_limits(last, counts, before, counts)
-                    seen = math.nan
-                    if rise == noise == 0:
-                        variance = differences.score_variance(last, counts, before, counts)
-                        error = np.sqrt(np.where(variance > 0, variance, 1.0))
-                        z = np.abs((last - before).mean(axis=-1) / counts[0]) / error
-                        seen = 100 * float((z > Z_95).mean())
-                    rates.append(covered(limits, truth)._replace(note=seen))
-            rows.append(Row(f"{n_questions} × {n}", rates))
-    title = f"Interval of the last {N_LATE} steps minus the {N_LATE} before, trainings that rise or not"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "% seen in a training that stands still")
-
-
-def late_levels(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: trainings of six steps that rise up to a step and are flat from there. The rate: how often a table says
-    what is not true, that is "rose within these six steps" of a flat training, or "rose within the last three" of one
-    that is flat there. The note: how often the table says the sentence.
-    """
-    n_steps = 2 * N_LATE
-    rows = []
-    for within in (False, True):
-        for top in range(1, n_steps + 1):
-            rates = []
-            for (n_questions, n), rise, concentration in itertools.product(LEVEL_SIZES, (0.1, 0.3), CONCENTRATIONS):
-                size = _repeats(repeats, n_questions)
-                logits = rise * np.minimum(np.arange(n_steps), top - 1)
-                steps = _steps(rng, Cell(n_questions, 0.5, concentration), size, logits)
-                right, groups = (
-                    np.stack([draw(rng, step, n) for step in steps]),
-                    (slice(0, N_LATE), slice(N_LATE, None)),
-                )
-                if within:
-                    groups = slice(N_LATE, N_LATE + 1), slice(n_steps - 1, None)
-                before, last = (right[group].sum(axis=0) for group in groups)
-                counts = np.full(n_questions, float(n * (1 if within else N_LATE)))
-                says = float((differences.sampling_difference_limits(last, counts, before, counts).low > 0).mean())
-                is_true = top > (N_LATE + 1 if within else 1)
-                rates.append(Rate(0.0 if is_true else says, size, 100 * says))
-            which = f"last {N_LATE}" if within else f"{n_steps} steps"
-            rows.append(Row(f"{which}, rises up to step {top}", rates))
-    return Table("A rise is stated where there is none", rows, 0.0, MAX_ALARMS, "% stated")
-
-
-LEVEL_SIZES = ((30, 16), (198, 4), (500, 4))
-"""(questions, samples of each) in the simulations of trainings that level off."""
-
-
-def best_step(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the truly best step is among those that cannot be told from the highest; the note is the mean
-    length of this list in per cent of all steps. The trainings are flat, rise up to half their steps, rise throughout,
-    or have one low half; each question may also scatter from step to step.
-    """
-    rows = []
-    for n_steps in (2, 6, 20):
-        numbers = np.arange(n_steps)
-        shapes = [
-            0.0 * numbers,
-            0.1 * np.minimum(numbers, n_steps // 2),
-            0.03 * numbers,
-            1.0 * (numbers >= n_steps / 2),
-        ]
-        for n_questions, n in ((30, 1), (30, 4), *LEVEL_SIZES):
-            rates = []
-            for logits, noise, accuracy in itertools.product(shapes, (0.0, 0.5), (0.1, 0.5, 0.9)):
-                size = max(_repeats(repeats, n_questions) // 4, 40)
-                steps = _steps(rng, Cell(n_questions, accuracy, 0.5), size, logits, noise)
-                right, counts = np.stack([draw(rng, step, n) for step in steps]), np.full(n_questions, float(n))
-                means = right.mean(axis=-1)
-                highest = np.take_along_axis(right, means.argmax(axis=0)[None, :, None], axis=0)
-                variance = differences.score_variance(right, counts, highest, counts)
-                z = (highest.mean(axis=-1) - means) / n / np.sqrt(np.where(variance > 0, variance, 1.0))
-                listed = z < NormalDist().inv_cdf(1 - highest_p(n_steps) / 2)
-                best = steps.mean(axis=-1).argmax(axis=0)
-                kept = np.take_along_axis(listed, best[None], axis=0)
-                rates.append(Rate(float(kept.mean()), size, 100 * float(listed.mean())))
-            rows.append(Row(f"{n_questions} × {n}, {n_steps} steps", rates))
-    title = "The best step is among those that cannot be told from the highest"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "% of the steps listed")
-
-
-def late_looks(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: a training rises by exactly the limit from each group of steps to the next. How often does a reader who
-    looks after each further step find, at least once, that it rises by less (the interval ends below the limit)?
-    """
-    rows = []
-    for n_looks in (1, 3, 10):
-        rates = []
-        for n_questions, n in ((30, 16), (198, 4), (500, 4)):
-            cell = Cell(n_questions, 0.5, 0.5)
-            size = _repeats(repeats, n_questions)
-            steps = _curve(rng, cell, size, 2 * N_LATE + n_looks - 1, 0.05, 0.0)
-            right = np.stack([draw(rng, step, n) for step in steps])
-            counts = np.full(n_questions, float(n * N_LATE))
-            stopped = np.zeros(size, dtype=bool)
-            for end in range(2 * N_LATE, len(steps) + 1):
-                middle = end - N_LATE
-                last, before = right[middle:end].sum(axis=0), right[middle - N_LATE : middle].sum(axis=0)
-                truth = (steps[middle:end].mean(axis=0) - steps[middle - N_LATE : middle].mean(axis=0)).mean(axis=-1)
-                stopped |= differences.sampling_difference_limits(last, counts, before, counts).high < truth
-            rates.append(Rate(float(stopped.mean()), size))
-        rows.append(Row(f"{n_looks} look{'s' if n_looks > 1 else ''}", rates))
-    return Table("A steady rise is at least once called smaller than it is", rows)
-
-
 TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "sampling": sampling,
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
-    "allocated": allocated,
     "by-outcome": by_outcome,
     "copies": copied,
     "shared-replies": shared,
@@ -1713,11 +1433,9 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "over-k-questions": over_k_questions,
     "g-pass": g_pass,
     "mean-tokens": tokens,
-    "weighted": weighted,
     "majority": majority,
     "published": published,
     "published-pass": published_pass,
-    "stated-samples": stated_samples,
     "two-runs": two_runs,
     "smallest": smallest,
     "smallest-planned": planned,
@@ -1730,10 +1448,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "audit-labelled": labelled_by_hand,
     "two-models": two_models,
     "many": many_tests,
-    "late-steps": late_steps,
-    "late-levels": late_levels,
-    "late-looks": late_looks,
-    "best-step": best_step,
     "race-looks": race_looks,
     "race-changes": race_changes,
     "suite": suite,

@@ -36,7 +36,6 @@ OF_A_SAMPLE = 3.0
 """How closely a sample's own chance lies around its question's: the concentration of a Beta distribution."""
 
 LOWEST = 0.92
-VERSIONS = 3
 POPULATION = 200_000
 
 Floats = NDArray[np.float64]
@@ -91,31 +90,6 @@ def parts(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
     return Drawn(items, truth_of_parts(totals, chances))
 
 
-def problems(rng: np.random.Generator, n: int, mean: float) -> Floats:
-    logits = math.log(mean / (1 - mean)) + rng.normal(0, SPREAD, (n, 1)) + rng.normal(0, 1, (n, VERSIONS))
-    return logistic(logits)
-
-
-def truth_of_versions(chances: Floats) -> Truth:
-    accuracy, all_right = float(chances.mean()), float(chances.prod(axis=1).mean())
-    return {
-        "all versions right": all_right,
-        "versions: loss": accuracy - all_right,
-        "versions: relative loss": accuracy / all_right - 1,
-    }
-
-
-def versions(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
-    chances = problems(rng, n, mean)
-    right = rng.random((n, VERSIONS, samples)) < chances[:, :, None]
-    items = [
-        item(VERSIONS * p + v, [bool(r) for r in right[p, v]], [], {"cluster": str(p), "version": v})
-        for p in range(n)
-        for v in range(VERSIONS)
-    ]
-    return Drawn(items, truth_of_versions(chances))
-
-
 def held(measure: Measure, same: Truth, population: Truth) -> tuple[bool, bool]:
     """Whether the truth lies in (the sampling interval, the question interval).
 
@@ -135,7 +109,6 @@ def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, f
     """
     kinds: list[tuple[Callable[[np.random.Generator, int, int, float], Drawn], Callable[[float], Truth]]] = [
         (parts, lambda mean: truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))),
-        (versions, lambda mean: truth_of_versions(problems(np.random.default_rng(0), POPULATION, mean))),
     ]
     for draw, of_population in kinds:
         for mean in MEANS:

@@ -3,7 +3,7 @@ round.
 
     python bench/simulate_race.py [--repeats 100]
 
-The race's own loop (`verbs.race.play`), with planned looks, or with --open-ended, and with the product's scheduler:
+The race's own loop (`verbs.race.play`), with planned looks, and with the product's scheduler:
 each candidate has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as right ones.
 Questions have chances of a right sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline,
 moved so that the accuracies differ by the column's points, the more the less certain the question. A margin of 2
@@ -27,8 +27,11 @@ from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.record import Task, missing_samples
 from harness.scoring.differences import score_variance
 from harness.scoring.intervals import Z_95, power_factor
-from harness.scoring.race import LEVEL, RaceVerdict
+from harness.scoring.race import RaceVerdict
 from harness.verbs.race import play as race
+
+LEVEL = 0.05
+"""Largest share of false verdicts that a race promises."""
 
 SHAPES = [(30, 64), (198, 16), (500, 8)]
 """(questions, rounds at most)."""
@@ -98,7 +101,7 @@ class Run:
         return self.right[:complete]
 
 
-def play(rng: np.random.Generator, cell: Cell, *, open_ended: bool = False) -> Result:
+def play(rng: np.random.Generator, cell: Cell) -> Result:
     a, b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
     chances = rng.beta(a, b, size=cell.n_questions)
     spread = chances * (1 - chances)
@@ -113,7 +116,6 @@ def play(rng: np.random.Generator, cell: Cell, *, open_ended: bool = False) -> R
         margin=MARGIN,
         step=1,
         on_look=lambda _: None,
-        open_ended=open_ended,
     )
     standing = played.standings["candidate"]
     wrong = {
@@ -139,7 +141,6 @@ def main() -> int:
     """Exit code 1 when too many verdicts are false."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=100)
-    parser.add_argument("--open-ended", action="store_true")
     given = parser.parse_args()
     repeats = given.repeats
     most = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
@@ -153,7 +154,7 @@ def main() -> int:
             for shift in SHIFTS:
                 rng = np.random.default_rng(list(map(ord, f"{n_questions} {concentration} {accuracy} {shift}")))
                 cell = Cell(n_questions, rounds, concentration, accuracy, shift)
-                results = [play(rng, cell, open_ended=given.open_ended) for _ in range(repeats)]
+                results = [play(rng, cell) for _ in range(repeats)]
                 n_false = sum(result.false for result in results)
                 decided = sum(result.verdict != "undecided" for result in results) / repeats
                 mean = sum(result.rounds for result in results) / repeats

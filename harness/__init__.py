@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         pilot,
         plan,
         probe,
-        published,
         race,
         repeats,
         report,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         score,
         serve,
         sweep,
-        update_published,
         verify,
     )
     from harness.asking.options import RunOptions
@@ -86,7 +84,6 @@ __all__ = [
     "pilot",
     "plan",
     "probe",
-    "published",
     "race",
     "repeats",
     "report",
@@ -96,7 +93,6 @@ __all__ = [
     "score",
     "serve",
     "sweep",
-    "update_published",
     "verify",
 ]
 

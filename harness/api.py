@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.asking import servers
 from harness.asking.keywords import (
@@ -30,7 +30,6 @@ from harness.asking.keywords import (
     MergeKeywords,
     PlanKeywords,
     ProbeKeywords,
-    PublishedUpdateKeywords,
     ReportKeywords,
     RunKeywords,
     ScoreKeywords,
@@ -46,7 +45,6 @@ from harness.asking.options import (
     PlanBasis,
     PlanOptions,
     ProbeOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     ReportOptions,
@@ -65,7 +63,6 @@ from harness.core.options import Options, options_of
 from harness.exports import Written
 from harness.generation.progress import Progress
 from harness.grading import Verdict
-from harness.grading.processes.pool import sharing_workers
 from harness.reports import Report
 from harness.reports.plots import draw
 from harness.results import Experiment, Pilot, Run, Scores, Swept
@@ -90,9 +87,6 @@ from harness.verbs.plan import plan as plan_comparison
 from harness.verbs.plan_sources import sources_of
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe as probe_server
-from harness.verbs.published import PublicScores, PublishedUpdate
-from harness.verbs.published import published as published_scores
-from harness.verbs.published import update as update_index
 from harness.verbs.report import report as report_of
 from harness.verbs.run import run_at
 from harness.verbs.second_opinions import second_opinions
@@ -204,46 +198,20 @@ def pilot(
     return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
 
 
-@overload
 def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
     judge: Judge | None = None,
-    by: None = None,
     price_in: float | None = None,
     price_out: float | None = None,
     **options: Unpack[ScoreKeywords],
-) -> Scores: ...
-
-
-@overload
-def score(
-    source: FilePath,
-    *,
-    judge: Judge | None = None,
-    by: str,
-    price_in: float | None = None,
-    price_out: float | None = None,
-    **options: Unpack[ScoreKeywords],
-) -> dict[str, Scores]: ...
-
-
-def score(
-    source: Run | RunFolder | Merged | FilePath,
-    *,
-    judge: Judge | None = None,
-    by: str | None = None,
-    price_in: float | None = None,
-    price_out: float | None = None,
-    **options: Unpack[ScoreKeywords],
-) -> Scores | dict[str, Scores]:
+) -> Scores:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
     source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
     card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
-    decides the answers that the rules leave undecided. by: a column of the file, such as the student's name, with the
-    folder `as_run`: each of its values becomes a run there, and the result is a dictionary with the scores of each
-    value. price_in, price_out: USD per million tokens of the judge; `judging.cost` of each score then has its cost.
+    decides the answers that the rules leave undecided. price_in, price_out: USD per million tokens of the judge;
+    `judging.cost` of each score then has its cost.
     The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
     cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
@@ -254,12 +222,8 @@ def score(
     prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
-    scoring.check([path], score_options, judge, by=by)
-    if by is None:
-        return _scores(path, score_options, judge, prices)
-    runs, score_options = scoring.split_file(path, by, score_options, Watcher())
-    with sharing_workers():
-        return {value: _scores(run, score_options, judge, prices) for value, run in runs.items()}
+    scoring.check([path], score_options, judge)
+    return _scores(path, score_options, judge, prices)
 
 
 def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Prices | None) -> Scores:
@@ -362,21 +326,6 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
-def published(model: str, benchmark: str | None = None) -> PublicScores:
-    """Return all public scores of a model: those shipped with the harness and those in the local index.
-
-    benchmark: the name of a card, or the name that a source uses; None: all benchmarks. `update_published` fills the
-    index. Raises `UsageError` if no score is known.
-    """
-    return published_scores(model, benchmark)
-
-
-def update_published(**options: Unpack[PublishedUpdateKeywords]) -> list[PublishedUpdate]:
-    """Bring the local index of public scores up to date. source: a folder of records, or "hub". Raises `UsageError`."""
-    verbs.check("published update", options)
-    return update_index(PublishedUpdateOptions.of(**options))
-
-
 def plan(
     source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
     detect: float | None = None,
@@ -406,7 +355,6 @@ def race(
     candidates: Mapping[str, Mapping[str, Any]],
     margin: float = 0.0,
     step: int = 2,
-    open_ended: bool = False,
     progress: bool = False,
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
@@ -415,14 +363,13 @@ def race(
 
     The same call again continues the race. candidates: name → options of its own; the other options hold for all.
     samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
-    points count as equal. step: rounds between two looks at the scores; on_look is called at each. open_ended: allows
-    `samples` to be raised later. The result holds `standings`, `decided`, `folders` and
-    `spent`. Raises what `run` raises.
+    points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
+    `standings`, `decided`, `folders` and `spent`. Raises what `run` raises.
     """
     verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
-        return races.race(entrants, RaceRules.of(margin=margin, step=step, open_ended=open_ended), watcher, on_look)
+        return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
 def sweep(
@@ -561,7 +508,6 @@ for _verb, _declared in (
     (export, ExportOptions),
     (compare, CompareOptions),
     (verify, VerifyOptions),
-    (update_published, PublishedUpdateOptions),
     (grade, GradeOptions),
     (audit, AuditOptions),
     (probe, ProbeOptions),
@@ -588,7 +534,6 @@ __all__ = [
     "pilot",
     "plan",
     "probe",
-    "published",
     "race",
     "repeats",
     "report",
@@ -598,6 +543,5 @@ __all__ = [
     "score",
     "serve",
     "sweep",
-    "update_published",
     "verify",
 ]

@@ -1,6 +1,4 @@
-"""The flags that describe a server, for both commands that start one: `python -m server_launchers`, `harness serve`.
-
-    spec = spec_from("vllm", "Qwen/QwQ-32B", {"server_tp": 8}, extra_flags=())
+"""The flags that describe a server, for the commands that start one.
 
 The parameter of a flag is called `server_<field>`: a command may have a `seed` of its own.
 """
@@ -13,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from server_launchers.errors import LaunchError, SpecError, near_name
-from server_launchers.spec import ENGINES, OPTIONS, ServerOption, ServerSpec
+from server_launchers.spec import OPTIONS, ServerOption
 
 FLAG_PREFIX = "server_"
 """Prefix of the parameters that hold a server's flags."""
@@ -47,33 +44,6 @@ def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
     return decorate
 
 
-def spec_from(
-    engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
-) -> ServerSpec:
-    """The spec that a command's parameters describe.
-
-    Raises LaunchError that names the wrong flag or the nearest engine. extra_flags: words for the engine, unchanged.
-    """
-    if engine not in ENGINES:
-        near = near_name(engine, ENGINES)
-        hint = f" Did you mean {near}?" if near else ""
-        raise LaunchError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}.{hint}")
-    fields = {field: value for field in OPTIONS if (value := params.get(FLAG_PREFIX + field)) is not None}
-    fields["environment"] = dict(_variable(text) for text in fields.get("environment", ()))
-    if "devices" in fields:
-        fields["devices"] = [part.strip() for part in fields["devices"].split(",") if part.strip()]
-    # Imported late: the table loads every engine's file, which `--help` does not need.
-    from server_launchers.engines import table
-
-    try:
-        spec = ServerSpec(engine=engine, model=model, name=name, extra_flags=extra_flags, **fields)
-        table.check(spec)
-        return spec
-    except SpecError as error:
-        flag = f"{OPTIONS[error.field].flag}: " if error.field in OPTIONS else ""
-        raise LaunchError(flag + error.sentence) from None
-
-
 def words_of(engine: str, model: str, params: Mapping[str, Any]) -> list[str]:
     """The words after `serve` that start this server again. params: parameter of the command → its value."""
     words = [engine]
@@ -91,14 +61,6 @@ def words_of(engine: str, model: str, params: Mapping[str, Any]) -> list[str]:
             for each in values:
                 words += [option.flag, str(each)]
     return words
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        # The message leaves out the text, which may be a key without its name.
-        raise LaunchError(f"{OPTIONS['environment'].flag}: expected NAME=VALUE")
-    return name, value
 
 
 def _click_option(option: ServerOption, *, hidden: bool) -> Callable[[F], F]:

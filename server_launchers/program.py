@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,10 +78,17 @@ def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0+cpu` → (0, 32, 0)."""
+    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0rc1+cpu` → (0, 32, 0)."""
     numbers: list[int] = []
     for part in version.partition("+")[0].split("."):
-        if not part.isdigit():
+        digits = re.match(r"\d*", part, re.ASCII)[0]  # type: ignore[index]
+        numbers += [int(digits)] if digits else []
+        if digits != part:
             break
-        numbers.append(int(part))
     return tuple(numbers)
+
+
+def since(version: str, first: tuple[int, ...]) -> bool:
+    """Whether this version is `first` or newer; a version that cannot be read counts as the newest."""
+    key = version_key(version)
+    return not key or key >= first

@@ -48,7 +48,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
     replica_ports = ports[1 : count + 1] if routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
-        command = launcher.full_command(spec, facts.flags, port, ",".join(devices or ())).adding(facts.environment)
+        command = launcher.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
         # A container gets its devices by docker's own options.
         if devices is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(devices)})

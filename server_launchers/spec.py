@@ -1,7 +1,7 @@
 """What to serve and how, in one vocabulary for all engines; each engine's file translates it into its own flags.
 
-A field that the command line may set carries its flag, its help and its bounds. `command_line` makes the options of
-both commands (`python -m server_launchers`, `harness serve`) from these, and nothing else lists them.
+A field that the command line may set carries its flag, its help and its bounds. `command_line` makes the commands'
+options from these, and nothing else lists them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ EngineName = Literal[
     "vllm_ascend",
     "sglang",
     "sglang_router",
-    "tensorrt_llm",
     "transformers",
     "external",
     "command",

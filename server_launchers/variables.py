@@ -9,6 +9,3 @@ could read them. `program.key_arguments` starts such a program.
 
 MARK = "REASONING_HARNESS_SERVER"
 """Every process and container of a server inherits this variable; its value is unique to one start of one member."""
-
-STATE_FILE = "REASONING_HARNESS_STATE_FILE"
-"""The guard and every process of its server inherit this variable. Its value is the path of the server's state file."""

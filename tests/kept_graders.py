@@ -20,7 +20,6 @@ import pytest
 
 from harness.grading.processes import pool
 from harness.grading.processes.pool import Pool, _Worker
-from harness.verbs.probe import template
 from server_launchers import isolated
 from tests import warm
 
@@ -113,7 +112,6 @@ def _grading_workers_are_kept() -> Iterator[None]:
     """Put `KeptWorkers` between all pools of this process and their workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "subprocess", warm.with_popen(_started))
-        patch.setattr(template, "subprocess", warm.with_popen(_started))
         patch.setattr(pool, "_Worker", _kept.take)
         patch.setattr(Pool, "__exit__", lambda self, *_: _kept.leave(self))
         yield

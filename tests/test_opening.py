@@ -35,15 +35,12 @@ OTHERS: dict[str, set[str]] = {
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
-    "harness/cli/init.py": {"shipped.read_bytes"},  # a template of the package
     "harness/verbs/outputs.py": {"path.open"},  # new files in a folder of our own
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
     "harness/viewer/app.py": {"path.read_bytes"},  # the page, of the package
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
-    "harness/extensions/answers/program/inside/arrival.py": {"open"},
     "harness/extensions/answers/program/inside/cell.py": {"os.open"},  # in the sandbox
-    "harness/extensions/answers/program/inside/compiling.py": {"open", "os.open"},
     "harness/extensions/answers/program/inside/served.py": {"open"},  # likewise: standard streams
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""

@@ -5,18 +5,22 @@
 The extra NAME of this checkout is installed last; if that fails (a compiler is missing, say), a note says so.
 
 Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
-interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
-else is installed by pip, so every setting of pip is respected.
+interpreter; where there is none, as a wheel from the index that PIP_INDEX_URL names. Everything else is
+installed by pip, so every setting of pip is respected.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 import tempfile
+import urllib.request
 import venv
 from pathlib import Path
+from urllib.parse import urljoin
 
 OLDEST = (3, 11)
 PIP_WHEEL = "pip-25.3-py3-none-any.whl"
@@ -65,19 +69,19 @@ def give_pip(python: Path) -> None:
         argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "pip"]
         if subprocess.run(argv, check=False).returncode == 0:
             return
-    sys.path.insert(0, str(ROOT))
-    from server_launchers import errors
-    from server_launchers.embedded import package_index
-
+    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     with tempfile.TemporaryDirectory() as scratch:
         wheel = Path(scratch) / PIP_WHEEL
         try:
-            with wheel.open("w+b") as target:
-                package_index.download("pip", PIP_WHEEL, target, package_index.IndexConfig.read(), lambda *_: None)
-        except errors.DownloadError as error:
+            with urllib.request.urlopen(f"{index}/pip/", timeout=60) as page:  # noqa: S310 (the user's own index)
+                links = re.findall(r'href="([^"#]+)', page.read().decode("utf-8", "replace"))
+                link = next(urljoin(page.url, link) for link in links if link.endswith(f"/{PIP_WHEEL}"))
+            with urllib.request.urlopen(link, timeout=60) as file:  # noqa: S310
+                wheel.write_bytes(file.read())
+        except (OSError, ValueError, StopIteration) as error:
             sys.exit(
-                f"this Python has neither ensurepip nor pip, and pip could not be had from the index: {error}"
-                " Or install your system's python3-venv package."
+                "this Python has neither ensurepip nor pip: install your system's python3-venv package, or set "
+                f"PIP_INDEX_URL to a package index that has {PIP_WHEEL} ({type(error).__name__}: {error})"
             )
         # A wheel of pip runs straight from its archive.
         subprocess.run([str(python), f"{wheel}/pip", "install", "--quiet", "--no-index", str(wheel)], check=True)

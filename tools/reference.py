@@ -25,7 +25,6 @@ from harness.asking.options import (
     MergeOptions,
     PlanBasis,
     ProbeOptions,
-    PublishedUpdateOptions,
     ReportOptions,
     RunOptions,
     ScoreOptions,
@@ -76,7 +75,6 @@ EXITS = {
 }
 
 VARIABLES = {
-    "HARNESS_SANDBOX_KEY": "Key of a gateway before the SandboxFusion server of `--sandbox URL`.",
     "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; `harness demo` sets it.",
     "HARNESS_CACHE": "Folder of weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder of what is known of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
@@ -438,7 +436,6 @@ KEYWORDS: dict[str, type[Options]] = {
     "PlanKeywords": PlanBasis,
     "CompareKeywords": CompareOptions,
     "VerifyKeywords": VerifyOptions,
-    "PublishedUpdateKeywords": PublishedUpdateOptions,
     "MergeKeywords": MergeOptions,
     "ReportKeywords": ReportOptions,
     "ExportKeywords": ExportOptions,

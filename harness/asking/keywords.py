@@ -30,7 +30,6 @@ class RunKeywords(TypedDict, total=False):
     """
 
     samples: int | None
-    allocate: FilePath | None
     limit: int | None
     ids: Texts | None
     filter: Texts
@@ -80,14 +79,12 @@ class RunKeywords(TypedDict, total=False):
     batch: bool
     batch_file: FilePath | None
     rpm: float | None
-    tpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
     first_token_timeout: float | None
     idle_timeout: float | None
     attempts: int | None
-    disk_reserve: float
     fit_context: bool
     price_in: float | None
     price_out: float | None
@@ -98,12 +95,7 @@ class RunKeywords(TypedDict, total=False):
     canary: bool
     fingerprint: bool | None
     probe: bool
-    break_lock: bool
     salvage: SalvageMode
-    continue_from: FilePath | None
-    lengths_from: FilePath | None
-    metrics_port: int | None
-    metrics_host: str
 
 
 class ScoreKeywords(TypedDict, total=False):
@@ -116,7 +108,6 @@ class ScoreKeywords(TypedDict, total=False):
     sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
-    cut_text: bool
     salvaged: bool
     also: SecondGraderName | Sequence[SecondGraderName] | None
     also_python: FilePath | None
@@ -152,7 +143,6 @@ class CompareKeywords(TypedDict, total=False):
 
     margin: float | None
     baseline: FilePath | None
-    at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):
@@ -160,13 +150,6 @@ class VerifyKeywords(TypedDict, total=False):
 
     model: str | None
     published: FilePath | None
-    against: Literal["shipped", "any"]
-
-
-class PublishedUpdateKeywords(TypedDict, total=False):
-    """The fields of `PublishedUpdateOptions`. None leaves an option at its default."""
-
-    source: str
 
 
 class MergeKeywords(TypedDict, total=False):
@@ -237,7 +220,6 @@ class ProbeKeywords(TypedDict, total=False):
     save_reference: FilePath | None
     checks: Texts
     context: int | None
-    budget: int | None
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]

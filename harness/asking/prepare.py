@@ -67,7 +67,6 @@ from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
-    from harness.asking.allocating import Allocation
     from harness.benchmarks.card import Card
     from harness.client.address.endpoint import Endpoint
     from harness.client.address.providers import Provider
@@ -88,9 +87,8 @@ tokens. A smaller run is a trial, which is compared with no other run.
 class Asked:
     """The questions of a run, with their samples and sampling, before any server is contacted.
 
-    benchmarks: settings by the name of the question set. allocations: the samples of each question, one `Allocation`
-    for each question set if the option `allocate` is given; else empty. score_deadline: the seconds for an answer that
-    a slow verifier needs in `harness score`; None if its default is enough.
+    benchmarks: settings by the name of the question set. score_deadline: the seconds for an answer that a slow verifier
+    needs in `harness score`; None if its default is enough.
     """
 
     options: RunOptions
@@ -98,7 +96,6 @@ class Asked:
     benchmarks: Mapping[str, BenchmarkSettings]
     preset: Preset | None
     prices: Mapping[str, Prices] | None
-    allocations: Sequence[Allocation] = ()
     score_deadline: float | None = None
 
 
@@ -143,7 +140,7 @@ class Prepared:
 
 def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
-    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].numbers(s.ids)}" for s in sets)
+    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     shard = next((f" · shard {s.part.shard}" for s in sets if s.part is not None), "")
     return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}"
 
@@ -189,7 +186,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
     first = _first_row(options)
     named = _cards(options, first)
     preset = presets.load(options.preset) if options.preset is not None else None
-    sets, benchmarks, allocations = [], {}, []
+    sets, benchmarks = [], {}
     for card, samples in named:
         question_set = _build(options, card)
         for note in question_set.notes:
@@ -203,15 +200,6 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         benchmark = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by, asked_with=_asked_with(options)
         )
-        if options.allocate is not None:
-            from harness.asking.allocating import allocation  # few runs need it, and it imports numpy
-
-            allocated = allocation(options.allocate, question_set.name, question_set.ids, n, _known_folder(options))
-            allocations.append(allocated)
-            by = (allocated.source, allocated.mean)
-            counts = allocated.by_question
-            chosen_by["samples"] = f"options: allocated by {allocated.source}"
-            benchmark = replace(benchmark, samples=max(counts.values()), allocation=counts, allocated_by=by)
         benchmarks[question_set.name] = benchmark
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
         if doubt is not None:
@@ -221,8 +209,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(
-        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations,
-        score_deadline=deadline,
+        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
     )  # fmt: skip
 
 
@@ -301,7 +288,6 @@ _SET_BY = {
     "batch": ("batch", "batch_file"),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
-    "tokens_per_minute": ("tpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
@@ -310,7 +296,7 @@ _SET_BY = {
         name: (name,)
         for name in (
             "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts", "disk_reserve",
+            "budget_tokens", "budget_usd", "salvage", "attempts",
         )
     },
 }  # fmt: skip
@@ -611,9 +597,6 @@ def _prepare(
     """
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
-    for allocated in questions_asked.allocations:
-        allocated.refuse_same_samples(settings.model, settings.seed)
-        watcher.warn(Sentence(allocated.sentence))
     advise(settings, questions_asked.sets, options, looks, watcher)
     return Prepared(
         options=options,
@@ -658,9 +641,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(
-        mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)
-    )
+    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
@@ -687,7 +668,6 @@ def _settings(
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
-        disk_reserve=round(options.disk_reserve * 1e6),
         fit_context=options.fit_context,
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
@@ -697,7 +677,6 @@ def _settings(
         budget_usd=options.budget_usd,
         prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
         requests_per_minute=options.rpm,
-        tokens_per_minute=options.tpm,
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)

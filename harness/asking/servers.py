@@ -552,8 +552,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
     if model not in weights.KNOWN:
         return model, served_name
     try:
-        with watcher.fetching(model) as progress:
-            return str(weights.fetch(model, progress)), served_name or model
+        return str(weights.fetch(model, watcher.fetching)), served_name or model
     except LaunchError as error:
         raise ServerError(str(error)) from error
 
@@ -601,34 +600,11 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
     return server
 
 
-def swap_weights(
-    server: RunningServer, running: ServerSpec, spec: ServerSpec, watcher: Watcher
-) -> RunningServer | None:
-    """`server` with other weights, if its engine can swap weights without a restart and nothing else changes; else
-    None.
-
-    A failed attempt gives a warning, because nobody knows then what the server serves.
-    """
-    from server_launchers.errors import LaunchError
-    from server_launchers.keeping import swapping
-
-    if not swapping.possible(running, spec):
-        return None
-    begun = time.monotonic()
-    try:
-        swap = swapping.swap(server, spec)
-    except LaunchError as error:
-        watcher.warn(Sentence(f"{error}. The server is started again."))
-        return None
-    watcher.started(swap, time.monotonic() - begun)
-    return swap
-
-
 def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    # A server is named by its address if it has no state file, or serves another model than its state file names.
-    if server.pid is None or server.swapped:
+    # A server without a state file is named by its address.
+    if server.pid is None:
         return who.but(serve=None, base_url=server.base_urls, model=server.model)
     return who.but(serve=None, server=server.name, model=server.model)

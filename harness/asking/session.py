@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from harness.asking import metrics, own_servers
+from harness.asking import own_servers
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
-from harness.core.errors import Interrupted, Sentence
+from harness.core.errors import Interrupted
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.generation import lengths, runner
+from harness.generation import runner
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
-from harness.runs import RunFolder
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
     from harness.client.address.endpoint import Endpoint
     from harness.core.money import Prices
-    from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
-    from harness.generation.progress import Progress
     from harness.runs.record import Task
 
 
@@ -67,42 +62,32 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     Raises what `runner.generate` raises.
     """
     watcher = watcher or Watcher()
-    former = prepared.options.lengths_from
-    prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
-    options = prepared.options
-    continued = (
-        None if options.continue_from is None else _replies_of_file(options.continue_from, prepared, settings, watcher)
-    )
     # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
     prepared.folder.refuse_foreign()
     prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
-    with _listening(options, settings, watcher) as progressed:
-        return runner.generate(
-            settings,
-            prepared.sets,
-            servers=runner.ServerSide(
-                facts=prepared.looks.facts,
-                environment=prepared.about,
-                context_of=prepared.looks.context_of,
-                describe=prepared.describe,
-                endpoints_file=prepared.endpoints_file,
-                lost=_loss_of(prepared),
-            ),
-            listener=runner.Listener(
-                on_progress=progressed,
-                # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
-                on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
-                on_status=watcher.standing,
-                on_warning=watcher.warn,
-                resume_command=watcher.resume_command,
-            ),
-            answered=answer_finder(prepared.sets),
-            prior_lengths=prior,
-            taken_over=tuple if continued is None else continued.samples,
-            break_lock=options.break_lock,
-            account=prepared.account,
-        )
+    return runner.generate(
+        settings,
+        prepared.sets,
+        servers=runner.ServerSide(
+            facts=prepared.looks.facts,
+            environment=prepared.about,
+            context_of=prepared.looks.context_of,
+            describe=prepared.describe,
+            endpoints_file=prepared.endpoints_file,
+            lost=_loss_of(prepared),
+        ),
+        listener=runner.Listener(
+            on_progress=watcher.progressed,
+            # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+            on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+            on_status=watcher.standing,
+            on_warning=watcher.warn,
+            resume_command=watcher.resume_command,
+        ),
+        answered=answer_finder(prepared.sets),
+        account=prepared.account,
+    )
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
@@ -120,17 +105,6 @@ def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | No
         f"{cost}{resume}",
         outcome.caught,
     )
-
-
-def _listening(
-    options: RunOptions, settings: RunSettings, watcher: Watcher
-) -> AbstractContextManager[Callable[[Progress], None]]:
-    """Context manager that gives the function to call with each progress: it informs the watcher and, if the options
-    name a port for metrics, also serves the figures there.
-    """
-    if options.metrics_port is None:
-        return nullcontext(watcher.progressed)
-    return metrics.serve_figures(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
 def _loss_of(prepared: Prepared) -> Callable[[], str | None]:
@@ -180,27 +154,6 @@ class ServedHere:
     def _servers_here(self) -> tuple[tuple[str, int], ...]:
         """Return (name, process number of the guard) of each server of the run; empty unless all were started here."""
         return tuple((server.name, server.guard_pid) for server in own_servers.servers_at(self._endpoints))
-
-
-def _replies_of_file(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
-    """The replies in another tool's file that belong to this run. Raises `UsageError`."""
-    from harness.foreign.continuing import FileReplies  # Imported late: few runs continue a file.
-
-    planned = {name: benchmark.plan() for name, benchmark in settings.benchmarks.items()}
-    replies = FileReplies(
-        path, (question for question_set in prepared.sets for question in question_set.questions), planned
-    )
-    # The file is read twice: now, to tell the user before the first request, and again when its samples are stored.
-    n = sum(1 for _ in replies.samples())
-    left = ((replies.n_empty, "are empty and will be asked again"), (replies.n_strange, "belong to other questions"))
-    remainder = "".join(f"; {count} {what}" for count, what in left if count)
-    watcher.warn(
-        Sentence(
-            f"{count_noun(n, 'sample')} of {visible(path.name, 100)} {are(n)} kept, marked as "
-            f"made by another tool with settings of its own{remainder}"
-        )
-    )
-    return replies
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

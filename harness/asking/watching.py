@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from harness.core import channel
@@ -14,9 +12,6 @@ if TYPE_CHECKING:
     from harness.runs.layout import RunFolder
     from server_launchers.keeping.progress import StartProgress
     from server_launchers.keeping.supervisor import RunningServer
-
-ByteProgress = Callable[[int, int | None], None]
-"""Called with the number of bytes so far, and the number of all bytes; None if that is unknown."""
 
 
 class Watcher:
@@ -40,10 +35,8 @@ class Watcher:
         del common
         self.warn(Sentence(f"{cell}: {sentence.marked}"))
 
-    def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
-        """`what` is downloaded within the `with` block; the block gets a function to call with the progress."""
-        del what
-        return nullcontext(lambda _done, _total: None)
+    def fetching(self, what: str) -> None:
+        """`what` is downloaded now: its name and size."""
 
     def starting(self, progress: StartProgress) -> None:
         """Progress of a server's start."""
@@ -68,9 +61,6 @@ class Watcher:
 
     def sampled(self) -> None:
         """The session has ended; later events do not belong to it."""
-
-    def metered(self, address: str) -> None:
-        """Metrics of the session can be read at this address."""
 
     def standing(self, sentence: Sentence) -> None:
         """The run waits for something (a provider's batches, shards, a slow fingerprint), as this sentence says."""

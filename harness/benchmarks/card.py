@@ -256,23 +256,12 @@ class ProgramTests(_Part):
     """How a row states the tests of a program, and the bounds of the program.
 
     format: the layout of the tests in a row. seconds: CPU time for each test, or for all tests of a question if these
-    are test code. memory_mb: bound on the program's address space. language: cpp (C++) needs `format: tests`, of input
-    and output.
+    are test code. memory_mb: bound on the program's address space.
     """
 
     format: Literal["tests", "humaneval", "mbpp", "livecodebench"] = "tests"
-    language: Literal["python", "cpp"] = "python"
     seconds: Annotated[float, Field(gt=0, le=600, strict=False)] = 10.0
     memory_mb: Annotated[int, Field(ge=64, le=65_536)] = 4096
-
-    @model_validator(mode="after")
-    def _check_language(self) -> ProgramTests:
-        if self.language != "python" and self.format != "tests":
-            raise ValueError(
-                f"`format: {self.format}` has tests of programs in Python; with `language: {self.language}` give "
-                "`format: tests`"
-            )
-        return self
 
 
 AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]

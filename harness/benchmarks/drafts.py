@@ -25,7 +25,7 @@ from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.row_rules import with_rules_of_row
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, IN_OTHER_LANGUAGES, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.core import plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
@@ -601,12 +601,9 @@ _KEYS = {QUESTION_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
 
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
-    shown = [name for name in names if name not in IN_OTHER_LANGUAGES] or names
-    expected = " or ".join(repr(visible(name, 100)) for name in shown) or "named"
-    if len(shown) < len(names):
-        expected += " (nor the usual name in another language)"
+    expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
-    near = usual_columns.near_chinese_name(names, row.value) or (near_names(names[0], row.value) if names else "")
+    near = near_names(names[0], row.value) if names else ""
     key = _KEYS.get(tuple(names))
     how = f" Name the column with {option(key, 'NAME')}." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")

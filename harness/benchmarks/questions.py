@@ -21,7 +21,6 @@ from typing import NamedTuple
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
-from harness.benchmarks.lost_characters import Damage
 from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.benchmarks.sources import chooser
@@ -32,7 +31,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
-from harness.core.records import CHECKSUM_ID_CHARS, Question
+from harness.core.records import Question
 from harness.presets.sampling import Sampling
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -116,24 +115,10 @@ class QuestionSet:
         """An index of the questions by id."""
         return Places(self.ids)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """The ids of the questions, in order."""
-        return self._ids_and_lengths[0]
-
-    @property
-    def prompt_chars(self) -> array[int]:
-        """The length of each question's prompt in characters, in order."""
-        return self._ids_and_lengths[1]
-
-    @cached_property
-    def _ids_and_lengths(self) -> tuple[list[str], array[int]]:
-        """The ids, and the lengths of the prompts. Both come from one pass, because a pass unpacks the whole set."""
-        ids, chars = [], array("q")
-        for question in self.questions:
-            ids.append(question.question_id)
-            chars.append(question.prompt_chars)
-        return ids, chars
+        return [question.question_id for question in self.questions]
 
     @property
     def selection(self) -> Sequence[Question]:
@@ -299,7 +284,6 @@ def _from_source(
             "one; each counts as a question of its own"
         )
     notes += filter(None, [seen.contradiction, seen.bare_number])
-    notes += seen.damage.sentences(len(seen.rows)) if seen.damage is not None else ()
     if n_with_instruction:
         notes.append(
             f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
@@ -342,8 +326,7 @@ class _Seen:
 
     rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
     contradiction: a sentence on the first row whose question stands in an earlier row with another answer.
-    bare_number: a sentence on the first row with a further answer that is its answer without the unit. damage: the rows
-    that a spreadsheet may have changed; None if the card knows its rows.
+    bare_number: a sentence on the first row with a further answer that is its answer without the unit.
     """
 
     def __init__(self, *, with_answers: bool, with_texts: bool) -> None:
@@ -351,7 +334,6 @@ class _Seen:
         self.identities: list[bytes] = []
         self.ids: dict[str, None] = {}
         self.contradiction = self.bare_number = ""
-        self.damage = Damage() if with_texts else None
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
         self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
 
@@ -361,11 +343,9 @@ class _Seen:
         self.rows.append(bytes.fromhex(draft.row_digest))
         if self._answers is not None:
             self._answers.append(draft.references)
-        if self._first is None or self.damage is None:
+        if self._first is None:
             return
-        name = "" if draft.row_digest.startswith(draft.question_id[:CHECKSUM_ID_CHARS]) else draft.question_id
         answer = draft.references[0] if draft.references else ""
-        self.damage.look_at(name, draft.row.where, (draft.text, *draft.choices), answer)
         if not self.bare_number and (
             number := next((text for text in draft.references[1:] if _is_without_unit(answer, text)), None)
         ):

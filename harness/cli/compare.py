@@ -219,7 +219,6 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
             f"    {name_of(move.question, 40)}: {move.first_correct} of {move.first_n} → "
             f"{move.second_correct} of {move.second_n}{sure}"
         )
-    _print_spending(decision)
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning says in words what it stands for.
             click.echo(f"  differs: {difference_in_words(difference)}")
@@ -346,19 +345,6 @@ def _costs(pair: RunComparison) -> str:
     compared = pair.baseline_samples.n, pair.samples.n
     others = any(side.n not in (0, n) for side, n in zip(sides, compared, strict=True))
     return f"{', '.join(parts)}{' (over all samples of each run)' if others else ''}" if parts else ""
-
-
-def _print_spending(decision: Decision) -> None:
-    """Print both runs' accuracies by the tokens that they cost (`--at-equal-tokens`)."""
-    if decision.spending:
-        click.echo("  at equal completion tokens a question (95 % interval if the same questions were asked again)")
-    for point in decision.spending:
-        name = "weighted@" if point.weighted else "maj@"
-        what, interval = "pass@1" if point.k == 1 else f"{name}{point.k}", point.sampling_interval
-        between = "" if interval is None else f" ({in_percent(interval.low)}–{in_percent(interval.high)})"
-        widest = " at most" if point.at_most else ""
-        accuracy = f"{100 * point.accuracy:5.1f} %{between}{widest}"
-        click.echo(f"    {point.tokens:>11,.0f}  {what:<12} {accuracy}  {visible(point.run)}")
 
 
 def _p(value: float) -> str:

@@ -1,4 +1,6 @@
-"""`harness doctor`: checks that the grader accepts every card's own references, and that a run's journal is intact."""
+"""`harness doctor`: checks plug-ins, that the grader accepts every card's own references, and that a run's journal is
+intact.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ import click
 from harness.cli import terminal
 from harness.cli.help import SpelledCommand, spell
 from harness.core import plugins
-from harness.core.errors import HarnessError, StoreError
+from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from harness.benchmarks.card import Card
 
@@ -35,13 +37,14 @@ FETCH = "harness benchmarks fetch"
     "--benchmark", "benchmarks", multiple=True, help="Only these cards or files of questions; may be repeated."
 )
 def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
-    """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
+    """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
 
-    A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
+    A plug-in is imported and tried: a prompt, an exporter and a provider are checked, a launcher is called. A card
+    passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
     numbers. If a card names a function of its own that decides, a reference need not be an answer, so only the import
     and the parameters of the function are checked. With --benchmark, a reference that no rule reads, or with words
     that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
-    breakdown. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    breakdown. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
@@ -54,7 +57,46 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
     _conditions(plugins.extensions("answer"))
-    sys.exit(0 if _cards(())[0] else 1)
+    usable = _plugins()
+    sys.exit(0 if _cards(())[0] and usable else 1)
+
+
+def _plugins() -> bool:
+    """Print a line for each plug-in of an installed package, with why it cannot be used; return whether all can."""
+    usable = True
+    for plugin in plugins.list_plugins():
+        try:
+            _try(plugin.kind, plugin.name)
+            said = "usable"
+        except UsageError as error:
+            usable, said = False, spell(error.sentence)
+        package, value = visible(plugin.package, 100), visible(plugin.value, 100)
+        click.echo(f"  {plugin.kind} {visible(plugin.name, 100)} of {package} ({value}): {said}")
+    return usable
+
+
+def _try(kind: plugins.Kind, name: str) -> None:
+    """Load the plug-in as the commands that use it do. Raises `UsageError` if it cannot be used.
+
+    A prompt, an exporter and a provider are checked completely. A launcher is called for the command line of a server.
+    A grader, a source and a tracker must be functions; they are not called, which would need an answer, data or a run.
+    """
+    from harness.asking.servers import spec_without_download
+    from harness.benchmarks.prompts import find_prompt
+    from harness.client.address import providers
+    from harness.exports.exporting import find_exporter
+
+    plugins.load(kind, name)
+    tries: Mapping[plugins.Kind, Callable[[str], object]] = {
+        "prompt": find_prompt,
+        "exporter": find_exporter,
+        "provider": providers.load,
+        "launcher": lambda engine: spec_without_download(engine, "model"),
+    }
+    if kind in tries:
+        tries[kind](name)
+    else:
+        plugins.function(kind, name)
 
 
 def _conditions(graders: Iterable[str]) -> None:
@@ -163,7 +205,7 @@ def _damaged(path: Path) -> bool:
         for line in report.damaged:
             click.echo(f"  line {line.number}: {line.reason}; the next `harness run` asks for its sample again")
         if report.torn_tail:
-            click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` moves it aside")
+            click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` ends it")
         for key in report.conflicts:
             click.echo(f"  {quoted(key.question_id)} #{key.sample_index}: two different records; the first counts")
         for warning in report.warnings:

@@ -170,7 +170,7 @@ def _questions_rows(questions: QuestionSet, benchmark: BenchmarkSettings) -> lis
     data = f"{questions.origin}, {len(questions.questions)} of {count_noun(questions.n_all, 'question')}"
     return [
         (f"{questions.name}: data", data),
-        (f"{questions.name}: samples", f"{benchmark.numbers(questions.ids)} per question"),
+        (f"{questions.name}: samples", f"{benchmark.samples} per question"),
         (f"{questions.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
     ]
 

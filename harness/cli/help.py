@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cli.other_words import ELSEWHERE
 from harness.core.errors import UNSET, HarnessError, Sentence, UsageError, as_keyword, near_names, spell_options
 from harness.core.inert import visible
 
@@ -107,14 +108,19 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
         except click.MissingParameter as error:
-            from harness.cli.here import example
-
-            if not (line := example(self, ctx)):
+            if not (line := _example(self, ctx)):
                 raise
             raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
         if rest and refuses_more and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
+
+
+def _example(command: click.Command, ctx: click.Context) -> str:
+    """The first example in the command's help, without a remark or a second command; empty if it has none."""
+    path = f"harness {ctx.command_path.partition(' ')[2]} "
+    lines = map(str.strip, f"{command.help}\n{command.epilog}".splitlines())
+    return re.split(" +#| && ", next((line for line in lines if line.startswith(path)), ""))[0]
 
 
 def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -> str:
@@ -231,75 +237,6 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 
-def _meanings(words: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (option name of another tool, its meaning) for each name. words: meaning → names, with spaces between."""
-    for meant, others in words.items():
-        for word in others.split():
-            yield word, meant
-
-
-ELSEWHERE: dict[str, str] = dict(
-    _meanings(
-        {
-            "samples": "num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
-            "n-repeat num-return-sequences",
-            "concurrency": "parallel num-threads max-concurrency max-connections num-concurrent "
-            "max-concurrent-requests eval-batch-size batch-size",
-            "concurrency/workers": "max-workers num-workers num-proc",
-            "data": "data-path data-dir input-file input-path data-file dataset-path data-name question-file",
-            "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
-            "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
-            "server_dp": "dp-size data-parallel-size data-parallel",
-            "server_pp": "pp-size pipeline-parallel-size",
-            "server_memory_fraction": "gpu-memory-utilization mem-fraction-static mem-fraction",
-            "server_context": "context-length max-context-length max-seq-len max-seq-length",
-            "server_devices": "gpus gpu-ids cuda-visible-devices",
-            "server_max_sequences": "max-num-seqs max-running-requests",
-            "max_tokens": "tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens max-output-tokens "
-            "max-length max-tokens-per-call",
-            "model": "model-name model-name-or-path model-path model-id model-args",
-            "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
-            "provider": "model-provider backend-name",
-            "api_key_env/judge_api_key_env": "api-key openai-api-key key",
-            "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
-            "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
-            "num-test-sample",
-            "prompt": "prompt-type prompt-template template",
-            "system_prompt": "system system-message system-instruction",
-            "first_token_timeout": "timeout request-timeout read-timeout",
-            "attempts": "max-retries retries num-retries",
-            "rpm": "request-rate rate-limit max-rpm",
-            "judge_model": "grader-model judge-model eval-model",
-            "lengths_from": "length-estimates",
-            "server": "server-name",
-            "thinking": "reasoning-effort effort enable-thinking",
-            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
-            "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
-                "num-fewshot fewshot n-shot num-shots few-shot"
-            ),
-            "The budget of a sparse attention belongs to its server; a sweep starts one for each (docs/moving.md).": (
-                "token-budget"
-            ),
-            "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
-                "swap-space"
-            ),
-            "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
-            "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
-            "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
-            "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
-            "continue-from-last",
-            "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
-            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
-                "on slurm replicas"
-            ),
-            "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
-        }
-    )
-)
-"""Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence."""
-
-
 # ---- options as flags
 
 
@@ -331,6 +268,13 @@ class SpelledGroup(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(help_all(hidden=True))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an unknown option is refused with what it is called here, or with near names."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -32,7 +32,6 @@ GROUPS = {
     },
     "Ask": {
         "run": "Sample completions for benchmarks from a server; resume by the same command.",
-        "init": "Write a commented file of settings to begin with.",
         "sweep": "Run and score models × servers × settings × benchmarks from one file.",
         "experiment": "Repeat a run, or give it more and more samples, to measure its error.",
         "benchmarks": "List the benchmark cards, or show one.",
@@ -58,13 +57,10 @@ GROUPS = {
         "race": "Sample candidates in rounds until it is clear which is better.",
         "plan": "Show how many samples it takes to see a difference, and their cost.",
         "verify": "Say whether a run agrees with what is published of its model.",
-        "published": "List what is published of a model, from all public sources known here.",
     },
     "More": {
-        "doctor": "Check the grader on every card, or the journal of a run.",
+        "doctor": "Check plug-ins, the grader on every card, or the journal of a run.",
         "schema": "Print the JSON schema of what a command prints with --json.",
-        "plugins": "List what other installed packages add.",
-        "completion": "Print the script for command completion in bash, zsh or fish.",
     },
 }
 """Heading -> command -> its line in the help, in the order of the work."""
@@ -74,6 +70,13 @@ COMMANDS = {name: line for commands in GROUPS.values() for name, line in command
 
 _OTHER_NAMES = {"watch": "sweep FILE --follow"}
 """Name that people try → the command that does this."""
+
+_GONE = {
+    "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
+    "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
+    "plugins": "`harness doctor` lists and tries the plug-ins",
+}
+"""Former command → what stands for it now."""
 
 
 class LazyGroup(click.Group):
@@ -92,6 +95,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            if args[0] in _GONE:
+                ctx.fail(f"`harness {args[0]}` is gone: {_GONE[args[0]]}.")
             ctx.fail(f"no command {args[0]!r}.{near_names(args[0], COMMANDS, _OTHER_NAMES)}")
         return super().resolve_command(ctx, args)
 
@@ -129,11 +134,7 @@ def cli(ctx: click.Context, version: bool) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
-        # At a terminal: what there is on this machine and what to type next, in place of the long help.
-        from harness.cli.here import overview
-
-        for line in overview():
-            click.echo(line)
+        click.echo(ctx.get_help())
 
 
 def _warn(sentence: Sentence) -> None:

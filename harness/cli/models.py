@@ -38,6 +38,4 @@ def fetch(name: str) -> None:
     """
     from server_launchers.embedded import weights
 
-    with terminal.byte_progress(f"fetching {name}") as progress:
-        path = weights.fetch(name, progress)
-    click.echo(path)
+    click.echo(weights.fetch(name, lambda what: terminal.note(f"fetching {what}")))

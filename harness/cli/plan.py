@@ -433,10 +433,7 @@ def _print_forecasts(planned: Planned, options: PlanOptions) -> None:
         score = shlex.join(["harness", "score", str(planned.extending["out"])])
         click.echo(visible(f"    {run_command(planned.extending)} && {score}"))
         if not completes:
-            click.echo(
-                "    `harness compare` then warns that the run was extended, unless its pilot announced this size; if "
-                "the run was compared before, take two new runs"
-            )
+            click.echo("    if the run was compared before, take two new runs instead")
     if needed.second_forecast is not None:
         click.echo(
             "  for the second run, from its beginning (the command of this run with another --out, and the model or "

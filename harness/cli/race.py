@@ -35,7 +35,7 @@ def _prints() -> Any:
     return RaceEnd
 
 
-_FIRST = ("candidates", "margin", "step", "open_ended", "as_json", *FIRST)
+_FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
 
 
 @click.command("race", cls=SpelledCommand, verb="race", first=_FIRST)
@@ -55,7 +55,6 @@ def command(
     candidates: tuple[str, ...],
     margin: float | None,
     step: int | None,
-    open_ended: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -63,9 +62,8 @@ def command(
 
     A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
     each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
-    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start, except with
-    --open-ended: then each look tests all rounds so far, one by one, and may name any of them ("better after 3
-    rounds"). Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
+    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start.
+    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
     by half as many rounds again, and withheld if those rounds contradict the verdict. The run folders are in --out, and
     the same command continues the race.
 
@@ -76,7 +74,7 @@ def command(
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
     with terminal.stopped_with_a_line():
-        _command(candidates, RaceRules.of(margin=margin, step=step, open_ended=open_ended), as_json, given)
+        _command(candidates, RaceRules.of(margin=margin, step=step), as_json, given)
 
 
 def _command(candidates: tuple[str, ...], rules: RaceRules, as_json: bool, given: dict[str, Any]) -> NoReturn:

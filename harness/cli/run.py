@@ -189,7 +189,7 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         ),
         new_tokens=outcome.tokens,
         seconds=outcome.elapsed_s,
-        causes=[CauseCount(kind=cause.kind, count=cause.count, example=cause.example) for cause in outcome.causes],
+        causes=[CauseCount(kind=one.kind, count=one.count, example=spell(one.example)) for one in outcome.causes],
         warnings=[spell(cause) for cause in outcome.warnings],
         stopped=spell(outcome.stopped),
         target_reached=sampled.reached,

@@ -61,13 +61,8 @@ def _prints() -> Any:
 @takes(ScoreOptions)
 @takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
-@click.option(
-    "--by",
-    metavar="COLUMN",
-    help="With --as-run RUN: make a run in RUN for each value of this column of FILE, such as a student's name.",
-)
 @judge_options
-def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | None, **flags: Any) -> None:
+def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. Grades and scores of a FILE are stored in FILE.scored, for `harness report`, `compare` and `verify`.
 
@@ -76,7 +71,6 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
     harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
-    harness score class.csv --as-run results/class --by name
     harness score results/qwq-32b --k 10
     harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify --also sympy
@@ -95,18 +89,13 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, by: str | No
     trackers = scoring.trackers_named(options.track)
     judge = judge_options_of(flags)
     if costs.dry_run:
-        judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow, "--by": by})
+        judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow})
         return
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _with_shards_joined(sources, options)
-    scoring.check(sources, options, judge, follow=follow, by=by)
-    # From here on the file is several run folders, which take no option of a file.
-    if by is not None:
-        with terminal.Terminal() as watcher:
-            runs, options = scoring.split_file(sources[0], by, options, watcher)
-        sources = tuple(runs.values())
+    scoring.check(sources, options, judge, follow=follow)
     scored = _score_each(sources, options, judge, prices, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:
@@ -295,7 +284,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     """
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (
-        budget_table,
         endpoint_table,
         measure_table,
         over_k_table,
@@ -311,10 +299,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
         over_k_table(named, ks) if ks else None,
         measure_table(named),
     ]
-    if cut := [(label, score) for label, score in named if score.first_right is not None]:  # Only with --cut-text.
-        from harness.reports.token_tables import first_right_table
-
-        tables += [budget_table(cut), first_right_table(cut)]
     tables += [speed_table(named), endpoint_table(named)]
     if any(score.twins is not None for _, score in named):
         from harness.reports.comparison_tables import twin_table

@@ -136,29 +136,14 @@ def status(as_json: bool) -> None:
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.keeping import servers
 
-    # Unreadable files are listed first: a guard process may mend its server's file between the two calls, and in the
-    # other order the server would be in neither list.
-    unreadable = servers.unreadable()
     rows = [ServerRow.of(server) for server in servers.status()]
-    unreadable = {path: pids for path, pids in unreadable.items() if path.stem not in {row.name for row in rows}}
     if as_json:
-        say(Servers(servers=rows, unreadable=[str(path) for path in unreadable]))
+        say(Servers(servers=rows))
         return
-    for path, pids in unreadable.items():
-        _warn_of(path, pids)
     if rows:
         terminal.table(("name", "engine", "model", "status", "url", "log"), [row.cells for row in rows])
     else:
         click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
-
-
-def _warn_of(path: Path, pids: list[int]) -> None:
-    """Warn of a server's state file that cannot be read. pids: the living processes of the server, as far as known."""
-    runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"
-    terminal.warn(
-        f"{visible(str(path))} is no state file of a server that can be read, but {runs}. The server's log is in the "
-        f"same folder; `harness serve stop {visible(path.stem)}` stops the server"
-    )
 
 
 @command.command("stop")

@@ -269,9 +269,9 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     end_with_parent()
     # No group if its checkpoint was deleted after the parent made its plan.
     groups = [group for group in planned.groups if group.name == lane]
-    with Terminal(progress=False) as watcher, running.Hold(watcher) as hold:
+    with Terminal(progress=False) as watcher:
         for group in groups:
-            running.run_group(planned, group, score_cell, hold, watcher, _ended, devices)
+            running.run_group(planned, group, score_cell, watcher, _ended, devices)
 
 
 def _ended(record: CellRecord) -> None:

@@ -6,22 +6,20 @@ What draws is imported when it draws: most commands only print.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import click
 
-from harness.asking.watching import ByteProgress, Watcher
+from harness.asking.watching import Watcher
 from harness.cli.help import spell
 from harness.core.errors import Sentence
 from harness.core.inert import visible
@@ -106,25 +104,6 @@ def count_repeated(warned: Counter[str]) -> None:
             click.echo(f"harness: warning, {n:,} times in all: {spell(sentence)}", err=True)
 
 
-@contextlib.contextmanager
-def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a callback that shows a download on standard error: a bar on a terminal, nothing elsewhere.
-
-    The callback receives the bytes so far and the size (None: unknown). label: the text before the bar.
-    """
-    from harness.showing.display import can_redraw
-
-    if not can_redraw():
-        yield lambda _done, _total: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
 GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
@@ -206,9 +185,9 @@ class Terminal(Watcher):
             self._warned[sentence] += 1
         return self._warned is None or self._warned[sentence] == 1
 
-    def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
-        """A download bar on a terminal; nothing elsewhere."""
-        return byte_progress(f"fetching {what}")
+    def fetching(self, what: str) -> None:
+        """Print what is downloaded."""
+        note(f"fetching {what}")
 
     def starting(self, progress: StartProgress) -> None:
         """Print a line when the phase of a start changes, and from time to time in between."""
@@ -255,10 +234,6 @@ class Terminal(Watcher):
     def sampled(self) -> None:
         """Keep the last state of the progress on screen, above later output."""
         self.close()
-
-    def metered(self, address: str) -> None:
-        """Print the address of the metrics."""
-        note(f"metrics at {address}")
 
     def standing(self, sentence: Sentence) -> None:
         """Print how the run stands, in a sentence."""

@@ -18,7 +18,6 @@ from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.scoring import PublishedComparison
-    from harness.verbs.compare import Verified
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 
@@ -45,7 +44,6 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     \b
     harness verify results/mine && echo "as published"
     harness verify results/mine --published expected.yaml --model org/name
-    harness verify results/mine --against any     (all public scores of the local index: harness published)
     harness verify aime24.jsonl --model org/name
     """
     from harness.reports.published import label_of
@@ -57,36 +55,16 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     else:
         for benchmark in verified:
             click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}")
-            for line in _public_lines(benchmark):
-                click.echo(f"  {line}")
+            if benchmark.reason:
+                click.echo(f"  {benchmark.reason}")
             for comparison in benchmark.comparisons:
                 for line in _lines(comparison):
                     click.echo(f"  {line}")
     sys.exit(max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE))
 
 
-def _public_lines(verified: Verified) -> list[str]:
-    """The lines on all public sources together: why none applies, their range, and how many names were left out.
-
-    Empty if nothing of this is known.
-    """
-    lines = [verified.reason] if verified.reason else []
-    public = verified.public
-    if public is not None:
-        sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
-        lines.append(
-            f"{sources} from {in_percent(public.lowest)} to {in_percent(public.highest)} %; a run that measures the "
-            f"same lies within {in_percent(public.low)} to {in_percent(public.high)} %; {in_percent(public.ours)} % "
-            "here: "
-            f"{public.verdict}"
-        )
-    if verified.n_near:
-        lines.append(f"left out: {verified.n_near} of names that may be another model; `harness published` lists them")
-    return lines
-
-
 def _lines(comparison: PublishedComparison) -> list[str]:
-    """The lines on one published score: the score and the verdict, a doubt, the settings that differ, a note."""
+    """The lines on one published score: the score and the verdict, the settings that differ, a note."""
     from harness.reports.published import settings_in_words
 
     published = comparison.published
@@ -103,8 +81,6 @@ def _lines(comparison: PublishedComparison) -> list[str]:
             f"  a published score is in per cent, and {published.printed} means {published.printed} %: for "
             f"{float(fraction) * 100:g} % write {float(fraction) * 100:g}"
         )
-    if comparison.doubt:
-        lines.append(f"  {comparison.doubt}")
     lines += [f"  {line}" for line in settings_in_words(comparison)]
     if published.note:
         lines.append(f"  {visible(published.note, 200)}")

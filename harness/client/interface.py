@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, TypedDict
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.http1 import Leftovers
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.protocol.written import Memory, SoFar, WrittenTokens
+from harness.core.secret import Secret
 
 DRAIN_S = 1.0
 """Seconds that the body may take to end after `[DONE]`; only a connection whose body has ended can be used again."""
@@ -19,8 +20,9 @@ DRAIN_S = 1.0
 ERROR_BODY_S = 10.0
 """Longest time for reading the body of a reply with an error status."""
 
-LAST_LOOK_S = 0.05
-"""Seconds that idle connections stay open after the last reply, for what the server may send on them unasked."""
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_|~-]+\Z")
+_NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,23 +103,18 @@ class Transport(Protocol):
         """
         ...
 
-    async def close(self) -> int:
-        """Close all connections.
-
-        Returns how many replies may be leftovers (answers to other requests, see `Leftovers`) and have no note that
-        says so, because the sign of it came after the last reply.
-        """
+    async def close(self) -> None:
+        """Close all connections."""
         ...
 
 
-async def look_last(leftovers: Collection[Leftovers]) -> int:
-    """Wait `LAST_LOOK_S` for a late sign that replies answered other requests; return how many may have done so.
+class TransportOptions(TypedDict, total=False):
+    """The arguments for making a transport; see `transport.Transport`."""
 
-    The number is that of `Transport.close`. leftovers: the detector of each server, whose connections are still open.
-    """
-    if any(server.n_exposed and not server.doubted for server in leftovers):
-        await asyncio.sleep(LAST_LOOK_S)
-    return sum(server.n_untold for server in leftovers)
+    ca_file: Path | None
+    insecure: bool
+    secrets: Sequence[Secret]
+    memory: Memory | None
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:
@@ -133,3 +130,21 @@ def request_headers(endpoint: Endpoint) -> dict[str, str]:
         "User-Agent": "reasoning-harness",
         **endpoint.own_headers(),
     }
+
+
+def request_head(target: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """The head of a POST, up to and without the value of Content-Length, so that it serves many requests.
+
+    target: path and query; behind a proxy that is no tunnel, the whole URL. Raises `ValueError` if a part has a
+    character that HTTP cannot carry.
+    """
+    for part, text in (("host", host), ("path", target)):
+        # A line end in here would begin a header, or a request, of its own.
+        if not text.isascii() or _NOT_IN_URLS.search(text):
+            raise ValueError(f"the {part} holds characters that no URL can carry")
+    lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
+    for name, value in headers.items():
+        if not _HEADER_VALUE.match(value) or not _HEADER_NAME.match(name):
+            raise ValueError(f"the header {name!r} holds characters, in its name or value, that HTTP cannot carry")
+        lines.append(f"{name}: {value}")
+    return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")

@@ -135,22 +135,6 @@ class RequestTemplate:
         """The body of a request of the completions API that continues these token ids."""
         return self._head + codec.encode({**self._varying(seed, max_tokens), "prompt": list(prompt)})[1:]
 
-    def body_after_message(
-        self,
-        question: Question,
-        begun: Mapping[str, Any],
-        fields: Mapping[str, Any],
-        seed: int | None,
-        max_tokens: int | None,
-    ) -> bytes:
-        """The body of a request of the chat API that continues an assistant message.
-
-        begun: that message. fields: top-level fields that make the server continue it.
-        """
-        varying = {**self._varying(seed, max_tokens), **fields, "messages": [*question.messages, begun]}
-        # The head holds the constant fields and is open at its end, so the brace of the others is cut off.
-        return self._head + codec.encode(varying)[1:]
-
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
         """Write a request's body as JSON. varying: the fields that differ from request to request, without the prompt.
 

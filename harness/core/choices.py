@@ -10,9 +10,8 @@ from typing import Literal
 Api = Literal["chat", "completions"]
 """The endpoint's path that gets the requests: /chat/completions with messages, or /completions with one text."""
 
-TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
-"""The code that sends requests. fast: our own sockets, for plain http. aiohttp: for https, proxies and unix sockets.
-sdk: the openai package. auto: fast where it can serve the endpoint, else aiohttp."""
+TransportName = Literal["http", "openai"]
+"""The code that sends requests. http: our own, for http, https, proxies, unix sockets. openai: the openai package."""
 
 Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model reasons before it answers: on or off, or one of the efforts that a provider offers. `none` is sent
@@ -39,6 +38,6 @@ OutputsFormat = Literal[
 SecondGraderName = Literal["math-verify", "sympy"]
 """A grader that is asked beside the rules, and changes no verdict."""
 
-SalvageMode = Literal["off", "exact", "near"]
+SalvageMode = Literal["off", "exact"]
 """Which answers that an interruption cut in half are continued, and not asked anew. off: none. exact: those that can go
-on from the same token ids. near: also those that must go on from their text, which the server may split differently."""
+on from the same token ids."""

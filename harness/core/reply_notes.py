@@ -17,10 +17,6 @@ UNREAD_TEXT = "a field of the message that is not read"
 RENAMED = "the model's name changes inside the stream"
 """After these words the note gives both names."""
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
-"""After these words the note gives the number of earlier replies of the same server that may be wrong."""
-
-BEFORE_LEFTOVER = "over a used connection, and may be wrong: after its last reply the server sent another"
-"""No reply carries this note: a session that ends counts the replies that it holds for."""
 
 TOO_FEW_STATED = "its usage states fewer tokens than came as events"
 """The run's counts give this note; see `states_too_few`."""
@@ -32,9 +28,7 @@ MIN_EVENTS_ABOVE_STATED = 16
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
 
-_OF_LEFTOVERS = {AFTER_LEFTOVER, BEFORE_LEFTOVER}
-
-DOUBTFUL = AFTER_THE_END | _OF_LEFTOVERS | {SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED}
+DOUBTFUL = AFTER_THE_END | {AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED}
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 
 

@@ -33,12 +33,11 @@ from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, Question
-from harness.foreign import cells, wide
+from harness.foreign import cells
 
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
     "completion", "completions", "generated_text", "model_output", "prediction", "code",
-    "回答", "回复", "作答", "学生答案", "学生回答", "學生答案", "回覆",
 )  # fmt: skip
 """Usual names of columns with a model's reply, in the order in which they are tried."""
 REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
@@ -72,9 +71,7 @@ class OutputRow:
     where: file and line, for messages. answer: the reference; if the file states none (`states_reference`), it comes
     from the benchmark whose questions the file answers. card_question: the same question in a card, for formats
     that need the questions; else None. usual_id: the value in a column that is usually the question's id, where the
-    user names no column; it may be a sample's. model: the name of the model that replied. is_cell: whether the
-    row is a cell of a table with a column for each question. empty_row: the table's row, if this is the first of its
-    cells and all are empty.
+    user names no column; it may be a sample's. model: the name of the model that replied.
     """
 
     where: str
@@ -87,8 +84,6 @@ class OutputRow:
     usual_id: str | None = None
     states_reference: bool = True
     model: str | None = None
-    is_cell: bool = False
-    empty_row: str = ""
 
 
 def recognise(row: Row) -> Format:
@@ -126,35 +121,20 @@ def by_columns(
     question_id: str | None,
     *,
     questions: Sequence[Question] = (),
-    by: str | None = None,
 ) -> Iterator[OutputRow]:
     """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
     A column has one use: one that is named is never guessed for another, nor is the response for the reference.
 
-    questions: of the benchmark, which has their references. A table without a column of the response may have one for
-    each of them (`wide`). by: the column that splits the file; None: none does. Raises `UsageError` if a column is
-    missing.
+    questions: of the benchmark, which has their references. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     first = next(ahead)
-    names = [name for name in (response, answer, question, question_id, by) if name is not None]
+    names = [name for name in (response, answer, question, question_id) if name is not None]
     taken = {usual_columns.find((name,), first.value) for name in names}
     response_column = _find_column(first, response, RESPONSE_COLUMNS, taken)
     usual_answers = (*GOLD_COLUMNS, *ANSWER_COLUMNS)
     answer_column = _find_column(first, answer, usual_answers, taken | {response_column})
     if response_column is None:
-        if {*names} <= {by} and (columns := wide.question_columns(first, questions, by)):
-            for name, question_id, cell, empty_row in wide.cells(chain([first], ahead), columns):
-                yield OutputRow(
-                    cell.where,
-                    _responses(cell, cell.value[name], name),
-                    question_id=question_id,
-                    states_reference=False,
-                    is_cell=True,
-                    empty_row=empty_row,
-                )
-            return
-        wide.refuse(first, questions)
         raise _column_error(first, response, "the response", "response_key", answer_column if questions else None)
     if answer_column is None and (answer is not None or not questions):
         raise _column_error(first, answer, "the reference", "answer_key")

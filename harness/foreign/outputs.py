@@ -6,13 +6,12 @@ Several rows may have the same question; `row_ids` says which are samples of one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
@@ -41,10 +40,8 @@ class Outputs:
 
     checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
     doubts: sentences on rows whose question is not certain. model: the one model that all rows name; None if they do
-    not. only_ids: whether each row has its question's id and none has a text of it. are_cells:
-    whether the file is a table with a column for each question. numbers: those that the latest
-    iteration has given to samples. empty_rows: of a table with a column for each question, the rows without any reply.
-    id_at: place of each row → its question's id, of a file that is split; else empty.
+    not. only_ids: whether each row has its question's id and none has a text of it. numbers: those that the latest
+    iteration has given to samples.
     """
 
     def __init__(
@@ -55,15 +52,10 @@ class Outputs:
         doubts: tuple[str, ...] = (),
         model: str | None = None,
         only_ids: bool = False,
-        are_cells: bool = False,
-        id_at: Mapping[str, str] | None = None,
-        empty_rows: Sequence[str] = (),
     ) -> None:
         self._path, self._checksum, self._pairs = path, checksum, pairs
         self.doubts, self.model, self.only_ids = doubts, model, only_ids
-        self.are_cells, self.empty_rows = are_cells, empty_rows
         self.numbers = SampleNumbers()
-        self.id_at = id_at or {}
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         self.numbers = SampleNumbers()
@@ -74,13 +66,6 @@ class Outputs:
         """The digest of the file, as `digest_of` makes it. Raises `UsageError`."""
         read = self._checksum
         return _digest_of_files([(self._path.name, read)]) if read.size else digest_of(self._path)
-
-
-class SplitRows(NamedTuple):
-    """Some rows of a file (`parts.split`). whole: the file with all its rows, which say whose samples they are."""
-
-    rows: Sequence[Row]
-    whole: Outputs
 
 
 def read(
@@ -95,8 +80,6 @@ def read(
     repeats: Repeats = "auto",
     benchmark: str | None = None,
     half_done: bool = False,
-    part: SplitRows | None = None,
-    by: str | None = None,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
 
@@ -106,8 +89,7 @@ def read(
     response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
     recognises the tool. questions: those of a card, which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
-    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed. part: the rows
-    of the file to read, as if it had no others; None: all. by: the column that splits the file.
+    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -121,25 +103,20 @@ def read(
             f"leave out the names of columns: they go with any file, but the format {format!r} has its own"
         )
     seen = RowIdentities()
-    places: list[str] = []
-    rows = part.rows if part else None
     checksum = tables.Checksum()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum, part=rows, by=by):
+    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
         seen.add(row)
-        places += [row.where] if by is not None else []
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
-    guessed = row_ids(seen, repeats, listed=bool(questions))
-    ids = [*map(part.whole.id_at.__getitem__, places)] if part else guessed
+    ids = row_ids(seen, repeats, listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
-        again = _read_rows(path, format, keys, questions, again=True, half_done=half_done, part=rows, by=by)
+        again = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
-    doubts = tuple(filter(None, ("" if seen.all_named else seen.doubt, guessed.doubt)))
-    id_at = dict(zip(places, ids, strict=False))
-    return Outputs(path, checksum, pairs, doubts, seen.model, only_ids, seen.are_cells, id_at, seen.empty_rows)
+    doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
+    return Outputs(path, checksum, pairs, doubts, seen.model, only_ids)
 
 
 def are_outputs(path: Path) -> bool:
@@ -179,14 +156,11 @@ def _read_rows(
     again: bool = False,
     half_done: bool = False,
     checksum: tables.Checksum | None = None,
-    part: Sequence[Row] | None = None,
-    by: str | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
     keys: the columns that the user names for response, reference, question and id. again: whether this is the second
     reading; the first one may leave out the texts of the responses. half_done: leave out an unfinished last line.
-    part: the only rows to read. by: the column that splits the file.
     """
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -197,9 +171,6 @@ def _read_rows(
             format = "nemo_skills"
         elif layouts.is_by_number(path):
             format = "opencompass"
-    # The readers of these formats open the file themselves, and never see single rows.
-    if part is not None and format in ("inspect", "nemo_skills", "sgl_eval", "opencompass", "sglang"):
-        raise UsageError(f"{visible(str(path))} is a file of the format {format}, which has no columns to split it by")
     if format in ("openai_batch", "sglang") and not questions:
         raise _no_questions_error(path, format)
     numbered = format in ("nemo_skills", "sgl_eval")
@@ -214,11 +185,7 @@ def _read_rows(
     if format == "sglang":
         return formats.sglang(path, questions)
     unread = () if again else formats.response_columns(*keys)
-    rows = (
-        iter(part)
-        if part is not None
-        else tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
-    )
+    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
     first = next(rows)
     format = format or ("columns" if any(keys) else formats.recognise(first))
     rows = chain([first], rows)
@@ -227,7 +194,7 @@ def _read_rows(
             raise _no_questions_error(path, format)
         return formats.openai_batch(rows, questions)
     if format == "columns":
-        return formats.by_columns(rows, *keys, questions=questions, by=by)
+        return formats.by_columns(rows, *keys, questions=questions)
     if format == "evalscope":
         return layouts.evalscope(rows)
     reader = {"llmeval": formats.llmeval, "limo": formats.limo, "lm_eval": formats.lm_eval}[format]

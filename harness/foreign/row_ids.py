@@ -1,9 +1,8 @@
 """Which rows of a file are samples of one question.
 
 With ids in the file, rows of one id are samples of one question. Without ids, rows with equal question and reference
-are samples of one question. They are several questions only if the order of all rows proves that the list of questions
-has this question several times (see `_proof`), or if most questions have one row, so that nothing speaks of samples.
-The argument `repeats` overrides this rule.
+are, unless most questions have one row: then each row is a question, as programs that write such files count. The
+argument `repeats` overrides this rule.
 """
 
 from __future__ import annotations
@@ -12,25 +11,17 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from harness.benchmarks.drafts import Reference, read_reference
 from harness.core.codec import digest
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
 from harness.foreign.formats import OutputRow
 
 Repeats = Literal["auto", "samples", "questions"]
 """The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
-of their own. auto: questions of their own only if the order of the rows proves it."""
-
-_NAMED = 3
-"""Questions that a warning names; it counts the others."""
-
-_SHOWN_CHARS = 40
-"""Characters of a question's text in a warning."""
+of their own. auto: questions of their own only if most questions have one row."""
 
 
 class _RowIdentity(NamedTuple):
@@ -75,8 +66,7 @@ class RowIdentities:
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. texts: content of a question → the beginning of its text. are_cells:
-    whether the rows are cells of a table with a column for each question. empty_rows: the table's rows without a reply.
+    all rows name; None if they do not.
     """
 
     def __init__(self) -> None:
@@ -87,9 +77,6 @@ class RowIdentities:
         self.conflict: UsageError | None = None
         self.doubt = ""
         self.model: str | None = None
-        self.texts: dict[str, str] = {}
-        self.are_cells = False
-        self.empty_rows: list[str] = []
 
     @property
     def all_named(self) -> bool:
@@ -99,15 +86,11 @@ class RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
-        self.are_cells = row.is_cell
-        self.empty_rows += [row.empty_row] if row.empty_row else []
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)
         if number < len(self.distinct) - 1:
             return  # An equal row came before, and caused no conflict that is not stored already.
-        if identity.content and row.question:
-            self.texts.setdefault(identity.content, row.question[:_SHOWN_CHARS])
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
         if self.conflict is None and not identity.from_card and (differing := _difference(identity, earlier)):
             self.conflict = UsageError(
@@ -131,14 +114,10 @@ def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
 
 
 class RowIds:
-    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there.
+    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there."""
 
-    doubt: a sentence on questions with more or fewer samples than the others; empty if there are none, or if no id was
-    guessed.
-    """
-
-    def __init__(self, ids: list[str], numbers: array[int], doubt: str = "") -> None:
-        self._ids, self._numbers, self.doubt = ids, numbers, doubt
+    def __init__(self, ids: list[str], numbers: array[int]) -> None:
+        self._ids, self._numbers = ids, numbers
 
     def __iter__(self) -> Iterator[str]:
         return map(self._ids.__getitem__, self._numbers)
@@ -152,7 +131,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
 
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognised`) joins further
-    questions that the benchmark does not have; then the numbers of samples decide without a proof.
+    questions that the benchmark does not have; then the numbers of samples decide.
     """
     if seen.all_named:
         if seen.conflict is not None:
@@ -167,18 +146,11 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
             sizes[content] += times * identities[number].n_responses
     # The number of samples that most questions have; of equally frequent numbers the largest.
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
-    uneven = [content for content, size in sizes.items() if size != usual]
-    proof = _proof(seen.rows, identities, min(sizes.values())) if uneven and repeats == "auto" else None
-    # Most questions have one row: nothing speaks of samples, and programs that write such files count rows.
-    is_list = usual == 1 and proof is None
     n_questions = dict.fromkeys(sizes, 1)
     if repeats == "questions":
         n_questions = dict(sizes)
-    elif repeats == "auto" and proof is not None:
-        n_questions = {content: size // proof.n_samples for content, size in sizes.items()}
-    elif repeats == "auto" and (listed or is_list):
+    elif repeats == "auto" and (listed or usual == 1):
         n_questions = {content: max(1, round(size / usual)) for content, size in sizes.items()}
-    in_passes = proof is not None and proof.in_passes
     before: Counter[str] = Counter()
     ids: dict[str, int] = {}
     numbers = array("I")
@@ -186,71 +158,12 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> R
         key = identities[number].content
         question_id = f"row-{position}"
         if key is not None:
-            # Which of the equal questions this row belongs to: the next one in each pass over the list; in blocks, and
-            # without a proof, they get equal shares of the rows, in order.
-            n = n_questions[key]
-            ordinal = before[key] % n if in_passes else before[key] * n // sizes[key]
+            # Equal questions get equal shares of the rows, in order.
+            ordinal = before[key] * n_questions[key] // sizes[key]
             before[key] += identities[number].n_responses
             question_id = f"{key}-{ordinal + 1}" if ordinal else key
         numbers.append(ids.setdefault(question_id, len(ids)))
-    doubt = "" if proof or listed or repeats != "auto" else _words_on_uneven(seen.texts, uneven, sizes, usual, is_list)
-    return RowIds([*ids], numbers, doubt)
-
-
-class _Proof(NamedTuple):
-    """Why some questions stand in the list several times. n_samples: of each question in the list. in_passes: whether
-    the samples come pass after pass over the list; else block after block."""
-
-    n_samples: int
-    in_passes: bool
-
-
-def _proof(rows: array[int], identities: list[_RowIdentity], n: int) -> _Proof | None:
-    """Return the proof that questions with more than `n` samples stand in the list several times; None without one.
-
-    n: the smallest number of samples of a question, so of one that stands in the list once. There must be two or more
-    samples of each question, because any order of rows is one pass over some list. The samples prove it in two orders:
-
-        passes   p q p r  p q p r  p q p r    the same list n times, with the question at its places in each pass
-        blocks   ppp qqq ppp rrr              n samples of each question in the list, equal blocks nowhere adjacent
-
-    A question with more samples for another reason, such as more pupils, stands in neither order: its further samples
-    are in some passes only, or make a block longer.
-    """
-    contents: dict[str, int] = {}
-    samples = array("I")
-    for number in rows:
-        identity = identities[number]
-        if identity.content is None:
-            return None
-        samples.extend([contents.setdefault(identity.content, len(contents))] * identity.n_responses)
-    if n < 2 or len(samples) % n:
-        return None
-    period = len(samples) // n
-    if samples[period:] == samples[:-period]:
-        return _Proof(n, in_passes=True)
-    return _Proof(n, in_passes=False) if all(sum(1 for _ in block) == n for _, block in groupby(samples)) else None
-
-
-def _words_on_uneven(texts: dict[str, str], uneven: list[str], sizes: Counter[str], usual: int, is_list: bool) -> str:
-    """The warning of questions that have not the usual number of samples; empty if there are none.
-
-    is_list: each row counts as a question, also an equal one.
-    """
-    if not uneven:
-        return ""
-    shown = ", ".join(f"{visible(texts[content], _SHOWN_CHARS)!r} {sizes[content]}" for content in uneven[:_NAMED])
-    more = f" and {len(uneven) - _NAMED} more" if len(uneven) > _NAMED else ""
-    rule = (
-        f"Each row counts as a question; {option('repeats', 'samples')} makes equal rows samples of one question"
-        if is_list
-        else f"Rows with equal text and reference count as one question; a column of ids ({option('id_key')}) tells "
-        "questions with equal text apart"
-    )
-    return (
-        f"{len(uneven)} of {count_noun(len(sizes), 'question')} {'has' if len(uneven) == 1 else 'have'} more or fewer "
-        f"replies than the others, which have {usual}: {shown}{more}. {rule}"
-    )
+    return RowIds([*ids], numbers)
 
 
 def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:

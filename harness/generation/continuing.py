@@ -2,30 +2,28 @@
 
 Sampling has no memory except the tokens: the text after n tokens has the same distribution whether they were written a
 moment or a day ago. So a continuation is exact if the model gets the same token ids that it wrote, and the rest of the
-request is unchanged. Only the seed differs: the old seed would draw again the numbers that chose the first part. No I/O
-except a tokenizer's, which the caller passes in.
+request is unchanged. Only the seed differs: the old seed would draw again the numbers that chose the first part. Where
+the server has not stated the ids, or anything else is doubtful, the sample is asked for anew. No I/O except a
+tokenizer's, which the caller passes in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from harness.client.facts.tokens import THINK, THINK_END, Rendered
+from harness.client.facts.tokens import THINK_END
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
+from harness.client.protocol.written import SoFar
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
-from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
 from harness.runs.inflight import Partial
-from server_launchers.engines import table as engines
 
 WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
@@ -49,11 +47,7 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 class Tokens(Protocol):
     """The server's tokenizer, as `harness.client.facts.tokens.Tokenizer` reads it from the server's pages."""
 
-    def prompt_tokens(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered: ...
-
     def tokens_of(self, text: str) -> list[int]: ...
-
-    def tokens_of_pieces(self, pieces: list[str]) -> list[int] | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +55,6 @@ class Continuation:
     """A request that continues `begun`.
 
     prompt: the token ids to send; n_prompt: how many of them are the question's prompt, the rest being the written
-    part. Both are None if the part is sent as a begun message of the assistant. echoed: the reply repeats the written
     part. seam: where the continuation starts.
     """
 
@@ -69,9 +62,8 @@ class Continuation:
     path: str
     body: bytes
     seam: Seam
-    prompt: list[int] | None = None
-    n_prompt: int | None = None
-    echoed: bool = False
+    prompt: list[int]
+    n_prompt: int
 
 
 class WrittenAnew(Exception):
@@ -82,10 +74,7 @@ class WrittenAnew(Exception):
 
 
 def objection(template: RequestTemplate, mode: SalvageMode) -> str:
-    """Why a half-written answer to these requests cannot be continued; empty if it can.
-
-    mode: `exact` refuses each field that could make the continued answer differ from an uninterrupted one.
-    """
+    """Why a half-written answer to these requests cannot be continued exactly; empty if it can."""
     if mode == "off":
         return "continuing is switched off"
     spelling, sampling = template.spelling, template.sampling
@@ -99,10 +88,10 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     if counting := [name for name in _fields_whose_continuation_is("counts") if sampling.get(name)]:
         return f"the field {counting[0]} counts the written tokens"
     for name in _fields_whose_continuation_is("servers differ"):
-        if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
+        if sampling.get(name) not in (None, fields[name].neutral):
             return f"servers differ in how {name} treats the written text"
     across = [name for name in _fields_whose_continuation_is("at the seam") if sampling.get(name)]
-    if mode == "exact" and across:
+    if across:
         return f"a {across[0]} text may begin in the written part and end in the new one"
     return ""
 
@@ -120,35 +109,21 @@ def continuation(
         raise WrittenAnew(why or f"only {begun.tokens} tokens")
     if begun.engine != salvage.engine:
         raise WrittenAnew(f"another engine began it ({begun.engine or 'unknown'})")
-    if is_open(begun) and salvage.dialect.tokens is not None:
+    if not begun.ids or not begun.prompt_ids:
+        raise WrittenAnew("the ids of its tokens are unknown")
+    prompt, written = list(begun.prompt_ids), list(begun.ids)
+    if is_open(begun):
         begun = _with_reasoning_closed(begun, tokens)
-    # Three ways, the most exact first: the stored token ids, ids that the tokenizer makes of the text, a begun message.
-    ids = _certain_ids(begun, question, template, salvage, tokens)
-    exact = ids is not None
-    by_message = salvage.prefill if _is_plain(begun, template) else None
-    if ids is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
-        ids = _tokenized_ids(begun, question, template, tokens, may_fail=by_message is not None)
-    if ids is not None:
-        prompt, written = ids
-        seam = _seam(begun, len(written), exact)
-        by_ids = by_token_ids(template, salvage)
-        left = _tokens_left(max_tokens, seam)
-        body = by_ids.body_after_tokens([*prompt, *written], _next_seed(seed, question, seam), left)
-        return Continuation(
-            begun=begun, path=by_ids.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
-        )
-    if salvage.mode == "near" and by_message is not None:
-        # Chat templates and providers strip blanks at the end of a message, so the model writes these again.
-        begun = msgspec.structs.replace(begun, text=(begun.text or "").rstrip())
-        seam = _seam(begun, begun.tokens, False)
-        message = {"role": "assistant", "content": begun.text, **by_message.fields}
-        left = _tokens_left(max_tokens, seam)
-        body = template.body_after_message(question, message, by_message.body, _next_seed(seed, question, seam), left)
-        return Continuation(begun=begun, path=template.path, body=body, seam=seam, echoed=by_message.echoes)
-    raise WrittenAnew(
-        "the ids of its tokens are unknown"
-        if salvage.mode == "exact"
-        else "neither this engine nor this provider is known to continue a reply"
+    seam = Seam(tokens=len(written), text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=True)
+    left = None if max_tokens is None else max_tokens - seam.tokens
+    if left is not None and left < 1:
+        raise WrittenAnew("the written part has already used up max_tokens")
+    by_ids = by_token_ids(template, salvage)
+    # The old seed would repeat the random draws of the written part.
+    next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
+    body = by_ids.body_after_tokens([*prompt, *written], next_seed, left)
+    return Continuation(
+        begun=begun, path=by_ids.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
     )
 
 
@@ -179,77 +154,6 @@ def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
 
 
-def _certain_ids(
-    begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
-) -> tuple[list[int], list[int]] | None:
-    """Return the token ids of the prompt and of the written part, as the model read and wrote them; None if uncertain.
-
-    begun: the written part. It stores the ids of its tokens, or else the length in characters of each stream event.
-    """
-    if begun.ids and begun.prompt_ids:
-        return list(begun.prompt_ids), list(begun.ids)
-    text, lengths = begun.text or "", begun.lengths or ()
-    # The lengths of the events cut the text into its tokens only if each event was exactly one token.
-    if not salvage.dialect.event_is_token or begun.reasoning is not None or sum(lengths) != len(text):
-        return None
-    pieces, begin = [], 0
-    for n in lengths:
-        pieces.append(text[begin : begin + n])
-        begin += n
-    written = tokens.tokens_of_pieces(pieces)
-    if written is None:
-        return None
-    return tokens.prompt_tokens(question, template.spelling.chat_template_kwargs).ids, written
-
-
-def _tokenized_ids(
-    begun: Partial, question: Question, template: RequestTemplate, tokens: Tokens, *, may_fail: bool
-) -> tuple[list[int], list[int]] | None:
-    """Ask the server's tokenizer for the token ids of the prompt and of the written part.
-
-    may_fail: return None if the tokenizer fails, instead of raising `ServerError`.
-    """
-    try:
-        rendered = tokens.prompt_tokens(question, template.spelling.chat_template_kwargs)
-        return rendered.ids, tokens.tokens_of(as_written(begun, rendered.ends_open))
-    except ServerError:
-        if may_fail:
-            return None
-        raise
-
-
-def as_written(begun: Partial, ends_open: bool) -> str:
-    """The text as the model wrote it, with the usual tags. ends_open: the prompt opened the reasoning."""
-    if begun.reasoning is None:
-        return begun.text or ""
-    opened = "" if ends_open else f"{THINK}\n"
-    return f"{opened}{begun.reasoning}" + (f"\n{THINK_END}\n\n{begun.text}" if begun.text else "")
-
-
-def _is_plain(begun: Partial, template: RequestTemplate) -> bool:
-    """Whether a chat template leaves this message unchanged, because it holds no reasoning."""
-    text = (begun.text or "").strip()
-    return template.spelling.api == "chat" and not begun.reasoning and bool(text) and THINK not in text
-
-
-def _seam(begun: Partial, n_tokens: int, exact: bool) -> Seam:
-    """The seam behind `begun`: the lengths of what was written, in tokens and characters."""
-    return Seam(tokens=n_tokens, text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=exact)
-
-
-def _tokens_left(max_tokens: int | None, seam: Seam) -> int | None:
-    """How many tokens the continuation may have; None: no limit. Raises `WrittenAnew` if there are none left."""
-    left = None if max_tokens is None else max_tokens - seam.tokens
-    if left is not None and left < 1:
-        raise WrittenAnew("the written part has already used up max_tokens")
-    return left
-
-
-def _next_seed(seed: int | None, question: Question, seam: Seam) -> int | None:
-    """The seed of the continuation, made of the first seed and the seam; the old one would repeat its random draws."""
-    return None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
-
-
 # ---- what the parts add up to
 
 
@@ -273,27 +177,15 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     reasoning by itself may have used an unknown closing tag.
     """
     begun, stated = going_on.begun, reply.usage
-    if going_on.prompt is not None and stated.prompt_tokens not in (None, len(going_on.prompt)):
+    if stated.prompt_tokens not in (None, len(going_on.prompt)):
         raise WrittenAnew(f"{len(going_on.prompt)} prompt tokens were sent, the server counted {stated.prompt_tokens}")
-    more = reply.text
-    if going_on.echoed:
-        if not (more or "").startswith(begun.text or ""):
-            raise WrittenAnew("the reply does not begin with what had been written")
-        more = (more or "")[len(begun.text or "") :]
-    elif going_on.prompt is None and (more or "").startswith(begun.text or ""):
-        raise WrittenAnew("the reply repeats its beginning, which this provider is not known to do")
-    text, reasoning = join(begun, more)
-    if is_open(begun) and THINK_END not in (more or "") and reply.finish_reason != "length":
+    text, reasoning = join(begun, reply.text)
+    if is_open(begun) and THINK_END not in (reply.text or "") and reply.finish_reason != "length":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
-    return msgspec.structs.replace(
-        reply,
-        text=text,
-        reasoning=reasoning,
-        usage=Usage(
-            prompt_tokens=going_on.n_prompt, completion_tokens=None if new is None else going_on.seam.tokens + new
-        ),
-    )
+    n_tokens = None if new is None else going_on.seam.tokens + new
+    usage = Usage(prompt_tokens=going_on.n_prompt, completion_tokens=n_tokens)
+    return msgspec.structs.replace(reply, text=text, reasoning=reasoning, usage=usage)
 
 
 def written_so_far(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
@@ -302,26 +194,18 @@ def written_so_far(going_on: Continuation | None, request: str, engine: str, now
     going_on: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
     the sample's first request. now: what has arrived of the present reply.
     """
-    lengths = now.lengths if engines.dialect(engine).event_is_token else None
+    n_tokens = len(now.ids) if now.ids else now.n_events
     if going_on is None:
         return Partial(
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
             text=now.text if now.reasoning is None else now.text or None,  # A chat stream begins with an empty text.
-            tokens=len(now.ids) if now.ids else now.n_events, ids=now.ids, prompt_ids=now.prompt_ids, lengths=lengths,
-            logprobs=now.logprobs,
+            tokens=n_tokens, ids=now.ids, prompt_ids=now.prompt_ids,
         )  # fmt: skip
     begun, n_prompt = going_on.begun, going_on.n_prompt
     text, reasoning = join(begun, now.text)
-    ids, logprobs = None, now.logprobs
-    if going_on.prompt is not None and now.ids is not None:
-        ids = [*going_on.prompt[n_prompt or 0 :], *now.ids]
-        # Only if every token has a log-probability: else they would be compared with those of other tokens.
-        if len(logprobs) == len(now.ids):
-            logprobs = (*begun.logprobs, *logprobs)[-KEPT_LOGPROBS:]
     return Partial(
         request=request, engine=engine, server_model=now.server_model or begun.server_model, text=text,
-        reasoning=reasoning, tokens=going_on.seam.tokens + (len(now.ids) if now.ids else now.n_events), ids=ids,
-        prompt_ids=going_on.prompt[:n_prompt] if going_on.prompt is not None and ids is not None else None,
-        lengths=None if lengths is None or begun.lengths is None else [*begun.lengths, *lengths],
-        logprobs=logprobs, seams=(*begun.seams, going_on.seam),
+        reasoning=reasoning, tokens=going_on.seam.tokens + n_tokens,
+        ids=None if now.ids is None else [*going_on.prompt[n_prompt:], *now.ids],
+        prompt_ids=going_on.prompt[:n_prompt], seams=(*begun.seams, going_on.seam),
     )  # fmt: skip

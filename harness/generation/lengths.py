@@ -1,22 +1,8 @@
-"""Lengths of samples in tokens: of one sample, and means of an earlier run, by which a new run orders its questions."""
+"""Lengths of samples in tokens."""
 
 from __future__ import annotations
 
 from harness.core.records import Sample
-from harness.runs.journal import read_samples
-from harness.runs.layout import RunFolder
-from harness.runs.manifest import Manifest
-
-
-def mean_lengths(folder: RunFolder) -> dict[tuple[str, str], float]:
-    """Mean completion tokens by (benchmark, question_id) over all samples of the run. Reads every record once."""
-    sums: dict[tuple[str, str], list[int]] = {}
-    for name in Manifest.load(folder).benchmarks:
-        for sample in read_samples(folder.benchmark(name)):
-            total = sums.setdefault((name, sample.question_id), [0, 0])
-            total[0] += completion_tokens(sample)
-            total[1] += 1
-    return {question: tokens / n for question, (tokens, n) in sums.items()}
 
 
 def completion_tokens(sample: Sample) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import TOO_FEW_STATED
-from harness.generation.comparing import UNLIKE
 from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause
@@ -89,12 +88,6 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     counts = dispatcher.counts
     if not counts.finished:
         return
-    for note in UNLIKE.values():
-        if n := counts.notes.get(note):
-            yield (
-                f"{note}: {count_noun(n, 'half-written answer')}. The server now gives other log-probabilities for the "
-                "last written tokens: another model or precision may be answering."
-            )
     n_false = counts.notes.get(TOO_FEW_STATED, 0)
     if n_false > MANY_FALSE_USAGES * counts.finished:
         share = n_false / counts.finished

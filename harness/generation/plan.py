@@ -17,7 +17,6 @@ class SessionPlan:
     """The state from which one session starts.
 
     owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
-    long_prompts: (benchmark, question_id) of questions with prompts so long that a server's cache of them saves time.
     prompt_bytes: (benchmark, question_id) of each question with owed samples → bytes of its prompt in a request; empty
     if no prices are given. server_model: the model's name in the first reply of the run, in any session; None before
     that. builds: values of `system_fingerprint` in the run's replies so far.
@@ -26,7 +25,6 @@ class SessionPlan:
     owed: Sequence[Owed]
     done: Mapping[str, int]
     total: Mapping[str, int]
-    long_prompts: Collection[tuple[str, str]] = field(default=())
     prompt_bytes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     server_model: str | None = None
     builds: Collection[str] = ()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
@@ -23,17 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
-from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
+from harness.client.loop import new_event_loop
+from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
 from harness.core.nouns import are, count_noun
-from harness.core.records import Sample, ServerFacts
+from harness.core.records import ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.forecast import Expectation
-from harness.generation.machine_limits import DiskRoom
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -121,8 +119,6 @@ def generate(
     listener: Listener = Listener(),
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
-    taken_over: Callable[[], Iterable[Sample]] = tuple,
-    break_lock: bool = False,
     account: Account | None = None,
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
@@ -130,14 +126,13 @@ def generate(
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
-    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths: mean
-    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: called once or more,
-    returns each time all samples that another tool made; those that are owed are stored before the first request.
-    transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
-    thread's loop, on which the transport is made. A session that ends with samples owed is an `Outcome` that is not
-    complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity,
-    lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. break_lock: take the folder
-    over from a host that died. account: what the command has used of its budget. clock: seconds; tests replace it.
+    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths:
+    mean tokens by (benchmark, question_id) of an earlier run; they change only the order. transport_factory: makes
+    another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop, on which
+    the transport is made. A session that ends with samples owed is an `Outcome` that is not complete. Raises
+    `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity, lock, disk),
+    `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
+    budget. clock: seconds; tests replace it.
     """
     _check(settings, question_sets)
     account = account or Account()
@@ -147,11 +142,11 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
 
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
-    with Signals(interrupted) as signals, hold(folder, break_lock=break_lock) as run:
+    with Signals(interrupted) as signals, hold(folder) as run:
         log = run.log
         session = SamplingSession(
             settings, question_sets, folder, log, clock,
-            servers.environment, servers.facts, listener.on_surplus, taken_over,
+            servers.environment, servers.facts, listener.on_surplus,
         )  # fmt: skip
         if run.warning:
             session.warn(run.warning)
@@ -204,7 +199,6 @@ class Runner:
         self._session = session
         self._account = account
         self._opener = opener
-        self._room = DiskRoom(folder.path, settings.disk_reserve)
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
         self._network: Network | None = None
@@ -218,9 +212,6 @@ class Runner:
         disk is nearly full, or if all beginnings of a server differ from those of the run; `Interrupted`, with the cost
         so far, for a signal. If fewer differ, but more than batching explains, the session warns.
         """
-        self._room.check()
-        if doubt := self._room.doubt(self._session.expected_bytes(plan)):
-            self._session.warn(doubt)
         endpoints = self._settings.endpoints
         # A later stage asks the servers that the first one has just compared.
         takes_them = self._settings.fingerprint and not self._settings.stage
@@ -327,15 +318,10 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        expectation = Expectation()
         on_progress = self._listener.on_progress
         try:
             while not ended:
                 ended = network.join(self._listener.interval)
-                if not ended and not self._room.reached and self._room.reach():
-                    network.drain(None, "the disk is nearly full")
-                if expectation.renew(network.outlook):
-                    network.expect(expectation.left)
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()
@@ -392,8 +378,6 @@ class Runner:
             return ending.error
         if caught is not None:
             return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{spent}{resume}", caught)
-        if self._room.reached:
-            return StoreError(f"stopped: {state}.{spent} {self._room.sentence}")
         if self._lost is not None:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
@@ -425,7 +409,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
-        from harness.client.chooser import open_transport  # not needed where nothing is owed
+        from harness.client.transport import open_transport  # not needed where nothing is owed
 
         return open_transport(settings.transport, ca_file=settings.ca_file, secrets=settings.spelling.secrets)
 

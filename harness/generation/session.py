@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -24,18 +24,17 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.event_loop import Lag
+from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, ServerError, StoreError, option
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.core.records import Key, Sample, ServerFacts
+from harness.core.records import ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.machine_limits import expected_bytes
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import SessionPlan
@@ -59,12 +58,6 @@ from harness.runs.session_costs import spent_so_far
 if TYPE_CHECKING:
     from harness.core.records import Question
 
-LONG_PROMPT_CHARS = 2000
-"""A prompt of at least this many characters (some 500 tokens) is long.
-
-An endpoint that has read a long prompt is preferred for further samples of the question.
-"""
-
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
 
@@ -82,7 +75,6 @@ class SamplingSession:
         environment: Mapping[str, Any],
         servers: Mapping[str, ServerFacts],
         on_surplus: Callable[[Sentence], None] | None = None,
-        taken_over: Callable[[], Iterable[Sample]] = tuple,
     ) -> None:
         self._settings = settings
         self._question_sets = {s.name: s for s in question_sets}
@@ -90,7 +82,6 @@ class SamplingSession:
         self._log = log
         self._clock = clock
         self._on_surplus = on_surplus
-        self._taken_over = taken_over
         self._started = clock()
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
@@ -104,9 +95,8 @@ class SamplingSession:
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
-        # Benchmarks whose questions are written anew, and (benchmark, key) of the other tool's samples to be stored.
+        # Benchmarks whose questions are written anew.
         self._changed: list[str] = []
-        self._fresh: set[tuple[str, Key]] = set()
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
         self.spent_first = Spent()
@@ -152,9 +142,6 @@ class SamplingSession:
         rows: list[Owed] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}
-        long_prompts: set[tuple[str, str]] = set()
-        # (benchmark, key) of the other tool's samples that are not stored yet.
-        fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
         # All identities before the first journal: a refused session must not touch any file of the run.
@@ -168,12 +155,7 @@ class SamplingSession:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             expected, keys = self._settings.benchmarks[name].plan(), journal.keys
-            # What is on disk counts, so the other tool's sample of the same key is not stored.
-            fresh = {(benchmark, key) for benchmark, key in fresh if benchmark != name or key not in keys}
-            keys.update(key for benchmark, key in fresh if benchmark == name)
             ids = question_set.ids
-            lengths = zip(ids, question_set.prompt_chars, strict=True)
-            long_prompts |= {(name, question_id) for question_id, chars in lengths if chars >= LONG_PROMPT_CHARS}
             self._note_surplus(name, expected, ids, keys)
             mine = missing_samples(name, ids, expected, keys)
             total[name] = expected.total(ids)
@@ -188,7 +170,6 @@ class SamplingSession:
             for name, question_set in self._question_sets.items()
             if self._note_questions(name, question_set, noted.get(name, {}))
         ]
-        self._fresh = fresh
         if not self._bound:
             self.adopt()
         later = {name: n for name in ("stage", "announced") if (n := getattr(self._settings, name))}
@@ -202,7 +183,6 @@ class SamplingSession:
             owed=rows,
             done=done,
             total=total,
-            long_prompts=long_prompts,
             prompt_bytes=self._prompt_bytes(rows),
             server_model=server_model if isinstance(server_model, str) else None,
             builds=self._manifest.provenance.builds,
@@ -219,8 +199,7 @@ class SamplingSession:
         self._manifest.save(self._folder)
         for name in self._changed:
             stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
-        self._take_over(self._fresh)
-        self._changed, self._fresh = [], set()
+        self._changed = []
 
     def _prompt_bytes(self, rows: Sequence[Owed]) -> dict[tuple[str, str], int]:
         """By question, the bytes of its prompt in a request; empty without prices, since only money counts prompts."""
@@ -234,28 +213,6 @@ class SamplingSession:
             )
             for o in rows
         }
-
-    def _take_over(self, fresh: Collection[tuple[str, Key]]) -> None:
-        """Store the samples of `fresh`, which another tool made, now that the manifest says what the run is."""
-        if not fresh:
-            return
-        for sample in self._taken_over():
-            if (sample.benchmark, sample.key) in fresh:
-                self.journals[sample.benchmark].append(sample)
-        for journal in self.journals.values():
-            # On disk before the first request: these samples are then no longer asked for, whatever happens.
-            journal.flush()
-        self._log.write("taken_over", samples=len(fresh))
-
-    def expected_bytes(self, plan: SessionPlan) -> int:
-        """Return about how many bytes the owed samples will take on disk."""
-        per_sample = {}
-        for name, journal in self.journals.items():
-            n_stored = len(journal.keys)
-            if n_stored:
-                per_sample[name] = self._folder.benchmark(name).samples.stat().st_size / n_stored
-        bounds = {name: benchmark.sampling.max_tokens for name, benchmark in self._settings.benchmarks.items()}
-        return expected_bytes(plan.owed, per_sample, bounds)
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
@@ -327,10 +284,9 @@ class SamplingSession:
             return
         each = count_noun(expected.samples, "sample")
         number = f"{expected.fewest} to {each}" if expected.by_question else each
-        allocated = f", without {option('allocate')}," if expected.by_question else ""
         sentence = (
             f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
-            f"for {max(beyond) + 1}{allocated} to use all"
+            f"for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))

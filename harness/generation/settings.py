@@ -6,17 +6,14 @@ refused. `RunSettings.settings_record` is the part that may change from session 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
-from harness.client.address.providers import Batches, Prefill
+from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
-from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
@@ -30,11 +27,13 @@ from harness.runs import questions as stored_questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import Dialect
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.presets.sampling import Sampling
+
+DISK_RESERVE = 200_000_000
+"""Free bytes on the disk below which a run ends cleanly."""
 
 DEFAULT_CONCURRENCY = 64
 """Number of requests in flight if neither the user nor the server states a number."""
@@ -48,36 +47,28 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """Whether and how servers can continue a half-written reply.
+    """Whether half-written replies are continued.
 
-    engine: the engine of all endpoints; "" if it is unknown or they differ. prefill: how the provider or engine
-    continues a begun message of the assistant; None: it cannot.
+    engine: the engine of all endpoints; "" if it is unknown or they differ.
     """
 
     mode: SalvageMode = "off"
     engine: str = ""
-    prefill: Prefill | None = None
-
-    @property
-    def dialect(self) -> Dialect:
-        """How to speak to the endpoints."""
-        return engines.dialect(self.engine)
 
     def states_ids(self, api: Api) -> bool:
         """Whether the servers are asked for token ids."""
-        return self.mode != "off" and api in self.dialect.states_ids
+        return self.mode != "off" and api in engines.dialect(self.engine).states_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkSettings:
     """How one benchmark of a run is sampled.
 
-    samples: per question, at least 1. allocation: question id → its number of samples, at most `samples`, if an earlier
-    run was used to distribute them. allocated_by: that run, and the mean number, for the record. sampling: the sampling
-    parameters that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1",
-    "card", "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`.
-    asked_with: the options by which the user selected the questions and named the columns of the data; for the record.
-    neutral: further fields that are sent so that the server does not apply its own defaults.
+    samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
+    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. chosen_by: the
+    same for `samples`, `prompt`, `system_prompt` and `model`. asked_with: the options by which the user selected the
+    questions and named the columns of the data; for the record. neutral: further fields that are sent so that the
+    server does not apply its own defaults.
     """
 
     samples: int
@@ -86,21 +77,10 @@ class BenchmarkSettings:
     origins: Mapping[str, str] = field(default_factory=dict)
     chosen_by: Mapping[str, str] = field(default_factory=dict)
     asked_with: Mapping[str, Any] = field(default_factory=dict)
-    allocation: Mapping[str, int] = field(default_factory=dict)
-    allocated_by: tuple[str, int] | None = None
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
-        by_question = dict(self.allocation) if self.allocation else msgspec.UNSET
-        return Plan(samples=self.samples, question_ids=question_ids, allocated=by_question)
-
-    def numbers(self, question_ids: Collection[str]) -> str:
-        """The samples of a question in words: `8`, or `2–23` for an allocation."""
-        if not self.allocation:
-            return str(self.samples)
-        plan = self.plan()
-        counts = [plan.of(question_id) for question_id in question_ids]
-        return f"{min(counts)}–{max(counts)}"
+        return Plan(samples=self.samples, question_ids=question_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +132,7 @@ class RunSettings:
     model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
-    `prices`. requests_per_minute, tokens_per_minute: limits that all endpoints together keep. disk_reserve: free bytes
-    at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
+    `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
     continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
     announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
@@ -168,7 +147,7 @@ class RunSettings:
     spelt_by: Mapping[str, str] = field(default_factory=dict)
     set_by: Mapping[str, str] = field(default_factory=dict)
     key_variable: str | None = None
-    transport: TransportName = "auto"
+    transport: TransportName = "http"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
@@ -184,8 +163,6 @@ class RunSettings:
     budget_usd: float | None = None
     prices: Prices | None = None
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    disk_reserve: int = 0
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batching | None = None
     stage: int = 0
@@ -258,25 +235,21 @@ class RunSettings:
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
         """Return `settings_record`, who chose which value of this benchmark, and the values left to the server."""
-        by = self.benchmarks[benchmark].allocated_by
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
             "chosen_by": {**self.set_by, **self.benchmarks[benchmark].chosen_by},
             **({ASKED_WITH: dict(given)} if (given := self.benchmarks[benchmark].asked_with) else {}),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
-            **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
-        carried_by = transport_for(self.transport, endpoint)
-        # The fast transport connects to the server itself, past any proxy.
-        proxy = proxy_for(endpoint) if carried_by != "fast" else None
+        proxy = proxy_for(endpoint)
         return {
             "base_url": endpoint.base_url,
             "weight": endpoint.weight,
-            "transport": carried_by,
+            "transport": self.transport,
             "proxy": host_and_port(proxy) if proxy is not None else None,
         }
 
@@ -307,7 +280,6 @@ class RunSettings:
             "budget_usd": self.budget_usd,
             "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
-            "tokens_per_minute": self.tokens_per_minute,
             "salvage": self.salvage.mode,
             "batch": None if self.batching is None else str(self.batching.file or "provider"),
             "deadlines": {
@@ -316,7 +288,6 @@ class RunSettings:
                 "idle": self.deadlines.idle,
             },
             "attempts": self.patience.attempts,
-            "disk_reserve": self.disk_reserve,
         }
 
 

@@ -17,14 +17,6 @@ MAX_CANDIDATES = 16
 answer.
 """
 
-MAX_STATED_CHARS = 80
-"""Longest value that is read where a reply states values before its answer, in characters; a longer one is ignored."""
-
-MAX_STATEMENTS = 256
-"""Largest number of different values of one reply that are compared to find where it is first right; later values are
-ignored.
-"""
-
 # --- computing with it ---
 MAX_ALTERNATIVES = 64
 """Largest number of values to which the signs ± of one answer may expand."""

@@ -84,7 +84,7 @@ def require_extension(grader: str) -> AnswerExtension:
     extension = extension_of(grader)
     if extension is None:
         raise UsageError(
-            f"answers of the kind {grader!r} need an extension of this name, and none is installed; `harness plugins` "
+            f"answers of the kind {grader!r} need an extension of this name, and none is installed; `harness doctor` "
             "lists those that are"
         )
     return extension

@@ -48,7 +48,6 @@ from harness.grading.find.extract import (
 )
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
-from harness.grading.find.stated import StatedValue, statements
 
 VERSION = "31"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
@@ -342,24 +341,6 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
     if text is None or part is None:
         return None
     return _find_in(question, text, *part, truncated=truncated)
-
-
-def stated(question: Question, sample: Sample) -> list[StatedValue]:
-    """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
-
-    An answer that no sentence states without a doubt is left out, as it is undecided (`as_stated`). The end of
-    a value is counted in characters from the start of the reasoning, with the text directly behind the reasoning.
-    """
-    if question.kind == "program" or question.rules.whole_reply:
-        return []  # the answer is the whole reply, so that no part of it can be right or wrong
-    reasoning, text = sample.reasoning or "", sample.text or ""
-    values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
-    # Ends behind the reasoning are one less, since the line break that joins the two texts belongs to neither.
-    stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]
-    answer = find(question, sample.text, truncated=sample.truncated)
-    if answer is None or answer.method == UNSTATED:
-        return stated_values
-    return [*stated_values, StatedValue(answer.answer, len(reasoning) + answer.end)]
 
 
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:

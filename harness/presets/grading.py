@@ -64,7 +64,7 @@ class GradingOptions(AnyK):
         str | None,
         Option(
             "The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of "
-            "yours), or the URL of a SandboxFusion server, whose key HARNESS_SANDBOX_KEY holds. Default: bwrap.",
+            "yours). Default: bwrap.",
             under=HEADING,
             metavar="KIND",
         ),
@@ -78,13 +78,6 @@ class GradingOptions(AnyK):
         ),
     ] = False
     """The grades stay as they are."""
-    cut_text: Annotated[
-        bool,
-        Option(
-            "Also cut replies at smaller numbers of tokens and grade them; report where right answers first appear.",
-            under=HEADING,
-        ),
-    ] = False
     salvaged: Annotated[
         bool,
         Option(

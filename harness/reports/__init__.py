@@ -20,13 +20,11 @@ if TYPE_CHECKING:
         score_table,
         speed_table,
     )
-    from harness.reports.token_tables import first_right_table
 
 __all__ = [
     "Report",
     "budget_table",
     "endpoint_table",
-    "first_right_table",
     "over_k_table",
     "sample_table",
     "score_table",
@@ -43,7 +41,6 @@ __getattr__ = late.import_on_use(
         "Report": "report",
         "budget_table": "tables",
         "endpoint_table": "tables",
-        "first_right_table": "token_tables",
         "over_k_table": "tables",
         "sample_table": "tables",
         "score_table": "tables",

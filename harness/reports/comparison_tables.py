@@ -191,15 +191,14 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         source = reference.source
         by = "reported by the authors" if reference.by == "authors" else "measured by others"
         by_whom = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
-        remarks = [by_whom, *([comparison.doubt] if comparison.doubt else [])]
-        notes += [remark for remark in remarks if remark not in notes]
+        notes += [by_whom] if by_whom not in notes else []
         rows.append(
             (
                 short(label),
                 short(reference.benchmark),
                 reference.metric,
                 percent(comparison.ours),
-                " ".join([reference.printed, *(f"[{notes.index(remark) + 1}]" for remark in remarks)]),
+                f"{reference.printed} [{notes.index(by_whom) + 1}]",
                 ABSENT if comparison.p is None else p_cell(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),

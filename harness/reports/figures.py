@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from harness.reports.plots.accuracy import Labelled, accuracy_plot, budget_plot, curve_plot
 from harness.reports.plots.plot import Plot
-from harness.reports.plots.questions import question_plot, scatter_plot
-from harness.reports.plots.samples import sample_plots
-from harness.reports.plots.speed import speed_plots
+from harness.reports.plots.questions import scatter_plot
+from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.tables import AS_GRADED
@@ -83,8 +82,8 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     grades = (grade for item in questions for grade in item.grades)
     scored = [Labelled(part.benchmark.name, score)]
     return [
-        *_of_scores([curve_plot(score), budget_plot(scored) if alone else None, question_plot(questions)], scored),
-        *_present([*sample_plots(grades), *speed_plots(score.workload)]),
+        *_of_scores([curve_plot(score), budget_plot(scored) if alone else None], scored),
+        *_present([length_plot(grades)]),
     ]
 
 

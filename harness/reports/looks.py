@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.reports.history import History
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.series import listed_steps
-
-_GREW: Mapping[str, str] = {
-    "raced": "sampled by `harness race`, which stops when a difference appears: this difference is too large on "
-    "average, and its p too small. Take the verdict and the interval that the race printed; the same `harness race` "
-    "command prints them again",
-    "extended": "extended after all samples were complete. If these runs were compared before, too, the 5 % rate of "
-    "false differences does not hold: it is the rate of one look. If none was compared, this does no harm. A pilot "
-    "announces the size of its run beforehand. To look after every round, use `harness race`",
-    "resumed": "continued after a budget had ended a session. If these runs were compared before, too, the 5 % rate of "
-    "false differences does not hold: it is the rate of one look. If none was compared, this does no harm. To look "
-    "after every round, use `harness race`",
-}
-"""How a run grew → the warning after its name and "was". A race stopped because of the scores of its runs."""
 
 
 def owed_samples(run: ScoredRun, benchmark: ScoredBenchmark) -> int:
@@ -38,7 +21,7 @@ def owed_samples(run: ScoredRun, benchmark: ScoredBenchmark) -> int:
 def look_warnings(
     run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
 ) -> list[str]:
-    """Warnings if one of two compared runs is unfinished, or grew after a time at which it may have been compared.
+    """Warnings if one of two compared runs is unfinished, or was sampled by a race, which stops because of its scores.
 
     benchmark, of_baseline: what is compared of the run and of its baseline.
     """
@@ -51,22 +34,14 @@ def look_warnings(
         for which, (compared, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
-    return [*warnings, *growth_warnings({which: compared.history for which, (compared, _) in sides.items()})]
-
-
-def growth_warnings(histories: Mapping[str, History]) -> list[str]:
-    """Warnings of the compared runs that grew after a time at which they may have been compared. histories: by name."""
-    warnings = []
-    for growth, words in _GREW.items():
-        if names := [which for which, history in histories.items() if _growth(history) == growth]:
-            listed = " and ".join(names) if len(names) < 3 else listed_steps(names)
-            warnings.append(f"{listed} {'was' if len(names) == 1 else 'were'} {words}")
+    raced = [which for which, (compared, _) in sides.items() if compared.history.raced]
+    if raced:
+        warnings.append(
+            f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
+            "a difference appears: this difference is too large on average, and its p too small. Take the verdict and "
+            "the interval that the race printed; the same `harness race` command prints them again"
+        )
     return warnings
-
-
-def _growth(history: History) -> str:
-    """The key of `_GREW` for this history; empty if the run did not grow."""
-    return "raced" if history.grew and history.raced else history.grew
 
 
 def _missing_samples(which: str, run: ScoredRun, scored: ScoredBenchmark) -> str:

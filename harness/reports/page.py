@@ -134,7 +134,6 @@ def page(
     runs: Sequence[ScoredRun],
     tables: Tables,
     commands: Sequence[tuple[str, str]] = (),
-    strips: Sequence[Plot] = (),
     *,
     view: str = "",
     title: str = "",
@@ -142,17 +141,16 @@ def page(
 ) -> str:
     """The page of these runs.
 
-    commands: (run label, a line of the command that repeats the run). strips: plots of what others report, beside each
-    score (`published_plot`). view: the command that shows the samples; empty if
-    there are none to show. title: the heading; empty: the names of the models (`_title`). folders: the
-    run folders, relative to the page's.
+    commands: (run label, a line of the command that repeats the run). view: the command that shows the samples; empty
+    if there are none to show. title: the heading; empty: the names of the models (`_title`). folders: the run folders,
+    relative to the page's.
     """
     templates = _environment()
     names = figures.names(runs)
     drawn = sum(len(figures.parts(runs, name)) for name in names) <= figures.MAX_PAIRS
     sections = [_section(number, name, runs, drawn=drawn) for number, name in enumerate(names, 1)]
     failures = failure_table(runs)
-    overview = (*figures.overview(runs), *strips[: figures.MAX_PAIRS])
+    overview = figures.overview(runs)
     return templates.get_template("page.html").render(
         policy=_policy(templates),
         folders_name=REPORTED_RUNS,

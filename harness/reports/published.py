@@ -16,9 +16,6 @@ from harness.scoring.published import matching
 MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""
 
-DOUBTFUL = "samples doubtful"
-"""Follows a published number whose stated number of samples cannot be true (`harness.scoring.stated_samples`)."""
-
 
 def published_of(
     run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
@@ -70,8 +67,8 @@ def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:
     """The settings of a published score that differ from the run's, in words to show with its number.
 
-    These are the attention budget, token budget, prompt and number of samples; also `DOUBTFUL` where its samples cannot
-    be true. samples: of each question, in the run; None: unknown.
+    These are the attention budget, token budget, prompt and number of samples. samples: of each question, in the run;
+    None: unknown.
     """
     words = []
     for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
@@ -84,8 +81,6 @@ def differences(comparison: PublishedComparison, samples: int | None) -> list[st
     stated = comparison.published.samples
     if None not in (stated, samples) and stated != samples:
         words.append("1 sample" if stated == 1 else f"{stated} samples")
-    if comparison.doubt:
-        words.append(DOUBTFUL)
     return list(dict.fromkeys(words))
 
 
@@ -105,11 +100,6 @@ def as_printed(comparison: PublishedComparison, samples: int | None) -> str:
     """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
     differing = "; ".join(differences(comparison, samples))
     return comparison.published.printed + (f" ({differing})" if differing else "")
-
-
-def source_title(comparison: PublishedComparison) -> str:
-    """The title of a published score's source, with `DOUBTFUL` in brackets where its samples cannot be true."""
-    return comparison.published.source.title + (f" ({DOUBTFUL})" if comparison.doubt else "")
 
 
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: int | None = None) -> str:

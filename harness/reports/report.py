@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,6 @@ from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_c
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.plots.published import published_plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import (
     JudgeBills,
@@ -48,7 +46,7 @@ from harness.reports.tables import (
     short,
     speed_table,
 )
-from harness.reports.token_tables import first_right_table, token_table
+from harness.reports.token_tables import token_table
 from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
@@ -93,7 +91,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; first right answers; speed; judges;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
         money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -126,7 +124,6 @@ class Report:
             measure_table(labelled),
             token_table(labelled),
             budget_table(labelled),
-            first_right_table(labelled),
             speed_table(labelled),
             judge_table(self.runs),
             money_table(self.runs),
@@ -195,13 +192,11 @@ class Report:
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
-        return page(self.runs, tables, self._commands, self._strips(), view=view, title=self.title, folders=folders)
+        return page(self.runs, tables, self._commands, view=view, title=self.title, folders=folders)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
         yield from every_plot(self.runs)
-        for number, strip in enumerate(self._strips(), 1):
-            yield dataclasses.replace(strip, name=f"published-{number}")
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex to `folder`, and `BREAKDOWNS` if there are breakdowns; returns the
@@ -273,14 +268,6 @@ class Report:
         return [
             beside(run, benchmark, published_of(run, benchmark, self.published)) for run, benchmark, _ in self.scores
         ]
-
-    def _strips(self) -> list[Plot]:
-        """A plot of published numbers for each score whose model and benchmark others report."""
-        strips = [
-            published_plot(f"{run.label} · {benchmark.name}", score, comparisons, suite=run.suite.source)
-            for (run, benchmark, score), comparisons in zip(self.scores, self._published_of, strict=True)
-        ]
-        return [strip for strip in strips if strip is not None]
 
     def _beside_published(self) -> list[Table]:
         """The tables of published scores beside the runs'; none if nothing is published."""

@@ -15,13 +15,11 @@ from harness.core.nouns import in_points
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, short
-from harness.scoring import PairedComparison, Score
+from harness.scoring import Score
 from harness.scoring.intervals import Interval
-from harness.scoring.late_steps import N_LATE, LateChange
-from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.score import accuracy_cell, cut_share
 from harness.scoring.tally import MAX_MISSING_SHARE
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent, points_interval
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent
 
 MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""
@@ -245,7 +243,8 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
     if SETTINGS_DIFFER in why:
         change += "; a row with other settings is passed over"
     return Table(
-        f"{title} against step, in %, with 95 % intervals ({MEANINGS}); {change}{legend}",
+        f"{title} against step, in %, with 95 % intervals ({MEANINGS}); steps whose intervals overlap may be equally "
+        f"good; {change}{legend}",
         (*columns, *(["p"] if with_p else [])),
         tuple(rows),
         tuple(notes),
@@ -268,60 +267,6 @@ def cut_notes(steps: Sequence[Step]) -> list[str]:
                 "differ by the lengths of replies alone"
             )
     return notes
-
-
-def late_table(series: Sequence[tuple[str, Sequence[float], LateChange]]) -> Table:
-    """How each series changed lately: its last steps together minus the steps before together, and within the last.
-
-    series: (name, the compared steps in order, their change).
-    """
-    rows = []
-    no_interval = "for a mean over benchmarks only the interval for the same questions is computed"
-    notes = [no_interval] if any(isinstance(late.between, MeanComparison) for *_, late in series) else []
-    for name, steps, late in series:
-        before, last = (", ".join(map(step_text, half)) for half in (steps[:-N_LATE], steps[-N_LATE:]))
-        rows.append(
-            (
-                short(name),
-                before,
-                last,
-                in_points(late.between.difference),
-                _sampling_points(late.between),
-                points_interval(late.between.question_interval)
-                if isinstance(late.between, PairedComparison)
-                else f"{ABSENT} [1]",
-                percent(late.between.smallest()),
-                in_points(late.within.difference),
-                _sampling_points(late.within),
-                percent(late.within.smallest()),
-            )
-        )
-    return Table(
-        f"Has it stopped improving? The last {N_LATE} steps together minus the {N_LATE} before together: above 0, "
-        f"it rose somewhere in these {2 * N_LATE} steps, perhaps only in the first of them. Within the last "
-        f"{N_LATE}: the last step minus the first of these {N_LATE}. In points, with 95 % intervals (same "
-        "questions, asked again; new questions of this kind) for a single look; detectable: the smallest true "
-        "difference seen in 80 % of repetitions",
-        (
-            "series",
-            "steps before",
-            "last steps",
-            "difference",
-            "same questions",
-            "new questions",
-            "detectable",
-            f"within the last {N_LATE}",
-            "same questions",
-            "detectable",
-        ),
-        tuple(rows),
-        tuple(notes),
-        frozenset(range(3, 10)),
-    )
-
-
-def _sampling_points(compared: PairedComparison | MeanComparison) -> str:
-    return points_interval(compared.sampling_interval, at_most=compared.at_most)
 
 
 def step_text(step: float) -> str:

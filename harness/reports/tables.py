@@ -280,7 +280,6 @@ def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
-    with_cut = any(budget.accuracy_of_cut_text is not None for _, score in scores for budget in score.budgets)
     rows = [
         (
             short(label),
@@ -289,24 +288,15 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             percent(budget.accuracy),
             interval_cell(budget.sampling_interval, at_most=score.sampling_error is None),
             interval_cell(budget.question_interval),
-            *(
-                [
-                    with_interval(budget.accuracy_of_cut_text, budget.accuracy_of_cut_text_intervals),
-                    with_interval(budget.accuracy_of_first_right, budget.accuracy_of_first_right_intervals),
-                ]
-                if with_cut
-                else []
-            ),
             percent(budget.cut),
         )
         for label, score in scores
         for budget in score.budgets
     ]
-    # All replies fit into the last budget of a score: alone, and without graded cuts, it repeats the accuracy.
-    if not rows or (not with_cut and all(len(score.budgets) < 2 for _, score in scores)):
+    # All replies fit into the last budget of a score: alone, it repeats the accuracy.
+    if all(len(score.budgets) < 2 for _, score in scores):
         return None
-    graded = ("cut text graded", "right answer stood") if with_cut else ()
-    columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", *graded, "longer %")
+    columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", "longer %")
     title = (
         f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
     )

@@ -1,4 +1,4 @@
-"""Tables of tokens: lengths of samples, and tokens before the first right answer."""
+"""The table of tokens: lengths of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from harness.reports.tables import Table, short
 from harness.scoring import Score
 from harness.scoring.tokens import TokenCounts
-from harness.scoring.uncertainty import percent
 
 NO_INTERVAL = "(?)"
 """Stands for the interval of a mean of tokens where the samples are too few to estimate it."""
@@ -54,25 +53,3 @@ def _mean_tokens(counts: TokenCounts) -> str:
         return f"{counts.mean:.0f}"
     interval = counts.mean_intervals.sampling_interval
     return f"{counts.mean:.0f} " + (NO_INTERVAL if interval is None else f"({interval[0]:.0f}–{interval[1]:.0f})")
-
-
-def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Tokens before the right answer first stands in a reply; None if no score knows them."""
-    rows = [
-        (
-            short(label),
-            short(score.benchmark),
-            str(first.tokens.n),
-            _mean_tokens(first.tokens),
-            *(f"{n:.0f}" for n in (first.tokens.p10, first.tokens.p50, first.tokens.p90)),
-            *(percent(share) for share in (first.share, first.share_p10, first.share_p50, first.share_p90)),
-            percent(first.n_passed_over / first.n_not_right if first.n_not_right else None),
-        )
-        for label, score in scores
-        if (first := score.first_right) is not None
-    ]
-    columns = ("run", "benchmark", "right samples", "mean tokens", "p10", "p50", "p90")
-    shares = ("mean % of reply", "p10", "p50", "p90", "in other replies %")
-    title = "Completion tokens before the right answer first stands in a right reply"
-    notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[3] for row in rows) else ()
-    return Table(title, (*columns, *shares), tuple(rows), notes, frozenset(range(2, 12))) if rows else None

@@ -18,19 +18,14 @@ file itself.
 
 One writer a run, by an operating-system lock on an open descriptor:
 
-    run.lock is          and run.lock.held   the next process
-    locked               -                   is refused, with the holder's host and process
-    not locked           -                   takes the run, whatever the file says
-    on a file system whose locks do not lock:
-                         is missing          makes it exclusively, and takes the run with a warning
-                         of a dead process   takes it away, and takes the run
-                         of a living one     is refused
-                         of another host     is refused, unless `break_lock`
+    run.lock is          the next process
+    locked               is refused, with the holder's host and process
+    not locked           takes the run, whatever the file says
+    on a file system whose locks do not lock: takes the run with a warning
 
 At each start, a second descriptor tests whether the file system's locks work. Invariant: the lock dies with its holder,
-whatever kills it; the content of run.lock only names the holder for messages, and decides nothing. A crash leaves both
-files: run.lock is no obstacle, run.lock.held is judged by the process's number and start time. A forked child closes
-its copy of the descriptor, which would hold the run beyond its parent's end.
+whatever kills it; the content of run.lock only names the holder for messages, and decides nothing. A forked child
+closes its copy of the descriptor, which would hold the run beyond its parent's end.
 """
 
 from __future__ import annotations
@@ -51,11 +46,11 @@ from types import TracebackType
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import InUse, StoreError, option
+from harness.core.errors import InUse, StoreError
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.runs.layout import RunFolder, RunLog
-from harness.runs.line_file import open_for_writing, write_whole
+from harness.runs.line_file import open_for_writing
 from harness.runs.manifest import Manifest
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
@@ -88,12 +83,10 @@ class _Locked(msgspec.Struct, frozen=True, kw_only=True):
 class RunLock:
     """Holds a run for the length of a `with` block. `warning`: set when the file system has no working locks."""
 
-    def __init__(self, folder: RunFolder, *, break_lock: bool = False) -> None:
+    def __init__(self, folder: RunFolder) -> None:
         self.warning: str | None = None
         self._folder = folder
-        self._break_lock = break_lock
         self._descriptor = -1
-        self._stand_in: Path | None = None
         # For `_forget_all`, since the process may fork while it holds the lock.
         _locks_of_process.add(self)
 
@@ -117,7 +110,10 @@ class RunLock:
             if not _lock(self._descriptor):
                 raise self._taken(_holder(self._folder.lock))
             if not _locks_work(self._folder.lock):
-                self._create_stand_in()
+                self.warning = (
+                    f"{self._folder.path} is on a file system without working locks: nothing keeps a second command "
+                    "from writing to it at the same time"
+                )
             # Not before the lock is ours: until then the file names the holder, for whoever is refused.
             os.ftruncate(self._descriptor, 0)
             ours = {**msgspec.structs.asdict(_ourselves()), "inode": os.fstat(self._descriptor).st_ino}
@@ -137,10 +133,6 @@ class RunLock:
 
         The lock's file stays, because removing it could give two processes the lock.
         """
-        if self._stand_in is not None:
-            # Before the lock is given back, or this could be the next holder's stand-in.
-            self._stand_in.unlink(missing_ok=True)
-            self._stand_in = None
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
                 # Closing alone would leave the lock to a copy in a forked child.
@@ -149,7 +141,6 @@ class RunLock:
 
     def forget(self) -> None:
         """In a forked child: drop the copy of the descriptor, which would hold the run after its parent has ended."""
-        self._stand_in = None
         self._close()
 
     def _close(self) -> None:
@@ -157,54 +148,9 @@ class RunLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _taken(self, holder: Holder | None, hint: str = "") -> StoreError:
+    def _taken(self, holder: Holder | None) -> StoreError:
         who = str(holder) if holder else "another process"
-        return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
-
-    def _create_stand_in(self) -> None:
-        """Create the file that replaces the lock on a file system without locks.
-
-        Raises an error that names the holder if another process has made the file and may be alive.
-        """
-        path = self._folder.path / "run.lock.held"
-        self.warning = (
-            f"{self._folder.path} is on a file system without working locks; the file {path.name} replaces the lock"
-        )
-        # O_EXCL decides between two processes even where no lock works.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        # The first try may meet a dead holder's file and take it away; the second makes ours.
-        for _ in range(2):
-            try:
-                descriptor = os.open(path, flags, 0o644)
-            except FileExistsError:
-                self._remove_stale(path)
-                continue
-            try:
-                write_whole(descriptor, codec.encode(_ourselves()) + b"\n")
-            finally:
-                os.close(descriptor)
-            self._stand_in = path
-            return
-        raise self._taken(_holder(path))
-
-    def _remove_stale(self, path: Path) -> None:
-        """Remove the stand-in of a dead holder. Raises `StoreError` if the holder lives, or may live."""
-        holder = _holder(path)
-        if holder is not None and holder.host == socket.gethostname():
-            if is_alive(holder):
-                raise self._taken(holder)
-        elif not self._break_lock:
-            raise self._taken(holder, f" If that process is gone for certain, give {option('break_lock')}.")
-        aside = path.with_name(f"{path.name}.{os.getpid()}")
-        # Two processes may both have found the file stale; only one of them can rename it.
-        path.rename(aside)
-        if _holder(aside) != holder:  # Another process was faster, and this is its lock.
-            with contextlib.suppress(FileExistsError):
-                # A link and no rename: it fails if yet another process has made its own lock meanwhile.
-                os.link(aside, path)
-            aside.unlink()
-            raise self._taken(_holder(path))
-        aside.unlink()
+        return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.")
 
 
 _locks_of_process: weakref.WeakSet[RunLock] = weakref.WeakSet()
@@ -327,12 +273,12 @@ class HeldRun:
 
 
 @contextmanager
-def hold(folder: RunFolder, *, break_lock: bool = False) -> Iterator[HeldRun]:
-    """Take `folder` for the length of the block, and create it if needed. break_lock: see `RunLock`.
+def hold(folder: RunFolder) -> Iterator[HeldRun]:
+    """Take `folder` for the length of the block, and create it if needed.
 
     Raises `StoreError` for a folder with other things, or with samples but no manifest, for one that another process
     writes to, and when the disk refuses.
     """
     folder.refuse_foreign()
-    with RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:
+    with RunLock(folder) as lock, RunLog(folder) as log:
         yield HeldRun(folder, log, Manifest.find(folder), lock.warning or "")

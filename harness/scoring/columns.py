@@ -46,13 +46,8 @@ def numbers(score: Score) -> dict[str, object]:
         row |= ends(f"{name}_sampling", budget.sampling_interval)
         row |= ends(f"{name}_question", budget.question_interval)
         row[f"{name}_longer"] = budget.cut
-        row[f"{name}_cut_text"] = budget.accuracy_of_cut_text
-        row |= _both(f"{name}_cut_text", budget.accuracy_of_cut_text_intervals)
-        row[f"{name}_first_right"] = budget.accuracy_of_first_right
-        row |= _both(f"{name}_first_right", budget.accuracy_of_first_right_intervals)
     for name, record in (
         ("audited", score.audited),
-        ("first_right", score.first_right),
         ("tokens", score.tokens),
         ("speed", score.speed),
     ):
@@ -108,7 +103,6 @@ def column_order(name: str) -> tuple[int, int, str]:
         "accuracy_overridden_",
         "audited_",
         "accuracy_within_",
-        "first_right_",
         "tokens_",
         "speed_",
     )

@@ -217,7 +217,8 @@ def counted_samples(items: Sequence[QuestionTally]) -> CountedSamples:
     """
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     independent = np.array([1.0 if item.independent is None else item.independent for item in items])
-    present = np.array([1.0 if item.independent is None else item.n for item in items])
+    # A question without samples has nothing to weigh.
+    present = np.array([1.0 if item.independent is None else max(1, item.n) for item in items])
     return CountedSamples(*(columns * independent[:, None] / present[:, None]).T)
 
 

@@ -30,7 +30,6 @@ from harness.scoring.differences import (
 from harness.scoring.intervals import Z_95, Array, effective_samples, normal_two_sided, sampling_variance_of_mean
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
-from harness.scoring.stated_samples import doubt
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 
@@ -57,7 +56,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     true difference of the observed size is found in 80 % of repetitions; None if no number is enough, without a
     difference, where samples are missing or their published number is unknown, and for pass@k and maj@k. reason: why
     the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the settings that the source
-    states. doubt: why the source's number of samples cannot be true; it decides nothing.
+    states.
     """
 
     published: PublishedScore
@@ -69,7 +68,6 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: PublishedVerdict
     reason: str
     differing: dict[str, tuple[Any, Any]]
-    doubt: str = ""
     settling: int | None = None
 
     @property
@@ -119,10 +117,6 @@ def compare_published(
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
     error = max(test.error for test in tests) if tests and published.samples is not None else None
-    variance_of_sample = None
-    # Where every question has one sample, the variance is NaN, which is not above 0.
-    if ends and ends[0].variance > 0:
-        variance_of_sample = ends[0].variance * ends[0].trials
     return PublishedComparison(
         published=published,
         ours=ours,
@@ -133,7 +127,6 @@ def compare_published(
         verdict=verdict,
         reason=reason,
         differing=differing,
-        doubt=doubt(published, variance_of_sample),
         settling=_settling_beside(ends, published, difference),
     )
 

@@ -23,7 +23,6 @@ from harness.scoring.differences import (
 )
 from harness.scoring.intervals import Z_95, Interval, normal_two_sided
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
-from harness.scoring.spending import SpentPoint
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
@@ -77,8 +76,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     fewest first; None for "any number", since the interval contains 0 or comes near it. settling_questions: about how
     many questions, with as many samples of each, find a true difference of the observed size (two new runs, compared
     alone) on other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters,
-    the clusters are counted, and the number is that of the questions in so many clusters of this size. spending: both
-    runs' accuracy by the tokens of an answer, fewest first; empty where it was not asked for. mean: the decision on the
+    the clusters are counted, and the number is that of the questions in so many clusters of this size.
+    mean: the decision on the
     mean over all benchmarks of this run with this baseline, the same in each of their decisions; None for a single
     benchmark, and if counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run
     or baseline were read from a file, so that `harness run` cannot take more of them: what is open is then said without
@@ -98,7 +97,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
     settling_questions: int | None = None
-    spending: tuple[SpentPoint, ...] = ()
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
     warnings: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
     samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
 
-Some numbers (the accuracy with answers from the reasoning, or of cut text) need a second grading, in a further pass
-over the journal that decodes only the samples whose grade may change.
+The accuracy with answers from the reasoning needs a second grading, in a further pass over the journal that decodes
+only the samples whose grade may change.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ import numpy as np
 from harness.core.errors import StoreError
 from harness.core.hidden_limit import EarlyCut, HiddenLimit, reply_checksum
 from harness.core.packed import Packed, Picked
-from harness.core.records import Grade, Key, Question, Sample
+from harness.core.records import Grade, Question, Sample
 from harness.grading.processes import pool
-from harness.grading.verdict import stated
 from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
@@ -44,14 +43,12 @@ from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_hand import beside_verdicts_by_hand
-from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
-from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
@@ -69,11 +66,9 @@ class GradedBenchmark:
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
     anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the reasoning
-    where there is no other; None = the option was not given. cut: budget in tokens → sample → the grade of its reply
-    cut at the budget, for replies that are longer; None = the option was not given. first_right: sample → completion
-    tokens up to where the right answer first stands, for the samples in which it does; empty without that option. ks,
-    tau, salvaged: see `GradingOptions`. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on
-    samples that a judge decided in its place: rule → number of samples.
+    where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`. judge_errors,
+    judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its place: rule →
+    number of samples.
     """
 
     folder: BenchmarkFolder
@@ -90,8 +85,6 @@ class GradedBenchmark:
     hidden_limit: HiddenLimit | None = None
     early_cut: EarlyCut | None = None
     from_reasoning: Sequence[Grade] | None = None
-    cut: Mapping[int, Mapping[Key, Grade]] | None = None
-    first_right: Mapping[Key, int] = field(default_factory=dict)
     ks: tuple[int, ...] = ()
     tau: float | None = None
     salvaged: bool = True
@@ -194,8 +187,6 @@ def _grade_benchmark(
         hidden_limit=hidden_limit(journal.observed, counted),
         early_cut=journal.observed.early_cut(counted, partial(max_tokens_sent, record)),
         from_reasoning=from_reasoning,
-        cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
-        first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
         ks=grading.k,
         tau=grading.tau,
         salvaged=grading.salvaged,
@@ -280,23 +271,6 @@ def score_of(graded: GradedBenchmark) -> Score:
             accuracy_from_reasoning=with_reasoning.accuracy,
             accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
         )
-    if graded.cut is not None:
-        budgets = []
-        for budget in score.budgets:
-            cut_text = accuracy_of_cut_text(graded.tallied, graded.cut.get(budget.budget, {}))
-            stood = accuracy_of_first_right(graded.tallied, graded.first_right, budget.budget)
-            budgets.append(
-                msgspec.structs.replace(
-                    budget,
-                    accuracy_of_cut_text=cut_text[0],
-                    accuracy_of_cut_text_intervals=cut_text[1],
-                    accuracy_of_first_right=stood[0],
-                    accuracy_of_first_right_intervals=stood[1],
-                )
-            )
-        score = msgspec.structs.replace(
-            score, budgets=tuple(budgets), first_right=first_right(graded.tallied, graded.first_right)
-        )
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
     judged = msgspec.structs.replace(score, judge_errors=graded.judge_errors, judging=graded.judging or msgspec.UNSET)
@@ -325,48 +299,6 @@ def _from_reasoning(
     by_key = {grade.key: grade for grade in regraded}
     anew = ((grade, by_key.get(grade.key, grade)) for grade in every_grade)
     return Packed(Grade, (msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew))
-
-
-def _cut(
-    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
-) -> dict[int, dict[Key, Grade]]:
-    """Cut the replies that are longer than a budget, and grade what is left: budget in tokens → sample → its grade.
-
-    every_grade: the grades of the whole replies.
-    """
-    graded = {}
-    tokens = np.array([g.completion_tokens for g in every_grade if g.completion_tokens is not None], dtype=float)
-    for budget in budgets_of(tokens):
-        keys = KeySet(g.key for g in every_grade if (g.completion_tokens or 0) > budget)
-        shortened = (cut(sample, budget) for sample in read_samples(folder, keys=keys))
-        regraded = pool.grade_all(
-            by_id,
-            (sample for sample in shortened if sample is not None),
-            workers=grading.n_workers,
-            deadline_s=grading.deadline_s,
-            sandbox=grading.sandbox,
-        )
-        graded[budget] = {grade.key: grade for grade in regraded}
-    return graded
-
-
-def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) -> dict[Key, int]:
-    """Sample → its completion tokens up to where the right answer first stands; samples without it are left out."""
-    # Tokens before each answer stated in a reply, kept until the pool has judged the answer.
-    tokens_of: dict[Key, list[int]] = {}
-
-    def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
-        """Yield (key, question, answers that the reply states) for each sample with a known number of tokens."""
-        for sample in read_samples(folder):
-            if sample.question_id in by_id and sample.usage.completion_tokens is not None:
-                question = by_id[sample.question_id]
-                statements = stated(question, sample)
-                tokens_of[sample.key] = [tokens_until(sample, statement.end) or 0 for statement in statements]
-                yield sample.key, question, [statement.answer for statement in statements]
-
-    judged = pool.first_right(stated_answers(), workers=grading.n_workers, deadline_s=grading.deadline_s)
-    # Popped, so that only samples that wait for the pool are held.
-    return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
 
 
 def grade_outputs(

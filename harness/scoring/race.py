@@ -1,33 +1,14 @@
 """Tests again and again, while a candidate and a baseline are sampled, whether the candidate is better.
 
-Two tests give a false verdict in at most 5 % of races:
-
-| | `judge_planned` | `judge` |
-| --- | --- | --- |
-| looks | fixed in advance: samples and step | at any time, any number; the samples may be raised later |
-| test | score test, 4.5 % spent over the looks | confidence sequence |
-| promise | asymptotic; by simulation 4.0 to 4.6 % | exact |
-| finds a difference of 3 points (500 questions × 8 samples) | 82 % | 43 % |
+The looks are fixed in advance, by the samples and the step. A verdict is false in at most 5 % of races (by simulation
+4.0 to 4.6 %), and a difference of 3 points is found in 82 % (500 questions × 8 samples).
 
 **Planned looks.** The score test of `differences` at look k, at the fraction t_k of all rounds, rejects beyond z_k
 errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
 rejected by t_k is 4.5 % · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
 family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
 
-**At any time.** In a round both models answer each of the Q questions once. d = 1 where the candidate alone is right,
-−1 where the baseline alone is, 0 where both or neither are. With a bet 0 < λ ≤ ½ and a supposed difference m,
-
-    W(m) = Π (1 + λ (d − m))    over all questions and rounds
-
-is a supermartingale at the ends of rounds if the true difference δ, the mean over questions of their own δ_q, is at
-most m: the expectation of a round's factor is Π_q (1 + λ (δ_q − m)) ≤ (1 + λ (δ − m))^Q ≤ 1, by independence of the
-questions given δ_q and by the inequality of arithmetic and geometric means. So questions may differ in difficulty; the
-only assumption is that the samples of one question are drawn alike. By Ville's inequality (1939) the chance that W ever
-exceeds 1/a is at most a. The values m at which W has not exceeded 1/a form the confidence sequence (Waudby-Smith and
-Ramdas 2024, J. R. Stat. Soc. B 86:1). The wealth is averaged over a grid of λ, which keeps the guarantee and makes some
-bet fit any difference.
-
-**A change during the race.** Both tests suppose that the samples of one question are drawn alike. A server that warms
+**A change during the race.** The test supposes that the samples of one question are drawn alike. A server that warms
 up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in an eighth of the rounds only was
 called worse in 29 to 93 % of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
 of all, waits for r/2 further rounds (`confirm`). The verdict is withheld while the rounds after r speak against the
@@ -36,7 +17,7 @@ no round follows r, the second half of the rounds is compared with the first.) A
 too long, for these rounds to show it goes unnoticed.
 
 The two replies of a round to one question may depend on each other: one seed for both models does no harm. Rounds with
-missing samples are left out. Neither test says anything about other questions of this kind. No I/O.
+missing samples are left out. The test says nothing about other questions of this kind. No I/O.
 """
 
 from __future__ import annotations
@@ -53,17 +34,8 @@ from harness.core.nouns import count_noun, in_points
 from harness.scoring.differences import detection
 from harness.scoring.intervals import Interval
 
-BETS = np.geomspace(0.01, 0.5, 16)
-"""The grid of bets λ. A bet is best for a difference of about λ times the variance of d."""
-
-LEVEL = 0.05
-"""Largest chance that any verdict of a race is false."""
-
-_STEPS = 40
-"""Number of halvings of [−1, 1] in the search for an end of the interval: down to 2e-12."""
-
 PLANNED_LEVEL = 0.045
-"""Level that planned looks spend, below the promised `LEVEL`: the normal approximation may exceed it by a tenth."""
+"""Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""
 
 MAX_LOOKS = 64
 """Largest number of planned looks; more would hardly decide earlier."""
@@ -81,70 +53,6 @@ _GRID, _REACH = 4001, 8.0
 """Points and half-width of the grid on which `boundaries` are computed; the path ends within ±8 but for 1e-15."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
-
-
-class Totals(NamedTuple):
-    """Counts over complete rounds; in a round each run answers each question once.
-
-    won: only the candidate is right; lost: only the baseline is; tied: both or neither.
-    """
-
-    won: int
-    tied: int
-    lost: int
-
-    @property
-    def difference(self) -> float:
-        """Mean of d, a fraction; 0 before the first round."""
-        n = self.won + self.tied + self.lost
-        return (self.won - self.lost) / n if n else 0.0
-
-
-def log_wealth(totals: Totals, m: float) -> float:
-    """Logarithm of W(m) averaged over the bets: the evidence that the difference is above m."""
-    each = (
-        totals.won * np.log1p(BETS * (1 - m))
-        + totals.tied * np.log1p(-BETS * m)
-        + totals.lost * np.log1p(-BETS * (1 + m))
-    )
-    # The largest term is taken out, since the wealth itself may overflow a float.
-    most = float(each.max())
-    return most + float(np.log(np.exp(each - most).mean()))
-
-
-def lower_end(totals: Totals, alpha: float) -> float:
-    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less.
-
-    alpha: the level of that test. −1 if the samples rule out no difference.
-    """
-    bar = -np.log(alpha)
-    low, high = -1.0, 1.0
-    if log_wealth(totals, low) < bar:
-        return -1.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_wealth(totals, middle) >= bar else (low, middle)
-    return low
-
-
-@functools.lru_cache(maxsize=4096)  # Cached, because each look computes the earlier rounds again.
-def confidence(totals: Totals, alpha: float) -> Interval:
-    """The interval of the difference with confidence 1 − alpha, at this and all other rounds together."""
-    mirrored = Totals(totals.lost, totals.tied, totals.won)
-    return Interval(lower_end(totals, alpha / 2), -lower_end(mirrored, alpha / 2))
-
-
-def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list[Totals]:
-    """Return the totals after each round, over all rounds so far.
-
-    candidate, baseline: (rounds, Q), whether each sample is right.
-    """
-    won = (candidate & ~baseline).sum(axis=1).cumsum()
-    lost = (baseline & ~candidate).sum(axis=1).cumsum()
-    n = candidate.shape[1]
-    return [
-        Totals(int(w), n * (i + 1) - int(w) - int(x), int(x)) for i, (w, x) in enumerate(zip(won, lost, strict=True))
-    ]
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
@@ -204,18 +112,6 @@ class RaceState(NamedTuple):
     withheld: str = ""
 
 
-def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceState:
-    """Compare a candidate with the baseline in a race that may be looked at after any round; return the state.
-
-    rounds: the totals after each round. margin: candidate and baseline count as equal if they differ by less than this
-    fraction; 0 = never. n_comparisons: candidates of the race, each of which gets an equal share of `LEVEL`. If both
-    "better" (or "worse") and "equal within the margin" hold, the first is returned.
-    """
-    intervals = [confidence(totals, LEVEL / n_comparisons) for totals in rounds]
-    looks = range(1, len(rounds) + 1)
-    return _state(len(rounds), rounds[-1].difference if rounds else 0.0, looks, intervals, margin)
-
-
 def judge_planned(
     candidate: NDArray[np.bool_],
     baseline: NDArray[np.bool_],
@@ -226,7 +122,9 @@ def judge_planned(
     """Compare a candidate with the baseline in a race that is tested only after planned rounds; return the state.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which the race is tested.
-    margin, n_comparisons: as in `judge`; the candidates share `PLANNED_LEVEL`.
+    margin: candidate and baseline count as equal if they differ by less than this fraction; 0 = never. n_comparisons:
+    candidates of the race, which share `PLANNED_LEVEL`. If both "better" (or "worse") and "equal within the margin"
+    hold, the first is returned.
     """
     intervals = []
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):

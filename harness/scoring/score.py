@@ -35,11 +35,10 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.judging import Judging
-from harness.scoring.measures import VERSION, Measure, measures, uneven_parts
+from harness.scoring.measures import Measure, measures, uneven_parts
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
-    FirstRight,
     TokenStatistics,
     accuracy_of_finished,
     budget_scores,
@@ -172,10 +171,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     else.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
-    and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
-    how early the right answer stands; None = the option was not given. speed: None where nothing was streamed.
-    workload: the work for the servers. breakdowns: metadata field → value → score. endpoints: empty where there was
-    only one.
+    and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. speed: None
+    where nothing was streamed. workload: the work for the servers. breakdowns: metadata field → value → score.
+    endpoints: empty where there was only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -207,7 +205,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_finished_intervals: Intervals | None = None
     tokens: TokenStatistics | None = None
     budgets: tuple[BudgetScore, ...] = ()
-    first_right: FirstRight | None = None
     sampling_error_bound: float | None = None
     n_imputed: int = 0
     n_correct: int = 0
@@ -328,10 +325,8 @@ def score_benchmark(
 
 
 def _measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...] | msgspec.UnsetType:
-    """Return the measures beside the accuracy; unset for most benchmarks, which have neither parts nor versions."""
-    if any(item.parts or VERSION in item.question.metadata for item in items):
-        return measures(items) or msgspec.UNSET
-    return msgspec.UNSET
+    """Return the measures beside the accuracy; unset for most benchmarks, whose answers have no parts."""
+    return measures(items) or msgspec.UNSET
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:

@@ -8,15 +8,14 @@ wrong. A reply cut at b may hold its answer already: where cut replies are grade
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.records import Grade, Key
 from harness.scoring.estimators import quantile
-from harness.scoring.intervals import Interval, cluster_freedom, cluster_numbers, t_factor
+from harness.scoring.intervals import Interval, cluster_freedom, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
@@ -62,9 +61,7 @@ class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracy if every reply longer than `budget` completion tokens had counted as wrong, with its 95 % intervals.
 
-    cut: fraction of the samples that are longer. accuracy_of_cut_text: the accuracy if longer replies were cut at the
-    budget and graded. accuracy_of_first_right: the accuracy if every right reply had ended where its right answer first
-    stands (`FirstRight`). Both with their intervals; None = the option was not given.
+    cut: fraction of the samples that are longer.
     """
 
     budget: int
@@ -72,27 +69,6 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
     sampling_interval: Interval | None
     question_interval: Interval | None
     cut: float
-    accuracy_of_cut_text: float | None = None
-    accuracy_of_cut_text_intervals: Intervals | None = None
-    accuracy_of_first_right: float | None = None
-    accuracy_of_first_right_intervals: Intervals | None = None
-
-
-class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
-    """How early the right answer first stands in a reply: in a box, behind "=", "is" or a colon, or as its answer.
-
-    tokens: completion tokens up to that place, of the right samples whose tokens are known. share: these tokens as a
-    fraction of the whole reply's, mean and quantiles. n_passed_over: of the n_not_right samples that are not right,
-    those in which the right answer stood.
-    """
-
-    tokens: TokenCounts
-    share: float
-    share_p10: float
-    share_p50: float
-    share_p90: float
-    n_passed_over: int
-    n_not_right: int
 
 
 def token_statistics(
@@ -180,61 +156,6 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
         question_interval=intervals.question_interval,
         cut=int((~within).sum()) / len(within),
     )
-
-
-def first_right(items: Sequence[QuestionTally], tokens_before: Mapping[Key, int]) -> FirstRight | None:
-    """Return how early the right answers appear in right replies; None without a right sample whose tokens are known.
-
-    tokens_before: sample → completion tokens before its right answer first appears. A right sample that is missing
-    there has its answer at the end.
-    """
-    grades = [grade for item in items for grade in item.grades]
-    right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]
-    others = [g for g in grades if g.verdict != "correct"]
-    until = [_until_right(g, tokens_before) for g in right]
-    of_all = [
-        _until_right(g, tokens_before) if g.verdict == "correct" and g.completion_tokens else math.nan for g in grades
-    ]
-    question = np.repeat(np.arange(len(items)), [item.n for item in items])
-    counts = _counts(np.array(of_all, dtype=float), question, cluster_numbers([item.cluster for item in items]))
-    if counts is None:
-        return None
-    shares = [n / (g.completion_tokens or n) for n, g in zip(until, right, strict=True)]
-    p10, p50, p90 = (quantile(shares, q) or 0.0 for q in (0.1, 0.5, 0.9))
-    return FirstRight(
-        tokens=counts,
-        share=math.fsum(shares) / len(shares),
-        share_p10=p10,
-        share_p50=p50,
-        share_p90=p90,
-        n_passed_over=sum(g.key in tokens_before for g in others),
-        n_not_right=len(others),
-    )
-
-
-def accuracy_of_first_right(
-    items: Sequence[QuestionTally], tokens_before: Mapping[Key, int], budget: int
-) -> tuple[float, Intervals]:
-    """Return (accuracy, its intervals) within `budget` tokens if right replies ended at their first right answer.
-
-    tokens_before: by sample, completion tokens before the right answer first stands.
-    """
-    return rate(
-        items,
-        [
-            sum(g.verdict == "correct" and _until_right(g, tokens_before) <= budget for g in item.grades)
-            for item in items
-        ],
-    )
-
-
-def _until_right(grade: Grade, tokens_before: Mapping[Key, int]) -> int:
-    """The completion tokens of a right reply up to its right answer.
-
-    They are all its tokens if the place of the answer is not known.
-    """
-    whole = grade.completion_tokens or 0
-    return min(tokens_before.get(grade.key, whole), whole)
 
 
 def _counts(

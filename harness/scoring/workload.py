@@ -1,8 +1,7 @@
 """The work of the servers for a benchmark's samples: time, tokens and requests; and the speed of a single stream.
 
-The work is given in total and in each of `N_SLICES` equal slices of the time. No I/O. Time is busy time: seconds in
-which at least one request was in flight. A run that was interrupted on Monday and resumed on Thursday has no gap of
-three days, so its speed is that of the servers.
+No I/O. Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and
+resumed on Thursday has no gap of three days, so its speed is that of the servers.
 
     requests      ▬▬▬▬▬▬▬          ▬▬▬▬
                     ▬▬▬▬▬             ▬▬▬▬▬▬
@@ -24,37 +23,14 @@ from numpy.typing import NDArray
 from harness.scoring.estimators import quantile
 from harness.scoring.observed import Observed, Rows
 
-N_SLICES = 48
-"""Number of equal slices of the busy time for which speed and latency are computed."""
-
-CHUNK = 1 << 20
-"""Samples whose shares in the slices are computed together, to bound memory: each takes a dozen columns."""
-
 _Array = NDArray[np.float64]
-
-
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """One slice of the busy time. start: busy seconds before it; finished: samples whose reply ended in it.
-
-    tokens_per_s: completion tokens generated a second, each reply's spread evenly over its time after the first token.
-    in_flight: mean number of requests. latency_p50, latency_p95: seconds from request to end of reply, of the finished;
-    first_token_p50: to the first token. None where nothing finished, or the server stated no tokens.
-    """
-
-    start: float
-    finished: int
-    tokens_per_s: float | None
-    in_flight: float
-    latency_p50: float | None
-    latency_p95: float | None
-    first_token_p50: float | None
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the n_samples covered.
 
     started, ended: Unix time of the first request and of the last reply's end. busy_s: seconds with a request in
-    flight. slice_s: seconds of each of the `slices`. requests: made for these samples, repeated ones included.
+    flight. requests: made for these samples, repeated ones included.
     prompt_tokens, completion_tokens: over the n_stated samples whose server states both; reasoning_tokens: the part of
     the completions that is thinking, where stated.
     """
@@ -68,8 +44,6 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int
-    slice_s: float
-    slices: tuple[Slice, ...]
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -82,21 +56,17 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
     begun, latency = observed.started.of(rows), observed.total.of(rows)
     np.maximum(0.0, latency, out=latency)
     ended = begun + latency
-    busy, last = _BusyTime(begun, ended), float(ended.max())
-    del ended
     counts = _Counts.of(observed, rows)
     return Workload(
         n_samples=len(rows),
         started=float(begun.min()),
-        ended=last,
-        busy_s=busy.total,
+        ended=float(ended.max()),
+        busy_s=_busy_seconds(begun, ended),
         requests=counts.requests,
         n_stated=counts.n_stated,
         prompt_tokens=counts.prompt,
         completion_tokens=counts.completion,
         reasoning_tokens=counts.reasoning,
-        slice_s=busy.total / N_SLICES,
-        slices=_slices(begun, latency, observed, rows, busy) if busy.total > 0 else (),
     )
 
 
@@ -122,76 +92,18 @@ class _Counts(NamedTuple):
         return cls(requests, int(stated.sum()), *sums, reasoning)
 
 
-class _BusyTime:
-    """Converts Unix time to busy seconds. It holds only the spells of work between pauses, not the requests."""
-
-    def __init__(self, begun: _Array, ended: _Array) -> None:
-        order = np.argsort(begun, kind="stable")
-        begun, reached = begun[order], ended[order]
-        del order
-        np.maximum.accumulate(reached, out=reached)
-        idle = begun[1:] - reached[:-1]
-        # A pause follows each of these requests, and the next request begins a spell of work.
-        after = np.flatnonzero(idle > 0)
-        self._spells = begun[np.concatenate(([0], after + 1))]
-        self._idle_before = np.concatenate(([0.0], np.cumsum(idle[after])))
-        self.total = float(reached[-1] - begun[0] - self._idle_before[-1])
-
-    def of(self, moments: _Array) -> _Array:
-        """Busy seconds before each moment; every moment must lie within a request."""
-        spell = np.searchsorted(self._spells, moments, side="right") - 1
-        return np.asarray(moments - self._spells[0] - self._idle_before[spell])
-
-
-def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
-    """Divide the busy time into `N_SLICES` slices; return the work in each slice.
-
-    started, latency: (len(rows),), of the samples `rows`. The value of a slice is a sum up to its end minus the sum up
-    to its beginning: `flown` sums the seconds in flight of all requests up to each edge of a slice, `generated` the
-    tokens up to each edge.
-    """
-    edges = np.linspace(0.0, busy.total, N_SLICES + 1)
-    width = busy.total / N_SLICES
-    flown, generated = np.zeros(len(edges)), np.zeros(len(edges))
-    slice_of = np.empty(len(rows), dtype=np.uint8)
-    all_stated = True
-    for first in range(0, len(rows), CHUNK):
-        # A part of the samples: their requests from `begun` to `ended`, in busy seconds.
-        here = slice(first, first + CHUNK)
-        begun, ended = busy.of(started[here]), busy.of(started[here] + latency[here])
-        tokens = observed.completion_tokens.of(rows[here])
-        all_stated = all_stated and not np.isnan(tokens).any()
-        tokens = np.nan_to_num(tokens)
-        first_token_at = np.clip(begun + np.nan_to_num(observed.first_token.of(rows[here])), begun, ended)
-        spans = np.maximum(ended - first_token_at, 1e-9)
-        flown += [np.clip(edge, begun, ended).sum() for edge in edges]
-        generated += [(tokens * np.clip((edge - first_token_at) / spans, 0.0, 1.0)).sum() for edge in edges]
-        slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
-    # The sums up to each edge become means over each slice.
-    in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
-    first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
-    slices = []
-    for number in range(N_SLICES):
-        finished = np.flatnonzero(slice_of == number)
-        streamed = first_token[finished] if len(first_token) else first_token
-        slices.append(
-            Slice(
-                start=float(edges[number]),
-                finished=len(finished),
-                tokens_per_s=float(generated[number]) if all_stated else None,
-                in_flight=float(in_flight[number]),
-                latency_p50=quantile(latency[finished], 0.5),
-                latency_p95=quantile(latency[finished], 0.95),
-                first_token_p50=quantile(streamed[~np.isnan(streamed)], 0.5),
-            )
-        )
-    return tuple(slices)
-
-
 # ---- one stream
 
 MAX_LAG_SHARE = 0.25
 """Gaps are left out if the lag exceeds this fraction of the median gap."""
+
+
+def _busy_seconds(begun: _Array, ended: _Array) -> float:
+    """Seconds from the first request to the last reply's end, without the pauses in which no request was in flight."""
+    order = np.argsort(begun, kind="stable")
+    begun, reached = begun[order], np.maximum.accumulate(ended[order])
+    idle = begun[1:] - reached[:-1]
+    return float(reached[-1] - begun[0] - idle[idle > 0].sum())
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):

@@ -149,7 +149,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     if progress.stopping or progress.paused or progress.done >= progress.total:
         left = ""
     elif progress.eta is not None:
-        left = f"{time_range(progress.eta)} left, likely {duration(progress.eta.likely_s)}"
+        left = f"{time_range(progress.eta)} left"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
     facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
     if progress.continued.samples:

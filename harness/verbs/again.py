@@ -40,7 +40,7 @@ _HERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):([0-9]{1,5})/v1")
 """Address of a server of this machine, with its port."""
 
 _PACE = {
-    "concurrency": "concurrency", "requests_per_minute": "rpm", "tokens_per_minute": "tpm", "transport": "transport",
+    "concurrency": "concurrency", "requests_per_minute": "rpm", "transport": "transport",
     "stream": "stream", "attempts": "attempts", "deadlines.first_token": "first_token_timeout",
     "deadlines.idle": "idle_timeout", "canary": "canary", "batch": "batch",
 }  # fmt: skip
@@ -159,9 +159,7 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         # A file may have the name of a benchmark by chance.
         card = None if record.settings.get(catalogue.WITHOUT_CARD) else _card(name)
         options = _options(manifest.model, record, card)
-        samples = record.settings.get("allocated_mean", record.plan.samples)
-        if source := record.settings.get("allocated_by"):
-            options["allocate"] = source
+        samples = record.plan.samples
         if run:
             options["out"] = f"{run}{AGAIN}"
         data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)

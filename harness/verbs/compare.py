@@ -11,8 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-import msgspec
-
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
@@ -20,8 +18,7 @@ from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
 from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.looks import look_warnings, owed_samples
-from harness.reports.plots.published import MAX_SOURCES
-from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
+from harness.reports.published import beside, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
@@ -30,28 +27,20 @@ from harness.runs.sweep_cell import JOIN
 from harness.scoring import (
     PairedComparison,
     PublishedComparison,
-    PublishedScore,
     QuestionTally,
     compare_runs,
     load_published,
 )
-from harness.scoring.beside import APART, decides, kind, overall_verdict
+from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
-from harness.scoring.published.all_sources import PublicAgreement, beside_all
-from harness.scoring.published.benchmark_name import find_card
-from harness.scoring.published.index import find_scores, scores_of_models
-from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
-from harness.viewer.beside import PublishedBeside, SourcePoint
-
-DECIDING_SOURCES = 3
-"""Smallest number of public sources that decide together where the scores with stated settings cannot say."""
+from harness.viewer.beside import PublishedBeside
 
 MAX_HELD = 8
 """A refusal lists at most this many benchmarks of a file of published scores."""
@@ -119,7 +108,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
         RunComparison(
-            decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
+            decision=decision,
             baseline_samples=_kinds_of([baseline for baseline, _ in pairs(first.questions, benchmark.questions)]),
             samples=_kinds_of([item for _, item in pairs(first.questions, benchmark.questions)]),
             moved=moves(first.questions, benchmark.questions),
@@ -231,44 +220,17 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
     )
 
 
-def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: ScoredBenchmark) -> Decision:
-    """`decision` with both runs' accuracy as a function of the tokens spent, over the questions that both have.
-
-    Raises `UsageError` if a server stated no tokens for some samples.
-    """
-    shared = pairs(first.questions, benchmark.questions)
-    points: list[SpentPoint] = []
-    for run, items in (
-        (decision.baseline, [baseline for baseline, _ in shared]),
-        (decision.run, [item for _, item in shared]),
-    ):
-        of_run = spent_points(run, items)
-        if not of_run:
-            raise UsageError(
-                f"the server stated no tokens for some samples of {visible(run)} on {visible(benchmark.name, 80)}, so "
-                "the runs cannot be compared at equal tokens; leave this option out",
-                field="at_equal_tokens",
-            )
-        points += of_run
-    points.sort(key=lambda point: (point.tokens, point.run))
-    return msgspec.structs.replace(decision, spending=tuple(points))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Verified:
     """One benchmark of a run compared with published scores of its model.
 
-    standing: the verdict. comparisons: the nearest settings first. public: the comparison with all public sources at
-    once; None unless all public scores were asked for, the run is finished and a source asked the same questions.
-    n_near: number of public scores of similar model names, which decide nothing; 0 unless all public scores were asked
-    for. reason: why scores published under the benchmark's name are not compared; empty if they are.
+    standing: the verdict. comparisons: the nearest settings first. reason: why scores published under the benchmark's
+    name are not compared; empty if they are.
     """
 
     benchmark: str
     standing: PublishedVerdict
     comparisons: Sequence[PublishedComparison]
-    public: PublicAgreement | None = None
-    n_near: int = 0
     reason: str = ""
 
 
@@ -289,47 +251,19 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
         raise UsageError(
             f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
         )
-    scores = [] if options.against == "any" else load_published(published, models=[name])
+    scores = load_published(published, models=[name])
     verified = []
     for benchmark in run.benchmarks.values():
         counted_questions(run, benchmark)
         assert benchmark.score is not None
-        # The scores of this model and benchmark: from every public source, or from the shipped or given files.
-        if options.against == "any":
-            rows = find_scores(name, benchmark.known_as or benchmark.name)
-            # `find_scores` also returns scores of similar names; only those of the same name are compared.
-            references = [row.score for row in rows if row.match.same]
-            n_near = sum(not row.match.same for row in rows)
-        else:
-            references, n_near = published_of(run, benchmark, scores, name), 0
+        references = published_of(run, benchmark, scores, name)
         if reason := other_questions(benchmark, references):
             verified.append(Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason))
         elif comparisons := beside(run, benchmark, references):
-            public = None
-            if options.against == "any":
-                same = [entry.published for entry in comparisons if kind(entry) != APART]
-                public = _beside_all(benchmark, same)
-            if public is None:
-                standing = overall_verdict(comparisons, run.suite.source)
-            else:
-                standing = _standing_beside_all(comparisons, public)
-            verified.append(
-                Verified(
-                    benchmark=benchmark.name,
-                    standing=standing,
-                    comparisons=comparisons,
-                    public=public,
-                    n_near=n_near,
-                )
-            )
+            standing = overall_verdict(comparisons, run.suite.source)
+            verified.append(Verified(benchmark=benchmark.name, standing=standing, comparisons=comparisons))
     if not verified:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
-        if options.against == "any":
-            raise UsageError(
-                f"neither the shipped scores nor the local index hold one of {visible(name, 100)} on {names}: give "
-                f"{option('model')} if the model is published under another name, or bring the index up to date by "
-                "`harness published update`"
-            )
         where = "results/published/" if published is None else visible(str(published), 200)
         held = dict.fromkeys(score.benchmark for score in load_published(published))
         if not held.keys() & run.benchmarks.keys():
@@ -354,53 +288,15 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
         counted_questions(run, scored_benchmark)
-        references = published_of(run, scored_benchmark, scores_of_models([run.manifest.model]))
+        references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
         comparisons = beside(run, scored_benchmark, references)
     except (StoreError, UsageError):
         return PublishedBeside()
     if reason := other_questions(scored_benchmark, references):
         return PublishedBeside(reason)
     source = run.suite.source
-    points = tuple(
-        SourcePoint(
-            source=source_title(entry),
-            printed=entry.published.printed,
-            accuracy=entry.published.value,
-            decides=decides(entry, source),
-        )
-        for entry in comparisons
-        if entry.published.metric == "pass@1"
-    )
     words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return PublishedBeside(words, verdict(comparisons, source) or "", points[:MAX_SOURCES])
-
-
-def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:
-    """The verdict of the scores with stated settings; if they cannot say, the verdict of all sources together.
-
-    A score without settings decides nothing alone, so with fewer than `DECIDING_SOURCES` sources the verdict stays
-    "cannot say".
-    """
-    stated = [entry for entry in comparisons if entry.published.states_settings]
-    decided = overall_verdict(stated)
-    if decided != "cannot say" or public.sources < DECIDING_SOURCES:
-        return decided
-    return "compatible" if public.verdict == "as others report" else "not compatible"
-
-
-def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> PublicAgreement | None:
-    """The run's accuracy beside all sources that asked the same questions; None if the run is unfinished.
-
-    Also None without such a source. A source that does not state its number of questions is taken to have asked all of
-    them. references: the published scores of the run's model.
-    """
-    score = benchmark.score
-    if score is None or score.accuracy is None or score.n_missing:
-        return None
-    card = find_card((benchmark.known_as or benchmark.name,)).card
-    sizes = {score.n_questions, None} if card and card.questions == score.n_questions else {score.n_questions}
-    error = score.sampling_error_bound if score.sampling_error is None else score.sampling_error
-    return beside_all(score.accuracy, error, [entry for entry in references if entry.n_questions in sizes])
+    return PublishedBeside(words, verdict(comparisons, source) or "")
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

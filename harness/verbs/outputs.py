@@ -15,17 +15,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.benchmarks.lost_characters import words_on_replies
-from harness.benchmarks.sources import tables
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import FROM_FILE, Grade, Question
-from harness.foreign import outputs, wide
-from harness.foreign.parts import folder_names, plain_name, split
+from harness.core.records import Grade, Question
+from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import RESULTS, OutputsFolder, named_folder, run_around
@@ -86,12 +83,12 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher, *, store: bo
     digest = read.digest
     folder = OutputsFolder(path)
     graded = [
-        _with_unanswered(benchmark, card_questions, path, read)
+        _with_unanswered(benchmark, card_questions, path)
         for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
     ]
     if _matches_by_id(read, options):
         graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
-    _warn_of_reading(path, read, options, watcher)
+    _warn_of_reading(read, options, watcher)
     scored = ScoredFile(folder=folder, scores=[score_of(each) for each in graded], graded=graded, pairs=pairs)
     if not store:
         return scored
@@ -118,68 +115,22 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     assert options.as_run is not None
     read, pairs, card_questions = _read(path, options)
     folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options, path)
-    _warn_of_reading(path, read, options, watcher)
+    _warn_of_reading(read, options, watcher)
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
     if n_unanswered:
-        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path, read)))
+        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
     return folder
-
-
-def make_runs(path: Path, column: str, options: ScoreOptions, watcher: Watcher) -> dict[str, RunFolder]:
-    """Write a run for each value of a column of `path` into the new folder `options.as_run`, as if each value had a
-    file of its own; return the run folder of each value, in the order of the file.
-
-    A run's folder has the name of the value (`folder_names`). Raises `UsageError` with file and line, before anything
-    is written, and `StoreError` for a folder that is not new.
-    """
-    out = options.as_run
-    assert out is not None
-    # Runs that lie there already would look like further values of this column.
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StoreError(
-            f"{visible(str(out))} is not empty, and the runs of a file come into a new folder: name one with "
-            f"{option('as_run')}."
-        )
-    # Built once: a card may take a second, and each part needs its questions.
-    card = _questions_of(options.benchmark) if options.benchmark else None
-    parts = split(path, column)
-    # The whole file is read first: it has every mistake of its parts, so none of them leaves half of the runs.
-    whole, pairs, _ = _read(path, options, card, by=column)
-    deque(pairs, maxlen=0)
-    names = folder_names(parts)
-    folders: dict[str, RunFolder] = {}
-    incomplete = []
-    for value, rows in parts.items():
-        read, pairs, card_questions = _read(path, options, card, outputs.SplitRows(rows, whole), column)
-        folders[value], n_unanswered = _write_run(out / names[value], read, pairs, card_questions, options)
-        incomplete += [names[value]] if n_unanswered else []
-    _warn_of_reading(path, whole, options, watcher)
-    if _matches_by_id(whole, options):
-        watcher.warn(Sentence(_BY_ID))
-    if renamed := [value for value in parts if names[value] != plain_name(value)]:
-        pairs_shown = ", ".join(f"{visible(value, 40)!r} in {names[value]}" for value in renamed[:3])
-        more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
-        watcher.warn(Sentence(f"some values are no names for folders; their runs are {pairs_shown}{more}"))
-    if incomplete:
-        n, of_all = len(incomplete), count_noun(len(folders), "run")
-        watcher.warn(
-            Sentence(
-                f"{n} of {of_all} {'has' if n == 1 else 'have'} no row for some questions of "
-                f"{visible(str(options.benchmark), 80)}, the first {incomplete[0]}; the scores say for how many"
-            )
-        )
-    return folders
 
 
 def _write_run(
     path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions,
-    whole_file: Path | None = None,
+    file: Path,
 ) -> tuple[RunFolder, int]:  # fmt: skip
     """(new run folder at `path` with these samples and their questions, number of the card's questions without one).
 
-    whole_file: the file, if the run has all its rows; it then takes over what judges replied about them. Raises
-    `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
+    file: the run takes over what judges replied about it. Raises `UsageError` with file and line, before anything is
+    written, and `StoreError` for a folder that is not new.
     """
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
@@ -214,32 +165,22 @@ def _write_run(
             )
             for name, by_id in in_file.items()
         }
-        if whole_file is not None:
-            judge_copies.take_over(OutputsFolder(whole_file), folder)
+        judge_copies.take_over(OutputsFolder(file), folder)
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
     return folder, n_unanswered
 
 
-def _read(
-    path: Path,
-    options: OutputsOptions,
-    card: tuple[Prompt, Sequence[Question]] | None = None,
-    part: outputs.SplitRows | None = None,
-    by: str | None = None,
-) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
+def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
     """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
 
-    The questions of the pairs are the benchmark's; without one, they are the file's own. card: the benchmark's prompt
-    and questions, if they are built already. part: the rows to read. by: `make_runs`' column. Raises
+    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises
     `UsageError`.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    prompt, card_questions = card or (_questions_of(benchmark) if benchmark else (None, ()))
-    read = outputs.read(
-        path, format=options.tool, questions=card_questions, repeats=options.repeats, part=part, by=by, **columns
-    )
+    prompt, card_questions = _questions_of(benchmark) if benchmark else (None, ())
+    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
     if not benchmark:
         return read, read, ()
     # Imported late: it loads the prompts, which most files do not need.
@@ -250,15 +191,13 @@ def _read(
 
 
 def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
-    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, or columns
-    are named as questions, and the file has no text of a question, which would tell more.
+    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, and the
+    file has no text of a question, which would tell more.
     """
-    return bool(options.benchmark) and (options.id_key is not None or read.are_cells) and read.only_ids
+    return bool(options.benchmark) and options.id_key is not None and read.only_ids
 
 
-def _with_unanswered(
-    graded: GradedBenchmark, card_questions: Sequence[Question], path: Path, read: outputs.Outputs
-) -> GradedBenchmark:
+def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question], path: Path) -> GradedBenchmark:
     """The benchmark with those of its questions that have no row in the file `path`, which the score counts as missing.
 
     card_questions: all questions of the benchmark; empty if none is named.
@@ -267,13 +206,13 @@ def _with_unanswered(
     unanswered = [question for question in card_questions if question.question_id not in answered]
     if not unanswered:
         return graded
-    warning = _words_on_missing_rows(len(unanswered), card_questions, path, read)
+    warning = _words_on_missing_rows(len(unanswered), card_questions, path)
     return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
 
 
-def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path, read: outputs.Outputs) -> str:
-    """The warning of `n` questions of a benchmark that have no row, or no column, in the file `path`."""
-    have = f"{'has' if n == 1 else 'have'} no {'column' if read.are_cells else 'row'}"
+def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
+    """The warning of `n` questions of a benchmark that have no row in the file `path`."""
+    have = f"{'has' if n == 1 else 'have'} no row"
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
         f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing; if only the others were set, "
@@ -427,13 +366,10 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
 
 
-def _warn_of_reading(path: Path, read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
+def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
     """Warn of what a person should look at in the file, which was read to its end."""
-    note = tables.encoding_note(path)
-    replies = ((sample.endpoint.removeprefix(FROM_FILE), sample.text or "") for _, sample in (read if note else ()))
     doubts = () if options.benchmark else read.doubts
-    empty_rows = wide.words_on_empty_rows(read.empty_rows)
-    for sentence in filter(None, (note, words_on_replies(replies), empty_rows, *doubts, read.numbers.sentence)):
+    for sentence in filter(None, (*doubts, read.numbers.sentence)):
         watcher.warn(Sentence(sentence))
 
 

@@ -76,8 +76,6 @@ def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
 def _pilot(prepared: Prepared, watcher: Watcher) -> Piloted:
     """Sample and score the pilot of a prepared run, then forecast the rest."""
     settings = prepared.settings
-    if prepared.options.allocate is not None:
-        raise UsageError("a pilot has two samples of every question: leave it out", field="allocate")
     _refuse_larger_plan(prepared)
     few = {
         n: replace(benchmark, samples=min(PILOT_SAMPLES, benchmark.samples))

@@ -363,7 +363,6 @@ def _extending(evidence: _Evidence, samples: int, prices: Prices | None) -> Mapp
     stored = evidence.run.stored_name(benchmark)
     samples = max(samples, benchmark.record.plan.samples)
     (options,) = options_again(msgspec.structs.replace(manifest, benchmarks={stored: benchmark.record}))
-    options.pop("allocate", None)  # It gives the questions unequal numbers of samples.
     if "benchmarks" in options:
         options["benchmarks"] = [f"{name.rpartition(':')[0]}:{samples}" for name in options["benchmarks"]]
     else:

@@ -30,7 +30,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.spending import Account, Spent, sum_in_words
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.runs.session_costs import spent_so_far
-from harness.scoring.race import RaceState, confirm, judge, judge_planned, planned_looks, totals_of
+from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
 from harness.verbs.graded import GradedRounds
 
 if TYPE_CHECKING:
@@ -118,10 +118,6 @@ def race(
     names = [candidate.name for candidate in candidates]
     if len(set(names)) < len(names):
         raise UsageError(f"two candidates have the same name: {visible(', '.join(names), 200)}")
-    if any(candidate.options.allocate is not None for candidate in candidates):
-        raise UsageError(
-            "a race samples whole rounds, as many samples of every question: leave it out", field="allocate"
-        )
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
@@ -158,45 +154,44 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     candidates are compared, also when the race is started again.
 
     samples: rounds that a candidate may use. step: rounds from one look to the next. candidates: their number, with the
-    baseline. open_ended: a look may come after any round.
+    baseline.
     """
 
     samples: int
     step: int
     candidates: int
-    open_ended: bool
     schema: int = SCHEMA_VERSION
 
     def settled(self, folder: Path, *, begun: bool) -> RacePlan:
         """The plan to follow: at the first start this plan, which is written to `folder`; later the plan in the file.
 
-        If the two differ, an open-ended race follows the file, and another race raises `UsageError`. begun: whether
-        candidates have rounds already; if they have and there is no file, an earlier version of this program began the
-        race, and it is open-ended. Raises `StoreError` if the file is damaged.
+        begun: whether candidates have rounds already. Raises `UsageError` if the two differ, or if there are rounds and
+        no plan, `StoreError` if the file is damaged.
         """
         path = folder / RACE_PLAN
         remedy = "Put an intact copy back, or name another folder for the race."
         first = read_record(path, RacePlan, MAX_PLAN_BYTES, what="the plan of a race", remedy=remedy)
+        if first is None and begun:
+            raise UsageError(
+                f"{visible(str(folder), 200)} holds rounds of a race and no {RACE_PLAN}, which says at which rounds it "
+                "is looked at: name another folder for the race",
+                field="out",
+            )
         if first is None:
-            plan = msgspec.structs.replace(self, open_ended=self.open_ended or begun)
-            write_atomically(path, codec.pretty(plan))
-            return plan
-        if first.open_ended:
-            return first
+            write_atomically(path, codec.pretty(self))
+            return self
         if first != self:
             raise UsageError(
                 f"this race began with {_in_words(first)}, and now {_in_words(self)} is given. The 5 % rate of false "
                 "verdicts holds only for the looks that were planned at the beginning: give the same settings again, "
-                f"or another {option('out')} for a new race. Only a race that began with {option('open_ended')} may "
-                "change them"
+                f"or another {option('out')} for a new race"
             )
         return self
 
 
 def _in_words(plan: RacePlan) -> str:
     """The plan in words, for a message: `64 samples, a look every 8, 3 candidates`."""
-    looks = "open-ended" if plan.open_ended else f"a look every {plan.step}"
-    return f"{count_noun(plan.samples, 'sample')}, {looks}, {plan.candidates} candidates"
+    return f"{count_noun(plan.samples, 'sample')}, a look every {plan.step}, {plan.candidates} candidates"
 
 
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
@@ -214,7 +209,6 @@ def play(
     margin: float,
     step: int,
     on_look: OnLook,
-    open_ended: bool = False,
 ) -> Played:
     """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
     candidates sample up to the next multiple of `step` rounds.
@@ -222,13 +216,12 @@ def play(
     The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
     This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample is right, shape
     (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest difference, a
-    fraction, that counts as equal. open_ended: test by a confidence sequence, which holds at any look; otherwise test
-    at the looks that `step` and `most` fix.
+    fraction, that counts as equal. `step` and `most` fix the looks.
     """
     baseline, *others = rounds
     have = dict(rounds)
     short = ""
-    tests, looks = None if open_ended else planned_looks(step, most), (*range(step, most, step), most)
+    tests, looks = planned_looks(step, most), (*range(step, most, step), most)
     while True:
         standings = {name: _standing(have[name], have[baseline], tests, margin, len(others), looks) for name in others}
         on_look(standings)
@@ -267,9 +260,9 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     have = {name: graded[name].of(benchmark) for name in entered}
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
-    plan = RacePlan(samples=most, step=rules.step, candidates=len(entered), open_ended=rules.open_ended)
+    plan = RacePlan(samples=most, step=rules.step, candidates=len(entered))
     folder = next(iter(entered.values())).folder.path.parent
-    plan = plan.settled(folder, begun=any(len(rounds) for rounds in have.values()))
+    plan.settled(folder, begun=any(len(rounds) for rounds in have.values()))
     with _noting_the_cost(entered):
         played = play(
             have,
@@ -278,7 +271,6 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
             margin=rules.margin / 100,
             step=rules.step,
             on_look=on_look,
-            open_ended=plan.open_ended,
         )
     folders = {name: prepared.folder.path for name, prepared in entered.items()}
     cautious = _cautions({name: entered[name].folder for name, rounds in played.rounds.items() if len(rounds)})
@@ -352,7 +344,7 @@ def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceSt
 def _standing(
     candidate: NDArray[np.bool_],
     baseline: NDArray[np.bool_],
-    tests: tuple[int, ...] | None,
+    tests: tuple[int, ...],
     margin: float,
     n_comparisons: int,
     looks: Sequence[int],
@@ -360,16 +352,12 @@ def _standing(
     """Compare a candidate with the baseline by the rounds that both have: better, worse, equal within the margin, or
     undecided.
 
-    tests: rounds of the planned tests; None: any round is tested. n_comparisons: candidates beside the baseline. looks:
+    tests: rounds of the planned tests. n_comparisons: candidates beside the baseline. looks:
     rounds at which the standings are printed; the last is the whole race.
     """
     common = min(len(candidate), len(baseline))
     ours, theirs = candidate[:common], baseline[:common]
-    if tests is None:
-        state = judge(totals_of(ours, theirs), margin, n_comparisons)
-    else:
-        state = judge_planned(ours, theirs, tests, margin, n_comparisons)
-    return confirm(state, ours, theirs, looks)
+    return confirm(judge_planned(ours, theirs, tests, margin, n_comparisons), ours, theirs, looks)
 
 
 def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:

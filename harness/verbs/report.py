@@ -13,7 +13,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, readable, runs_in
-from harness.scoring.published.index import scores_of_models
+from harness.scoring import load_published
 from harness.verbs.judge_account import bills_of
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
@@ -30,7 +30,7 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
     folders = list(manifests)
-    published = scores_of_models(manifest.model for manifest in manifests.values())
+    published = load_published(models=[manifest.model for manifest in manifests.values()])
     of_one_folder = len(sources) == 1 and bool(runs_in(sources[0]))
     return report_of(
         folders,

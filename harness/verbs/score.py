@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, OutputsOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import (
     EXIT_COMPLETE,
@@ -27,12 +27,11 @@ from harness.core.errors import (
     option,
 )
 from harness.core.inert import visible
-from harness.core.options import options_of
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.layout import OutputsFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
-from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, make_runs, score_file
+from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, score_file
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
@@ -109,12 +108,10 @@ def check(
     judge: JudgeOptions | None,
     *,
     follow: bool = False,
-    by: str | None = None,
 ) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
-    follow: whether scoring continues while the run grows. by: the column by whose values a file becomes several runs,
-    which a judge rules on once they are there: what it replied about the file is of no one run.
+    follow: whether scoring continues while the run grows.
     """
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
@@ -123,18 +120,6 @@ def check(
                 raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
         if options.as_run is not None and len(sources) > 1:
             raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
-        if by is not None and options.as_run is None:
-            raise UsageError(
-                f"each value becomes a run: name a new folder for the runs with {option('as_run')}", field="by"
-            )
-        if by is not None and judge is not None:
-            raise UsageError(
-                f"it makes runs of {file}, and a judge rules on runs that are there: leave the judge out, then score "
-                f"the runs in {options.as_run} with it",
-                field="by",
-            )
-    elif by is not None:
-        raise UsageError(f"{option('by')} is for files of outputs, but {sources[0]} is a run folder")
     elif options.of_outputs:
         refused = f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder"
         alone = (
@@ -155,19 +140,6 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptio
             from harness.verbs.judge import judge_of
 
             _refuse_misspelt(judge, judge_of(judge)[0], folder)
-
-
-def split_file(
-    file: Path, column: str, options: ScoreOptions, watcher: Watcher
-) -> tuple[dict[str, Path], ScoreOptions]:
-    """Make a run of the rows of each value of a column, in the folder `options.as_run`; return the run of each value,
-    and the options with which they are scored. Raises `UsageError` and `StoreError`.
-    """
-    out = options.as_run
-    assert out is not None
-    # As the user wrote the folder: the paths of run folders are absolute, and the commands printed next are for people.
-    runs = {value: out / folder.path.name for value, folder in make_runs(file, column, options, watcher).items()}
-    return runs, options.but(**{name: options_of(OutputsOptions)[name].default for name in options.of_outputs})
 
 
 def score(

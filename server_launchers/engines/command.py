@@ -10,7 +10,6 @@ from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
@@ -33,7 +32,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     return facts
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
+def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
     """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
     Raises LaunchError where several replicas would listen on the same port.

@@ -6,7 +6,7 @@ Every value has its source: the engine's own code or documentation, or a running
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -82,13 +82,11 @@ class TokenPages(msgspec.Struct, frozen=True):
     """The pages about tokens: POST /tokenize and /detokenize, which have these names on all engines here.
 
     of_text: makes the body for (model, text, special). template: the page that turns messages into text; None where
-    /tokenize takes messages itself. of_pieces: makes the body for texts that are tokenized one by one, each token with
-    its piece of text; on these engines each event of a stream is one token. None where the engine cannot do that.
+    /tokenize takes messages itself.
     """
 
     of_text: Callable[[str, str, bool], Body] = prompt_body
     template: str | None = None
-    of_pieces: Callable[[Sequence[str]], Body] | None = None
 
 
 class RequestFact(msgspec.Struct, frozen=True):
@@ -134,8 +132,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     tokens: TokenPages | None = None
     states_ids: frozenset[str] = frozenset()
     """The protocols ("chat", "completions") whose streams state token ids when asked (`return_token_ids`)."""
-    names_ids: bool = False
-    """Whether log-probabilities name tokens by id when asked (`return_tokens_as_token_ids`)."""
     held_to: Callable[[str], Body] | None = None
     """A function (text) → the request fields that force a reply to be exactly this text, by the engine's grammar."""
     goes_on: Mapping[str, Any] = {}
@@ -153,11 +149,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     def pages(self) -> tuple[str, ...]:
         """The pages to read for facts besides the model list, each once."""
         return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
-
-    @property
-    def event_is_token(self) -> bool:
-        """Whether each event of a stream is one token, so that texts of tokens are known from the events."""
-        return self.tokens is not None and self.tokens.of_pieces is not None
 
     def owns(self, entry: Mapping[str, Any]) -> bool:
         """Whether the entry of a model list names this engine."""

@@ -19,12 +19,11 @@ from server_launchers.engines.routers import SGLANG_ROUTER, Router
 if TYPE_CHECKING:
     from server_launchers.machine.accelerators import Accelerator
     from server_launchers.machine.inspection import Facts
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.program import Program
     from server_launchers.spec import ServerSpec
 
-WriteCommand = Callable[["ServerSpec", "Flags", int], ProcessCommand]
-"""Function (spec, known options, port) → the command of one replica or node.
+WriteCommand = Callable[["ServerSpec", str, int], ProcessCommand]
+"""Function (spec, version of the engine, port) → the command of one replica or node.
 
 For an engine with a `program` these are only that program's arguments, else the whole command. Raises LaunchError for
 what this version cannot do.
@@ -48,8 +47,6 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
-    instead: str = ""
-    """Advice at the end of the error that refuses a field."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
     command: WriteCommand | None = None
@@ -57,11 +54,11 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     address: Callable[[ServerSpec], str] | None = None
     """A function from the spec to the address of a server that runs already, for an engine without `command`."""
     program: Callable[[ServerSpec], Program] | None = None
-    """A function from the spec to the program, for an engine that is a Python package; its environment is asked for
-    version and options.
+    """A function from the spec to the program, for an engine that is a Python package; its environment is asked for the
+    version.
     """
-    assumed_version: str | None = None
-    """The version whose recorded options count if the installed version is unknown; None: the newest recorded."""
+    assumed_version: str = ""
+    """The version for which flags are written if the installed version is unknown."""
     look: Callable[[ServerSpec, Facts], Facts] | None = None
     """A function (spec, facts so far) → facts, which checks that the machine has what this engine needs; raises
     LaunchError.
@@ -104,10 +101,10 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of accelerator that the engine computes on."""
         return "ascend" if spec.device == "npu" else self.accelerator
 
-    def full_command(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
+    def full_command(self, spec: ServerSpec, version: str, port: int, devices: str) -> ProcessCommand:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
         assert self.command is not None
-        command = self.command(spec, flags, port)
+        command = self.command(spec, version, port)
         if self.program is None:
             return command
         from server_launchers.machine import environments
@@ -115,18 +112,17 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         kind = self.runs_on(spec)
         return environments.whole_command(spec, self.program(spec), command, port=port, kind=kind, devices=devices)
 
-    def recorded_facts(self, spec: ServerSpec) -> Facts:
-        """Facts without asking the machine: the recorded options, and no devices."""
-        from server_launchers.machine import inspection
+    def assumed_facts(self, spec: ServerSpec) -> Facts:
+        """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
+        from server_launchers.machine.inspection import Facts
 
-        package = spec.engine if self.program is None else self.program(spec).package
-        return inspection.recorded_facts(spec, package, self.assumed_version)
+        return Facts(spec.engine_version or self.assumed_version)
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
         from server_launchers.machine import inspection
 
-        facts = self.recorded_facts(spec)
+        facts = self.assumed_facts(spec)
         if self.program is not None:
             facts = inspection.of_package(spec, self.program(spec), self.runs_on(spec), facts)
         return facts if self.look is None else self.look(spec, facts)
@@ -143,18 +139,6 @@ class LogWords(msgspec.Struct, frozen=True):
     phases: tuple[tuple[str, str], ...] = ()
     causes: tuple[tuple[str, str], ...] = ()
     settings: tuple[str, ...] = ()
-
-
-class WeightSwap(msgspec.Struct, frozen=True):
-    """How a running server loads other weights: POST `page` with the model's path as the field `field`.
-
-    Afterwards a GET of `model_page` states that path in its field `model_field`.
-    """
-
-    page: str
-    field: str
-    model_page: str
-    model_field: str
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +160,5 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
-    weight_swap: WeightSwap | None = None
     batch_words: Callable[[Path, Path], tuple[str, ...]] | None = None
     """A function (file of requests, file of results) → the command line that answers the requests."""

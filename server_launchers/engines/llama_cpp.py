@@ -6,7 +6,6 @@ Facts about its servers come from llama.cpp's tools/server/README.md and from ru
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ from server_launchers.program import flag_pairs
 
 if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
@@ -40,10 +38,9 @@ README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.
 # ---- how it is started
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
-    """The command that serves `spec.model`, a GGUF file, on `port`. Raises LaunchError for unsupported settings."""
+def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+    """The command that serves `spec.model`, a GGUF file, on `port`."""
     from server_launchers.embedded import llama_cpp_server
-    from server_launchers.machine.known_flags import Flags
 
     # The server is started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
     python = isolated.PYTHON if spec.python is None else str(spec.python)
@@ -60,9 +57,6 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
             ("--api-key-env", spec.api_key_env),
         )
     )
-    # Our own server has no versions to ask; its parser knows the options.
-    names = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
-    Flags(spec.engine, "server", names, from_engine=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
     return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 
@@ -117,10 +111,6 @@ def _text(_model: str, text: str, special: bool) -> Body:
     return {"content": text, "add_special": special, "parse_special": True}
 
 
-def _pieces(pieces: Sequence[str]) -> Body:
-    return {"content": list(pieces), "add_special": False, "parse_special": False, "with_pieces": True}
-
-
 _SAMPLING = (
     *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
     *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
@@ -150,7 +140,7 @@ DIALECT = Dialect(
         "tools/server/README.md (top_k 40, min_p 0.05 where left out); /props of xllamacpp 2026.10.11549",
     ),
     names={"repetition_penalty": "repeat_penalty"},
-    tokens=TokenPages(_text, template="/apply-template", of_pieces=_pieces),
+    tokens=TokenPages(_text, template="/apply-template"),
     held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),

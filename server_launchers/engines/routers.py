@@ -31,7 +31,7 @@ STARTUP_SECONDS = 86_400
 class Router(msgspec.Struct, frozen=True):
     """One router.
 
-    module: the router's Python module. version: the version whose options are recorded. lists_models: whether the
+    module: the router's Python module. version: the version that was tried. lists_models: whether the
     router's model list names the models of its workers.
     """
 
@@ -79,13 +79,10 @@ class Router(msgspec.Struct, frozen=True):
 
         workers: addresses of the replicas, without `/v1`. metrics_port: the port where the router shows its metrics.
         """
-        from server_launchers.machine import known_flags
-
         words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]
         words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
         # By default, every router on a machine uses the same port for its metrics.
         words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
-        known_flags.recorded_flags(self.module, self.version).check(words)
         if spec.api_key_env is None:
             return ProcessCommand((python, *self.program.module, *words))
         return ProcessCommand((python, *key_arguments(self.program), *words), {}, {KEY_VARIABLE: spec.api_key_env})

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords, WeightSwap
+from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
 from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
 INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
+NEUTRAL_SINCE = DETERMINISTIC_SINCE = (0, 5, 6)
+"""The first version with --sampling-defaults, and with --enable-deterministic-inference."""
+GRAPH_BACKENDS_SINCE = (0, 5, 23)
+"""The first version known to have --cuda-graph-backend-decode, which deprecates --disable-cuda-graph."""
 NEUTRAL_WORDS = ("--sampling-defaults", "openai")
 TAKES = (
     PACKAGED
@@ -48,10 +51,9 @@ def _parser(name: str) -> str:
     return under if under in UNDERSCORED else name.replace("_", "-")
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
+def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    words = [*_shared_options(spec, port), *_options_by_version(spec, flags)]
-    flags.check([*words, *spec.extra_flags])
+    words = [*_shared_options(spec, port), *_options_by_version(spec, version)]
     secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
     return ProcessCommand((*words, *spec.extra_flags), _environment(spec), secrets)
 
@@ -89,21 +91,21 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
     )
 
 
-def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
+def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     """Options that differ between versions or are missing in some; and the options for several nodes."""
     words: list[str] = []
     if spec.eager:
-        if "--cuda-graph-backend-decode" in flags:
+        if since(version, GRAPH_BACKENDS_SINCE):
             words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
         else:
             words += ["--disable-cuda-graph"]
     # Our neutral values must not override the user's own choice.
     given = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
-    if not given and spec.sampling_defaults == "neutral" and NEUTRAL_WORDS[0] in flags:
+    if not given and spec.sampling_defaults == "neutral" and since(version, NEUTRAL_SINCE):
         words += NEUTRAL_WORDS
     if spec.deterministic:
-        if "--enable-deterministic-inference" not in flags:
-            raise LaunchError(f"SGLang {flags.version} has no deterministic inference: use 0.5.6 or a newer one")
+        if not since(version, DETERMINISTIC_SINCE):
+            raise LaunchError(f"SGLang {version} has no deterministic inference: use 0.5.6 or a newer one")
         words += ["--enable-deterministic-inference"]
     if spec.nodes > 1:
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
@@ -125,7 +127,9 @@ def _environment(spec: ServerSpec) -> dict[str, str]:
     return environment
 
 
-LAUNCHER = Launcher(takes=TAKES, program=lambda _spec: PROGRAM, command=command, spreads=True)
+LAUNCHER = Launcher(
+    takes=TAKES, program=lambda _spec: PROGRAM, assumed_version=TESTED_VERSION, command=command, spreads=True
+)
 
 
 # ---- what its log means
@@ -221,7 +225,4 @@ ENGINE = Engine(
         *("json-model-override-args", "lora-paths"),
     ),
     file_flags=("chat-template",),
-    # https://docs.sglang.io/advanced_features/sglang_for_rl.html: the server drops its prefix cache, answers
-    # {"success": …, "message": …} with 200 or 400, and lists the model under its path from then on.
-    weight_swap=WeightSwap("/update_weights_from_disk", "model_path", "/get_model_info", "model_path"),
 )

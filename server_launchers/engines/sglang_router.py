@@ -23,5 +23,4 @@ ENGINE = replace(
         facts=sglang.DIALECT.facts,
         context=sglang.DIALECT.context,
     ),
-    weight_swap=None,
 )

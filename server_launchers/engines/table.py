@@ -123,7 +123,7 @@ def check(spec: ServerSpec) -> None:
             continue
         able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
-        raise SpecError(name, f"{spec.engine} does not support it{others}{launcher.instead}")
+        raise SpecError(name, f"{spec.engine} does not support it{others}")
     if launcher.command is None and spec.extra_flags:
         raise SpecError(
             "extra_flags", f"{spec.engine} starts no program that could use the words after `--`; leave them out"
@@ -140,10 +140,10 @@ def check(spec: ServerSpec) -> None:
         )
 
 
-def recorded_facts(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine: the recorded options, devices unknown."""
+def assumed_facts(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine: the version that the spec names or that is assumed, devices unknown."""
     launcher = launcher_of(spec)
-    return replace(launcher.recorded_facts(spec), router_python=launcher.router.interpreter(spec))
+    return replace(launcher.assumed_facts(spec), router_python=launcher.router.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:

@@ -9,7 +9,6 @@ from server_launchers.engines.engine import PACKAGED, Engine, Launcher
 from server_launchers.program import Program, flag_pairs, install_hint, local_model
 
 if TYPE_CHECKING:
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "5.23.0"
@@ -19,8 +18,8 @@ PROGRAM = Program(
 )
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
-    """The command for one replica on `port`; raises LaunchError for an option that its version does not know."""
+def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+    """The command for one replica on `port`."""
     words = [*PROGRAM.subcommand, local_model(spec)]
     words += flag_pairs(
         (
@@ -37,7 +36,6 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
             ("--cb-max-memory-percent", spec.memory_fraction),
         )
     )
-    flags.check([*words, *spec.extra_flags])
     return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
 
 
@@ -48,6 +46,7 @@ LAUNCHER = Launcher(
         *("max_batched_tokens", "memory_fraction"),
     },
     program=lambda _spec: PROGRAM,
+    assumed_version=TESTED_VERSION,
     command=command,
     # Its model list shows the hub's cache, and fails without a network.
     lists_models=False,

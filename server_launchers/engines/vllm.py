@@ -17,10 +17,9 @@ from server_launchers.engines.dialect import Dialect, Neutral, RequestFact, Toke
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model, version_key
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
 
 if TYPE_CHECKING:
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"
@@ -29,7 +28,15 @@ INSTALL = install_hint(
 )
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
-FIRST_WITH_SERVE = (0, 8)
+SERVES_SINCE = CACHES_PREFIXES_SINCE = (0, 8)
+"""The first version that is started by its command, and that keeps a cache of prefixes unless told otherwise."""
+DATA_PARALLEL_SINCE = (0, 8, 3)
+REASONS_SINCE = (0, 9)
+"""The first version in which --reasoning-parser works alone."""
+ATTENTION_OPTION_SINCE = (0, 13)
+"""The first version with --attention-backend, which deprecates the variable VLLM_ATTENTION_BACKEND."""
+NODES_SINCE = (0, 15)
+"""The first version with --nnodes."""
 BATCH_INVARIANT_SINCE = (0, 11, 1)
 """The first version of vLLM that obeys VLLM_BATCH_INVARIANT; older ones ignore the variable."""
 NEUTRAL_SINCE = (0, 8)
@@ -51,33 +58,31 @@ TAKES = (
 
 def program(spec: ServerSpec) -> Program:
     """How vLLM of this version is called."""
-    old = spec.engine_version is not None and version_key(spec.engine_version) < FIRST_WITH_SERVE
-    return MODULE_PROGRAM if old else PROGRAM
+    return PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
+def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
     if spec.device == "npu":
         raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
-    return command_on_any(spec, flags, port, ("NCCL", "GLOO"))
+    return command_on_any(spec, version, port, ("NCCL", "GLOO"))
 
 
-def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
+def command_on_any(spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
     """The command for one replica or node on `port`, for any kind of accelerator.
 
     libraries: communication libraries that must be told the network interface. Raises LaunchError for what this version
     cannot do.
     """
-    environment = _environment(spec, flags)
+    environment = _environment(spec, version)
     if spec.interface is not None:
         environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
     words = [
         *_shared_options(spec, port),
-        *_options_by_version(spec, flags),
-        *_sampling_defaults(spec, flags),
-        *_parallel(spec, flags),
+        *_options_by_version(spec, version),
+        *_sampling_defaults(spec, version),
+        *_parallel(spec, version),
     ]
-    flags.check([*words, *spec.extra_flags])
     secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
     return ProcessCommand((*words, *spec.extra_flags), environment, secrets)
 
@@ -108,21 +113,23 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
     return served + flag_pairs(pairs)
 
 
-def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
+def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     """Options that differ between versions or are missing in some."""
     words: list[str] = []
-    if spec.prefix_caching is not None:
-        words += _switch(flags, "--enable-prefix-caching", spec.prefix_caching)
-    if spec.attention_backend is not None and "--attention-backend" in flags:
+    if spec.prefix_caching:
+        words += ["--enable-prefix-caching"]
+    elif spec.prefix_caching is False and since(version, CACHES_PREFIXES_SINCE):
+        words += ["--no-enable-prefix-caching"]
+    if spec.attention_backend is not None and since(version, ATTENTION_OPTION_SINCE):
         words += ["--attention-backend", spec.attention_backend]
     if spec.reasoning_parser is not None:
-        # Up to 0.8 the parser does nothing without this switch; later versions dropped the switch.
-        words += ["--enable-reasoning"] if "--enable-reasoning" in flags else []
+        # Before, the parser does nothing without this switch; later versions dropped the switch.
+        words += [] if since(version, REASONS_SINCE) else ["--enable-reasoning"]
         words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
     return words
 
 
-def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
+def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
     """The option by which vLLM uses its own sampling values, not the model's `generation_config.json`.
 
     Empty if the user decides otherwise, and for the values that this version takes by default.
@@ -131,24 +138,24 @@ def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
     # Our neutral values must not override the user's own choice, whether spelt --generation-config or _config.
     if any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags):
         return []
-    if () < version_key(flags.version) < NEUTRAL_SINCE:
+    if not since(version, NEUTRAL_SINCE):
         return [flag, "auto"] if spec.sampling_defaults == "model" else []
     return [] if spec.sampling_defaults == "model" else [*NEUTRAL_WORDS]
 
 
-def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
+def _environment(spec: ServerSpec, version: str) -> dict[str, str]:
     """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
-    if spec.attention_backend is not None and "--attention-backend" not in flags:
+    if spec.attention_backend is not None and not since(version, ATTENTION_OPTION_SINCE):
         # Versions without the option read a variable instead; an unknown option would end them.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
             # vLLM 0.32 starts, reports itself healthy, and dies at the first request.
             raise LaunchError("vLLM's deterministic kernels need a GPU: leave out --deterministic on a CPU")
-        if version_key(flags.version) < BATCH_INVARIANT_SINCE:
+        if not since(version, BATCH_INVARIANT_SINCE):
             raise LaunchError(
-                f"vLLM {flags.version} has no batch-invariant kernels and would ignore --deterministic: use 0.11.1 or "
+                f"vLLM {version} has no batch-invariant kernels and would ignore --deterministic: use 0.11.1 or "
                 "a newer one, or leave out --deterministic"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
@@ -158,13 +165,13 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
     return environment
 
 
-def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
+def _parallel(spec: ServerSpec, version: str) -> list[str]:
     """The options for data parallelism inside the engine, and for several nodes."""
     words: list[str] = []
     engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
     if engine_dp:
-        if "--data-parallel-size" not in flags:
-            raise LaunchError(f"vLLM {flags.version} has no data parallelism: leave out --dp-mode engine")
+        if not since(version, DATA_PARALLEL_SINCE):
+            raise LaunchError(f"vLLM {version} has no data parallelism: leave out --dp-mode engine")
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
         return words
@@ -178,9 +185,9 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
         words += ["--data-parallel-start-rank", str(spec.node_rank * local)] if spec.node_rank else []
     else:
         # One replica spans all nodes.
-        if "--nnodes" not in flags:
+        if not since(version, NODES_SINCE):
             raise LaunchError(
-                f"vLLM {flags.version} spreads one model over nodes only through Ray: start a Ray cluster, give "
+                f"vLLM {version} spreads one model over nodes only through Ray: start a Ray cluster, give "
                 "`-- --distributed-executor-backend ray` and leave out --nodes; from vLLM 0.15 on --nodes works"
             )
         if spec.tp * spec.pp % spec.nodes:
@@ -191,15 +198,14 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
     return [*words, "--headless"] if spec.node_rank else words
 
 
-def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
-    """The option that switches a feature on or off; empty if this version has no option to switch it off."""
-    if on:
-        return [flag]
-    negative = f"--no-{flag[2:]}"
-    return [negative] if negative in flags else []
-
-
-LAUNCHER = Launcher(takes=TAKES | {"device"}, program=program, command=command, spreads=True, router=VLLM_ROUTER)
+LAUNCHER = Launcher(
+    takes=TAKES | {"device"},
+    program=program,
+    assumed_version=TESTED_VERSION,
+    command=command,
+    spreads=True,
+    router=VLLM_ROUTER,
+)
 
 
 # ---- what its log means
@@ -280,7 +286,6 @@ DIALECT = Dialect(
     # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
     tokens=TokenPages(),
     states_ids=frozenset({"chat", "completions"}),
-    names_ids=True,
     held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
     goes_on={"ignore_eos": True},
     too_long=(r"maximum context length", r"max_model_len"),

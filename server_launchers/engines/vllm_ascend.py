@@ -18,7 +18,6 @@ from server_launchers.program import Program, version_key
 
 if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
-    from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"
@@ -93,7 +92,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     return replace(facts, versions={**facts.versions, "vllm_ascend": version})
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
+def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
     """The command of vLLM, with the environment variables by which several NPU nodes find each other.
 
     Raises LaunchError for what this version cannot do.
@@ -103,7 +102,7 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
         environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
     if spec.node_address is not None:
         environment["HCCL_IF_IP"] = spec.node_address
-    return vllm.command_on_any(spec, flags, port).adding(environment)
+    return vllm.command_on_any(spec, version, port).adding(environment)
 
 
 ENGINE = replace(

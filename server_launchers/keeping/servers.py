@@ -1,7 +1,7 @@
 """The servers on this machine: list them, find one, show its logs, end it.
 
-A process is signalled only if its number and start time are the recorded ones, or if its environment names the state
-file of the server to end. So a server with a damaged or missing state file is still found (Linux).
+A process is signalled only if its number and start time are the recorded ones, or if its environment holds the mark of
+the server to end.
 """
 
 from __future__ import annotations
@@ -15,24 +15,16 @@ from server_launchers.errors import LaunchError
 from server_launchers.keeping import engine_log, processes, state
 from server_launchers.keeping.state import ServerState
 from server_launchers.machine import accelerators, containers
-from server_launchers.variables import MARK
 
 SURE_SECONDS = 10.0
 """Seconds beyond its server's grace that a guard may take to end; also the seconds for killed processes to end."""
 POLL_SECONDS = 0.02
 """Seconds between two looks at a guard that should end."""
-MAX_GRACE_SECONDS = 60.0
-"""Seconds that a guard may take to end if its grace is unknown because its state file is damaged."""
 
 
 def status() -> list[ServerState]:
     """All running servers, and those that ended without being asked to."""
     return state.read_all()
-
-
-def unreadable() -> dict[Path, list[int]]:
-    """Damaged or missing state file → numbers of the living processes of its server; empty if none is known."""
-    return {path: [] for path in state.unreadable()} | state.unseen()
 
 
 def find(name: str | None = None) -> ServerState:
@@ -63,22 +55,14 @@ def why_ended(name: str, guard_pid: int) -> str | None:
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
-    """End the server called `name` (None: the only server), or all; also servers with a damaged state file.
+    """End the server called `name` (None: the only server), or all.
 
     Returns the names of the servers, and the processes that could not be ended, as text.
     """
-    # Damaged servers are listed first: in the other order, a guard that writes its missing file anew between the two
-    # listings would be in neither.
-    damaged = {path.stem: pids for path, pids in unreadable().items()}
     remembered = {server.name: server for server in status()}
-    if all:
-        names = [*remembered, *(stem for stem, pids in damaged.items() if pids)]
-    else:
-        problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
-        names = [_only([*remembered, *damaged], name, problem)]
-    left: list[str] = []
-    for each in names:
-        left += end(remembered[each]) if each in remembered else _end_damaged(each, damaged[each])
+    problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
+    names = [*remembered] if all else [_only([*remembered], name, problem)]
+    left = [process for each in names for process in end(remembered[each])]
     return names, left
 
 
@@ -125,24 +109,6 @@ def _forget(name: str, left: list[str]) -> list[str]:
     with contextlib.suppress(OSError):
         state.path_of(name).unlink()
     return []
-
-
-def _end_damaged(name: str, pids: list[int]) -> list[str]:
-    """End the processes of server `name`, whose state file is damaged. Returns those that cannot be ended, as text.
-
-    The guard gets SIGTERM, so that it ends its server step by step; what lives after that gets SIGKILL. pids: numbers
-    of the living processes whose environment names the state file.
-    """
-    # Collected before anything is ended: killing a parent gives its children another parent.
-    below = {child for pid in pids for child in processes.descendants(pid)}
-    family = {process for process in map(processes.process, {*pids, *below}) if process is not None}
-    members = {pid for carriers in processes.carriers(MARK).values() for pid in carriers}
-    for process in family:
-        # Of these processes only the guard has no member's mark.
-        if process.pid in set(pids) - members:
-            _end_guard(process, MAX_GRACE_SECONDS)
-    left = processes.end(family, SURE_SECONDS)
-    return _forget(name, [processes.describe(process.pid) for process in left])
 
 
 def _only(names: list[str], name: str | None, problem: str, listed: str = "known") -> str:

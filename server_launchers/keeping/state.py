@@ -34,7 +34,6 @@ import msgspec
 from server_launchers import shown
 from server_launchers.folders import state_folder
 from server_launchers.keeping import private_files, processes
-from server_launchers.variables import STATE_FILE
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Most bytes of a state file; a longer one is not read."""
@@ -181,18 +180,6 @@ def read(path: Path) -> ServerState | None:
         return None
     # A name other than the file's would lead to foreign files: a log to print, a state file to remove.
     return state if state.name == path.stem and state.members else None
-
-
-def unreadable() -> list[Path]:
-    """The state files that are damaged; their servers may still be running."""
-    return [path for path in _files() if read(path) is None and path.is_file()]
-
-
-def unseen() -> dict[Path, list[int]]:
-    """Damaged or missing state file → the living processes that name this file in their environment (Linux)."""
-    folder = servers_folder()
-    carriers = {Path(path): pids for path, pids in processes.carriers(STATE_FILE).items()}
-    return {path: pids for path, pids in carriers.items() if path.parent == folder and read(path) is None}
 
 
 def _files() -> list[Path]:

@@ -33,7 +33,6 @@ from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine import accelerators
 from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
-from server_launchers.variables import STATE_FILE
 
 DRY_PORT = 8000
 """The first port of a dry run whose spec names none."""
@@ -56,8 +55,6 @@ class RunningServer:
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
-    swapped: bool = False
-    """Whether the server has other weights than its state file names (see `swapping`)."""
 
     @property
     def state(self) -> ServerState | None:
@@ -154,9 +151,9 @@ def launch(
 def dry_run(spec: ServerSpec) -> list[str]:
     """The commands of `launch`, one line per process, ready for a shell; for several nodes, the lines of every node.
 
-    A missing engine is no error: then, and with `engine_version`, the recorded options count.
+    A missing engine is no error: then the newest version that was tried counts.
     """
-    facts = table.recorded_facts(spec)
+    facts = table.assumed_facts(spec)
     facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.accelerator(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
@@ -197,9 +194,6 @@ def _start_guard(spec: ServerSpec, deployment: Deployment, stem: str) -> tuple[s
                 stdout=guard_log,
                 stderr=guard_log,
                 cwd=empty,
-                # The guard is given its state file's path, so a server with a damaged file is still found by its
-                # environment.
-                env={**os.environ, STATE_FILE: str(state.path_of(name))},
                 # Ctrl-C and a closing terminal go to the whole session; the guard must outlive them to end its engine.
                 start_new_session=True,
             )
@@ -326,8 +320,7 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
 
     Raises LaunchError if a server with the spec's name runs.
     """
-    # A server with a damaged state file counts as well: the environment of its living processes has its name.
-    running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
+    running = {server.name for server in state.read_all() if server.running}
     if spec.name is not None:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")

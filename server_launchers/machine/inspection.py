@@ -1,7 +1,4 @@
-"""Facts about the machine before a start: whether the engine is installed, which options it knows, which devices exist.
-
-`of_package` asks the machine; `recorded_facts` answers from recorded options without asking.
-"""
+"""Facts about the machine before a start: whether the engine is installed, its version, and which devices exist."""
 
 from __future__ import annotations
 
@@ -12,9 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from server_launchers.errors import LaunchError
-from server_launchers.machine import accelerators, environments, known_flags
+from server_launchers.machine import accelerators, environments
 from server_launchers.machine.accelerators import Accelerator
-from server_launchers.machine.known_flags import Flags
 from server_launchers.program import Program, version_key
 from server_launchers.spec import ServerSpec
 
@@ -22,8 +18,8 @@ from server_launchers.spec import ServerSpec
 class Facts(msgspec.Struct, frozen=True):
     """Facts about the machine that a spec depends on."""
 
-    flags: Flags
-    """The options that the engine knows."""
+    version: str
+    """The engine's version; empty: unknown."""
     router_python: str = "python3"
     """The interpreter that starts the router."""
     device_ids: tuple[str, ...] | None = None
@@ -34,18 +30,10 @@ class Facts(msgspec.Struct, frozen=True):
     """Variables that this machine requires."""
 
 
-def recorded_facts(spec: ServerSpec, package: str, assumed_version: str | None = None) -> Facts:
-    """Facts without asking the machine: the recorded options, and no devices.
-
-    assumed_version: the version whose options count if the spec names none.
-    """
-    return Facts(known_flags.recorded_flags(package, spec.engine_version or assumed_version))
-
-
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """The facts with what this machine says about an engine that is a Python package: version, options, devices.
+    """The facts with what this machine says about an engine that is a Python package: version and devices.
 
-    kind: the kind of accelerator to look for. facts: recorded facts, which stay where the machine does not answer.
+    kind: the kind of accelerator to look for. facts: assumed ones, which stay where the machine does not answer.
     Raises LaunchError if the engine is missing or the spec's model does not exist.
     """
     environments.check_model(spec)
@@ -66,21 +54,16 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
     if spec.docker is not None or spec.uvx is not None:
         environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
         version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
-        if not version:
-            return facts
-        return replace(
-            facts, flags=known_flags.recorded_flags(package, version), versions={**versions, package: version}
-        )
+        return replace(facts, version=version, versions={**versions, package: version}) if version else facts
 
-    # An installed engine states its version and options itself.
+    # An installed engine states its version itself.
     installed = environments.installed_version(environments.prefix(spec, program), program)
     if installed is None:
         return facts
     if spec.engine_version is None:
         if not version_key(installed):
             raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
-        program_words = (*environments.prefix(spec, program), *program.subcommand)
-        facts = replace(facts, flags=known_flags.ask(package, installed, program_words))
+        facts = replace(facts, version=installed)
     return replace(facts, versions={**versions, package: installed})
 
 

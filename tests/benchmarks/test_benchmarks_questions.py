@@ -497,10 +497,12 @@ def test_the_run_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
 
 def test_the_doctor_checks_a_file_of_questions_as_it_checks_a_card(tmp_path: Path) -> None:
     """A reference that is no answer is named; a card and its file give one row."""
-    (tmp_path / "练习.csv").write_text("编号,问题,答案\n1,水池有多少升水？,3700升\n2,面积是多少？,30平方米\n", "utf-8")
+    (tmp_path / "练习.csv").write_text(
+        "id,question,answer\n1,水池有多少升水？,3700升\n2,面积是多少？,30平方米\n", "utf-8"
+    )
     (tmp_path / "练习.yaml").write_text(
         "title: 练习\nsource: {kind: file, path: 练习.csv}\nkind: auto\nprompt: boxed_zh\n"
-        "columns: {question: 问题, answer: 答案, id: 编号}\n",
+        "columns: {question: question, answer: answer, id: id}\n",
         "utf-8",
     )
     rows = []

@@ -26,7 +26,6 @@ WORDS = {
     "plan": ["run"],
     "compare": ["run"],
     "verify": ["run"],
-    "published update": [],
     "merge": ["run", "--out", "joined"],
     "report": ["run"],
     "export": ["run", "--to", "trl"],

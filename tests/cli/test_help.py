@@ -1,13 +1,12 @@
 """Help that is read, words of other tools, completion, and `harness` without arguments.
 
-For: harness.cli, harness.cli.flags, harness.cli.completion, harness.cli.completing.
+For: harness.cli, harness.cli.flags, harness.cli.completing.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import pty
 import re
 import shlex
 import subprocess
@@ -18,9 +17,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import here
-from harness.cli.help import ELSEWHERE, OTHER_HEADING, heading_of
+from harness.cli.help import OTHER_HEADING, heading_of
 from harness.cli.main import COMMANDS, LazyGroup, cli
+from harness.cli.other_words import ELSEWHERE
 from harness.core.about import __version__, commit
 from harness.core.files import disk_error
 from tests.patience import PATIENCE_SECONDS
@@ -134,6 +133,7 @@ def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
     assert set(ELSEWHERE) & run <= {
         "host",
         "judge",
+        "on",
         "port",
         "quiet",
     }  # the run's own flags come first; other commands lack them
@@ -174,14 +174,6 @@ def test_names_are_completed() -> None:
     assert "--max-tokens" in completions("harness run", "--max-t")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_gets_its_script(shell: str) -> None:
-    script = asked("completion", shell)
-    assert "_HARNESS_COMPLETE" in script
-    if shell == "bash":
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=PATIENCE_SECONDS)
-
-
 def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness"], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
@@ -189,35 +181,6 @@ def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Usage: harness" in done.stderr
-
-
-def test_without_arguments_a_terminal_is_told_what_can_be_done_here(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"HARNESS_STATE": str(tmp_path / "state"), "DEEPSEEK_API_KEY": "sk-canary-0123456789"}
-    done = subprocess.Popen(
-        [sys.executable, "-m", "harness"], cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    output = b""
-    try:
-        while piece := os.read(ours, 65536):
-            output += piece
-    except OSError:
-        pass  # the terminal's other end is closed
-    os.close(ours)
-    assert done.wait(60) == 0
-    text = output.decode()
-    assert "harness demo" in text
-    assert "DEEPSEEK_API_KEY is set" in text
-    assert "canary" not in text
-    assert len(text.splitlines()) <= 10
-
-
-def test_runs_here_are_named_with_their_next_step(tmp_path: Path) -> None:
-    (tmp_path / "results" / "broken run").mkdir(parents=True)
-    (tmp_path / "results" / "broken run" / "manifest.json").write_text("{")
-    text = "\n".join(here.overview(tmp_path / "results"))
-    assert f"harness doctor '{tmp_path}/results/broken run'" in text
 
 
 def test_commands_stand_in_groups_in_the_order_of_the_work() -> None:
@@ -259,16 +222,11 @@ def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
     assert examples["report"] == "harness report results/base"
 
 
-def test_a_missing_run_is_named_and_another_name_of_a_command_leads_to_it(tmp_path: Path) -> None:
-    of_help = "For example: `harness diff results/base results/tuned`\n"
+def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
-    write_run(tmp_path / "results" / "my run")
-    for command in ("verify", "score", "show", "audit", "report"):
-        assert harness(tmp_path, command).err.endswith(f"For example: `harness {command} 'results/my run'`\n")
-    assert harness(tmp_path, "diff").err.endswith(of_help), "one run is not compared"
-    # The newest run has the name of the first in the example.
-    write_run(tmp_path / "results" / "tuned")
-    assert harness(tmp_path, "diff").err.endswith("For example: `harness diff 'results/my run' results/tuned`\n")
+    for name, instead in (("init", "datasets/templates"), ("completion", "_HARNESS_COMPLETE"), ("plugins", "doctor")):
+        done = harness(tmp_path, name, "x")
+        assert (done.code, f"`harness {name}` is gone: " in done.err, instead in done.err) == (2, True, True)
     assert "no command 'watch'. Did you mean sweep FILE --follow?" in harness(tmp_path, "watch", "ck/").err
 
 

@@ -1,6 +1,6 @@
 """A run seen from outside while it goes on and after: `harness status`, `harness ctl status`, and a scraper.
 
-For: harness.asking.metrics, harness.cli.status, harness.cli.following.
+For: harness.cli.status, harness.cli.following.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ import json
 import os
 import shutil
 import signal
-import urllib.request
 from pathlib import Path
 
 import msgspec
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from harness.cli.following import follow
 from harness.cli.status import progress_of
@@ -169,55 +167,6 @@ def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where:
         done = harness(tmp_path, *words)
         assert done.code == 3
         assert done.err.startswith("harness: ")
-
-
-# ---- metrics
-
-
-def scraped(address: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """The figures, as Prometheus itself reads them."""
-    request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
-        assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
-        text = reply.read().decode()
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-def test_the_figures_of_a_run_are_scraped_while_it_goes_on(tmp_path: Path) -> None:
-    holding = Holding()
-    with FaultServer(holding) as server, going(tmp_path, server, "--metrics-port", "0") as run:
-        assert run.stderr is not None
-        address = next(one for one in run.stderr if one.startswith("metrics at ")).split()[-1]
-        assert address.startswith("http://127.0.0.1:")
-        until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
-        tokens = ("harness_tokens_total", frozenset[tuple[str, str]]())
-        assert server.wait_for(lambda: scraped(address).get(tokens) == 4 * SAID)
-        figures = scraped(address)
-
-        def samples(state: str) -> float:
-            return figures["harness_samples", frozenset({("benchmark", "sums"), ("state", state)})]
-
-        assert (samples("done"), samples("in_flight"), samples("waiting")) == (0, 4, 8)
-        assert figures["harness_run_info", frozenset({("model", "test-model")})] == 1
-        place = ("endpoint", server.base_url)
-        assert figures["harness_endpoint_state", frozenset({place, ("state", "open")})] == 1
-        assert figures["harness_endpoint_state", frozenset({place, ("state", "set_aside")})] == 0
-        assert figures["harness_oldest_seconds", frozenset()] > 0
-        holding.let_go.set()
-        run.communicate(timeout=PATIENCE_SECONDS)
-        with pytest.raises(OSError, match="refused"):
-            scraped(address)
-
-
-def test_a_port_that_is_taken_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with FaultServer(Holding()) as server, going(tmp_path, server, "--metrics-port", str(server.port)) as run:
-        _, err = run.communicate(timeout=PATIENCE_SECONDS)
-        assert run.returncode == 2
-        assert f"--metrics-port {server.port}: no metrics can be served on 127.0.0.1" in err
 
 
 # ---- quiet

@@ -31,7 +31,6 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "plan": partial(harness.plan, "run", 2),
     "compare": partial(harness.compare, ["run", "other"]),
     "verify": partial(harness.verify, "run"),
-    "published update": harness.update_published,
     "merge": partial(harness.merge, ["run"], out="joined"),
     "report": partial(harness.report, "run"),
     "export": partial(harness.export, "run", "trl"),

@@ -10,18 +10,16 @@ from typing import Literal
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.chooser import open_transport
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Arriving, Deadlines
+from harness.client.loop import new_event_loop
+from harness.client.transport import open_transport
 from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream
 from tests.patience import PATIENCE_SECONDS
 
 
-@pytest.mark.parametrize("name", ["fast", "aiohttp", "sdk", "auto"])
+@pytest.mark.parametrize("name", ["http", "openai"])
 @pytest.mark.parametrize("tokens", [1, 7, 300])
-def test_tokens_are_counted_before_the_reply_has_ended(
-    name: Literal["fast", "aiohttp", "sdk", "auto"], tokens: int
-) -> None:
+def test_tokens_are_counted_before_the_reply_has_ended(name: Literal["http", "openai"], tokens: int) -> None:
     let_go = threading.Event()
 
     def answer(_: Request) -> Iterator[Step]:

@@ -2,7 +2,7 @@
 
 The rule is the table in docs/transport.md.
 
-For: harness.client.protocol, harness.client.fast.batches.
+For: harness.client.protocol, harness.client.transport.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness.client.fast.batches import BatchReader, Templates
-from harness.client.protocol.http1 import BadResponse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
+from tests.client.played import HEAD, LAST_CHUNK, played
 
 Event = dict[str, Any]
 Lines = list[Event | bytes]
@@ -276,31 +275,22 @@ def parsed(stream: bytes, size: int) -> Outcome:
         return failure
 
 
-def in_batches(pieces: list[bytes], templates: Templates) -> Outcome:
-    """As the fast transport reads a chunked body: a chunk an event, all in one batch."""
+def in_batches(pieces: list[bytes]) -> Outcome:
+    """As the transport reads a chunked body: a chunk an event, all in one batch."""
     parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
-    reader = BatchReader(parser, templates)
-    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*pieces] if piece]
-    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(chunks) + b"0\r\n\r\n"
-    try:
-        reader.take([raw], [1.0], all_of_it=True)
-        return parser.finish()
-    except RequestFailed as failure:
-        return failure
-    except BadResponse as error:
-        raise AssertionError(error) from error
+    return played(parser, [HEAD, *(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece), LAST_CHUNK])
 
 
-def outcomes(lines: Lines, templates: Templates) -> list[Outcome]:
+def outcomes(lines: Lines) -> list[Outcome]:
     pieces = wire(lines)
     stream = b"".join(pieces)
-    return [parsed(stream, len(stream)), parsed(stream, 7), in_batches(pieces, templates)]
+    return [parsed(stream, len(stream)), parsed(stream, 7), in_batches(pieces)]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_right_reply_is_believed_as_it_was_said(seed: int) -> None:
     lines, text, reasoning = right(random.Random(seed))
-    for got in outcomes(lines, Templates()):
+    for got in outcomes(lines):
         assert isinstance(got, Reply), got
         assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning)
         assert [note for note in got.notes if note.partition(":")[0] in DOUBTFUL] == []
@@ -311,11 +301,8 @@ def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
     for seed in range(8):
         rng = random.Random(f"{name} {seed}")
         lines, text, reasoning = right(rng)
-        templates = Templates()
-        for piece in wire(lines):  # the fast way round is open
-            templates.learn(b"%x\r\n%b\r\n" % (len(piece), piece))
         bent = BENDS[name](lines, rng)
-        for got in outcomes(bent.lines, templates):
+        for got in outcomes(bent.lines):
             if bent.note is None:
                 assert isinstance(got, RequestFailed), (name, got)
                 continue
@@ -328,7 +315,7 @@ def test_a_text_after_the_finish_is_noted() -> None:
     lines, text, _ = right(random.Random(1))
     place = finish(lines)
     bent = [*lines[: place + 1], with_text(copy.deepcopy(lines[place])), *lines[place + 1 :]]
-    for got in outcomes(bent, Templates()):
+    for got in outcomes(bent):
         assert isinstance(got, Reply)
         assert got.text == text + FALSE
         assert LATE_TEXT in got.notes

@@ -3,7 +3,7 @@
 The fast transport reads runs of token events by templates, the libraries' transports hand over pieces of the body; a
 plain reading of the lines says what should come of both.
 
-For: harness.client.fast.batches, harness.client.protocol.sse.
+For: harness.client.transport, harness.client.protocol.sse.
 """
 
 from __future__ import annotations
@@ -13,19 +13,13 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.fast.batches import BatchReader, Templates
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from tests.budget import examples
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
-N_KNOWN = 40
-"""Token events of the whole reply from which the templates are learnt: enough bytes for a batch."""
+from tests.client.played import HEAD, LAST_CHUNK, played
 
 
 class Outcome(NamedTuple):
@@ -75,20 +69,12 @@ def read_plainly(body: bytes, cuts: list[int], cut: str = "") -> Outcome:
     raise AssertionError("a stream without a finish reason is no reply")
 
 
-def read_fast(raw: bytes, templates: Templates, cuts: list[int], per_batch: int) -> Outcome:
-    """As a connection reads it: reads that end at `cuts`, `per_batch` of them parsed at once, the rest at the end."""
+def read_by_connection(raw: bytes, cuts: list[int]) -> Outcome:
+    """As a connection reads it: reads that end at `cuts`."""
     parser = new_parser()
-    reader = BatchReader(parser, templates)
-    reads = [raw[start:end] for start, end in pairwise([0, *cuts, len(raw)]) if end > start]
-    rest = b""
-    try:
-        for at in range(0, len(reads), per_batch):
-            pieces = ([rest] if rest else []) + reads[at : at + per_batch]
-            rest = reader.take(pieces, [1.0] * len(pieces), all_of_it=at + per_batch >= len(reads))
-        parser.finish(cut="" if reader.http.ended else reader.http.eof())
-    except RequestFailed as failure:
-        return outcome(parser, failure)
-    raise AssertionError("a stream without a finish reason is no reply")
+    failure = played(parser, [raw[start:end] for start, end in pairwise([0, *cuts, len(raw)]) if end > start])
+    assert isinstance(failure, RequestFailed), "a stream without a finish reason is no reply"
+    return outcome(parser, failure)
 
 
 def chunked(body: bytes, borders: list[int]) -> bytes:
@@ -97,26 +83,13 @@ def chunked(body: bytes, borders: list[int]) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
-def known_templates() -> Templates:
-    """The templates of a server that has replied before, as all but the first reply of a run finds them."""
-    templates = Templates()
-    for field in ("content", "reasoning"):
-        BatchReader(new_parser(), templates).take(
-            [HEAD, *(chunked(token(" so", field), []) for _ in range(N_KNOWN))], [1.0] * (N_KNOWN + 1), all_of_it=True
-        )
-    assert templates.find(chunked(token(" so"), []), 0) is not None
-    return templates
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known server", "new server"])
-def test_a_clean_end_after_any_number_of_tokens_is_a_cut_after_as_many(known: bool) -> None:
+def test_a_clean_end_after_any_number_of_tokens_is_a_cut_after_as_many() -> None:
     for n in (1, 3, 9, 10, 20, 60):
         body = token(" so", "reasoning") * n
         borders = [len(body) // n * i for i in range(1, n)]
         raw = HEAD + chunked(body, borders) + LAST_CHUNK
         for reads in ([], [len(HEAD)], [len(raw) - len(LAST_CHUNK)]):
-            templates = known_templates() if known else Templates()
-            assert read_fast(raw, templates, reads, 100) == Outcome("cut", str(n), n), (n, reads)
+            assert read_by_connection(raw, reads) == Outcome("cut", str(n), n), (n, reads)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -137,16 +110,14 @@ def test_a_stream_cut_anywhere_is_read_alike_in_any_chunks_and_reads(data: st.Da
     reads = data.draw(st.lists(st.integers(1, len(raw)), max_size=12).map(sorted), "reads")
     verdict = expected(body)
     assert read_plainly(body, data.draw(anywhere, "pieces"), "" if clean else "reset") == verdict
-    for templates in (known_templates(), Templates()):
-        assert read_fast(raw, templates, reads, data.draw(st.integers(1, 13), "reads per batch")) == verdict
+    assert read_by_connection(raw, reads) == verdict
 
 
 def test_every_cut_of_a_long_stream_is_read_alike() -> None:
     body = token(" so", "reasoning") * 9 + token("4 ∑") * 9
     size = len(token(" so", "reasoning"))
     borders = [size * i for i in range(1, 10)] + [size * 9 + len(token("4 ∑")) * i for i in range(1, 9)]
-    templates = known_templates()
     for end in range(size, len(body) + 1):
         part = body[:end]
         raw = HEAD + chunked(part, [border for border in borders if border < end]) + LAST_CHUNK
-        assert read_fast(raw, templates, [len(HEAD)], 100) == read_plainly(part, []) == expected(part), end
+        assert read_by_connection(raw, [len(HEAD)]) == read_plainly(part, []) == expected(part), end

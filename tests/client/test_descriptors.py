@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.event_loop import new_event_loop
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.loop import new_event_loop
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from tests.faults.server import FaultServer, Pause, Request, Step, completion
 
 OPEN = Path("/proc/self/fd")
@@ -47,7 +46,7 @@ def no_descriptors() -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
-@pytest.mark.parametrize("make", [FastTransport, AiohttpTransport, SdkTransport])
+@pytest.mark.parametrize("make", [HttpTransport, OpenaiTransport])
 def test_a_full_table_of_descriptors_is_a_failure_of_its_own(
     make: Callable[[], Transport], no_descriptors: Callable[[], None]
 ) -> None:

@@ -79,7 +79,6 @@ def test_a_stream_that_ends_inside_an_event_says_how() -> None:
     begun = event(delta(content="4")) + b'data: {"cho'
     assert "(reset)" in failure(begun, cut="reset").message
     assert "(cleanly)" in failure(begun).message
-    assert not failure(begun).going_on
 
 
 def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
@@ -96,15 +95,15 @@ def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
 def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
     written = WrittenTokens()
     assert written.held_bytes == 0
-    written.add_events(["a"], [[7]])
+    written.add_event(1, [7])
     assert written.held_bytes > 0
-    written.add_events(["b", "c"], [[8], [2**40]])
+    written.add_event(1, [2**40])
     assert written.ids is None
-    written.add_events(["d"], [[9]])
+    written.add_event(1, [9])
     assert written.ids is None
     unstated = WrittenTokens()
-    unstated.add_events(["a"], None)
-    unstated.add_events(["b"], [[7]])
+    unstated.add_event(1, None)
+    unstated.add_event(1, [7])
     assert unstated.ids is None
 
 

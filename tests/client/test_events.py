@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.client.protocol import sse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.protocol.written import SoFar
 from harness.core.secret import Secret
 from tests.budget import examples
 from tests.client.dialects import Recording, broken, recordings, several_answers
@@ -283,7 +283,7 @@ def test_times_are_in_order_although_the_clock_goes_back(stamps: list[float], en
     parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
     for at in stamps:
         if batch:
-            parser.feed_tokens(["a"], [at], reasoning=False, n_bytes=9)
+            parser.feed_events([json.dumps(delta(content="a")).encode()], [at])
         else:
             parser.feed(event(delta(content="a")), at)
     parser.feed(event(delta(finish="stop")) + DONE, stamps[-1])
@@ -301,37 +301,6 @@ def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> 
         return parser.finish(ended).timing.total
 
     assert [total(ended) for ended in (None, 2.0, 6.0)] == [2.0, 2.0, 5.0]
-
-
-def test_many_tokens_at_once_are_what_one_by_one_they_are() -> None:
-    texts, ids = ["So ", "", "4", "2"], [[5], [6, 7], [], [8]]
-    begun = event(delta(role="assistant", content=""))
-    seen = []
-    for at_once in (False, True):
-        parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, written=WrittenTokens())
-        parser.feed(begun, 1.0)
-        if at_once:
-            parser.feed_tokens(texts, [2.0] * 4, reasoning=False, n_bytes=99, ids=ids, reply_id="r1", model="m")
-        else:
-            for text, own in zip(texts, ids, strict=True):
-                said = delta(content=text)
-                said["choices"][0]["token_ids"] = own
-                parser.feed(event(said), 2.0)
-        so_far = parser.so_far()
-        assert so_far is not None
-        assert so_far.ids is not None
-        parser.feed(event(delta(finish="stop")) + DONE, 3.0)
-        seen.append((so_far.text, [*so_far.ids], [*so_far.lengths], so_far.n_events, facts(parser.finish())))
-    assert seen[0] == seen[1]
-    assert seen[0][1] == [5, 6, 7, 8]
-
-
-def test_many_tokens_of_a_third_id_are_those_of_another_reply() -> None:
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
-    for name in ("a", "b"):
-        parser.feed(event(delta(content="x") | {"id": name}), 1.0)
-    with pytest.raises(RequestFailed, match="a second reply, under another id: c and c"):
-        parser.feed_tokens(["x", "y"], [2.0, 2.0], reasoning=False, n_bytes=9, reply_id="c", model="m")
 
 
 def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 
 BODY = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(BODY)
@@ -60,7 +59,7 @@ async def ask(transport: Transport, port: int, times: int) -> list[str | None]:
     return texts
 
 
-@pytest.mark.parametrize("make", [FastTransport, AiohttpTransport])
+@pytest.mark.parametrize("make", [HttpTransport])
 def test_a_kept_connection_that_was_closed_costs_no_failure(make: Callable[[], Transport]) -> None:
     async def run() -> Fickle:
         fickle = Fickle(per_connection=2)
@@ -77,7 +76,7 @@ def test_a_kept_connection_that_was_closed_costs_no_failure(make: Callable[[], T
     assert fickle.connections == 4
 
 
-@pytest.mark.parametrize("make", [FastTransport, AiohttpTransport])
+@pytest.mark.parametrize("make", [HttpTransport])
 def test_a_fresh_connection_that_is_closed_unanswered_is_a_failure(make: Callable[[], Transport]) -> None:
     async def run() -> Fickle:
         fickle = Fickle(per_connection=0)

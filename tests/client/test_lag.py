@@ -1,66 +1,58 @@
-"""The loop's lag: a random moment's wait for the next look at the sockets."""
+"""The loop's lag: how late a byte is read that arrives at a random moment.
+
+For: harness.client.loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 
-from harness.client.fast.event_loop import Lag, LagMeter, StreamLoop
+from harness.client.loop import BEAT_S, Lag, LagMeter, current_lag, measured, new_event_loop
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def metered(*turns: tuple[float, float]) -> Lag:
-    """The lag of a loop that was so long away, then waited so long, in turn."""
-    clock = Clock()
-    meter = LagMeter(clock)
-    meter.end_poll()
-    for away, waited in turns:
-        clock.now += away
-        meter.begin_poll()
-        clock.now += waited
-        meter.end_poll()
+def metered(*late: float) -> Lag:
+    meter = LagMeter()
+    for seconds in late:
+        meter.add(seconds)
     return meter.lag()
 
 
-def test_before_the_first_poll_there_is_none() -> None:
-    assert LagMeter(Clock()).lag() == Lag(0.0, 0.0)
+def test_before_the_first_beat_and_on_time_there_is_none() -> None:
+    assert metered() == metered(*[0.00005] * 10) == Lag(0.0, 0.0)
 
 
-def test_a_loop_that_waits_for_its_sockets_does_not_lag() -> None:
-    assert metered(*[(0.001, 1.0)] * 10) == Lag(0.0, 0.0)
+def test_a_quantile_is_never_below_the_true_one() -> None:
+    for late in (0.00013, 0.004, 0.7):
+        lag = metered(*[late] * 5)
+        assert late <= lag.p50 * (1 + 1e-9)
+        assert lag.p50 == lag.p99
+        assert lag.p99 <= late * 1.2
 
 
-def test_an_absence_counts_by_its_length_not_by_its_number() -> None:
-    # 1,000 short absences take 0.1 s, one long one takes 0.4 s of 10.5 s.
-    lag = metered((0.4, 10.0), *[(0.0001, 0.0)] * 1000)
+def test_few_late_beats_move_the_99th_percentile_alone() -> None:
+    lag = metered(*[0.0] * 95, *[0.4] * 5)
     assert lag.p50 == 0.0
     assert lag.p99 == pytest.approx(0.4, rel=0.2)
 
 
-def test_a_quantile_is_never_below_the_true_one() -> None:
-    for away in (0.00013, 0.004, 0.7):
-        lag = metered(*[(away, 0.0)] * 5)
-        assert away <= lag.p50 * (1 + 1e-9)
-        assert lag.p50 == lag.p99
-        assert lag.p99 <= away * 1.2
+@pytest.mark.parametrize("loop_factory", [new_event_loop, asyncio.new_event_loop])
+def test_a_loop_that_was_held_up_tells_it(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def held_up() -> Lag | None:
+        with measured():
+            await asyncio.sleep(0)
+            time.sleep(BEAT_S + 0.1)
+            await asyncio.sleep(0.01)
+            return await asyncio.create_task(told())
 
+    async def told() -> Lag | None:
+        return current_lag()
 
-def test_the_stream_loop_tells_that_it_was_held_up() -> None:
-    async def held_up() -> None:
-        await asyncio.sleep(0)
-        time.sleep(0.05)
-        await asyncio.sleep(0)
-
-    loop = StreamLoop()
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(held_up())
-        assert loop.lag.p99 >= 0.05
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        lag = runner.run(held_up())
+    assert lag is not None
+    assert lag.p99 >= 0.09
+    assert current_lag() is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 import time
@@ -12,11 +11,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http
 from tests.patience import PATIENCE_SECONDS
 
@@ -56,8 +54,8 @@ def texts(
         return asyncio.run(main(server.base_url))
 
 
-ALL = [FastTransport, AiohttpTransport, SdkTransport]
-KEEPING = [FastTransport, AiohttpTransport]
+ALL = [HttpTransport, OpenaiTransport]
+KEEPING = [HttpTransport]
 """The SDK's uses a connection once, so that nothing can be left over on it."""
 OWN = [f"w{n}" for n in range(12)]
 
@@ -77,28 +75,6 @@ def test_a_reply_that_came_before_the_request_was_sent(make: Callable[[], Transp
 
     got = texts(make, answer, pause=0.05)
     assert got == OWN
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_reply_that_came_while_the_loop_was_busy_is_none_to_the_next_request(make: Callable[[], Transport]) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        yield reply(word_of(request))
-        yield Pause(0.02)
-        yield reply("of nobody", "another")
-
-    async def main(url: str) -> list[str | None]:
-        transport = make()
-        got = []
-        for word in OWN[:4]:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-            got.append(done.text)
-            time.sleep(0.1)  # nothing is read meanwhile
-        await transport.close()
-        return got
-
-    with FaultServer(answer) as server:
-        assert asyncio.run(main(server.base_url)) == OWN[:4]
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -124,31 +100,9 @@ def test_a_second_reply_in_the_same_bytes(make: Callable[[], Transport]) -> None
     assert texts(make, lambda request: [reply(word_of(request)) * 2]) == OWN
 
 
-@pytest.mark.parametrize("make", KEEPING)
-def test_a_reply_that_comes_again_after_the_request_was_sent(make: Callable[[], Transport]) -> None:
-    before: list[str] = []
-
-    def answer(request: Request) -> Iterable[Step]:
-        word = word_of(request)
-        if before and int(word[1:]) % 4 == 3:
-            yield reply(before[-1])
-            yield Pause(0.01)
-        before.append(word)
-        yield reply(word)
-
-    got = texts(make, answer)
-    never_anothers(got)
-    assert got.count(None) == 3
-
-
 @pytest.mark.parametrize("make", ALL)
 def test_a_server_whose_replies_all_have_one_id_is_believed(make: Callable[[], Transport]) -> None:
     assert texts(make, lambda request: [reply(word_of(request), "chatcmpl-1")]) == OWN
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_server_whose_ids_are_the_time_of_day_is_believed(make: Callable[[], Transport]) -> None:
-    assert texts(make, lambda request: [reply(word_of(request), f"cmpl-{int(word_of(request)[1:]) // 3}")]) == OWN
 
 
 def counted(word: str, tokens: int) -> bytes:
@@ -160,38 +114,6 @@ def prompts(request: Request) -> tuple[str, int]:
     """(the word asked for, tokens of its prompt): three prompts take turns."""
     word = word_of(request)
     return word, 10 + int(word[1:]) % 3
-
-
-@pytest.mark.parametrize("make", KEEPING)
-def test_a_reply_to_a_prompt_of_another_length_is_a_leftover(make: Callable[[], Transport]) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        word, tokens = prompts(request)
-        if request.number in (8, 14):
-            yield counted("of somebody else", 99)
-            yield Pause(0.01)
-        yield counted(word, tokens)
-
-    got = texts(make, answer, n=18, turns=3)
-    assert got.count(None) == 2
-    assert "of somebody else" not in got
-    assert [text for text in got if text] == [f"w{n % 3}" for n in range(18) if got[n]]
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_server_whose_counts_change_for_good_is_believed(make: Callable[[], Transport]) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        word, tokens = prompts(request)
-        return [counted(word, tokens + (5 if request.number > 9 else 0))]
-
-    got = texts(make, answer, n=30, turns=3)
-    assert got.count(None) <= 3
-    assert None not in got[-15:]
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_server_whose_counts_are_never_the_same_is_believed(make: Callable[[], Transport]) -> None:
-    got = texts(make, lambda request: [counted(word_of(request), request.number)], n=18, turns=3)
-    assert None not in got
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -219,24 +141,7 @@ def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_aga
     with FaultServer(answer) as server:
         asyncio.run(main(server.base_url))
     assert notes == [(), ("bytes after [DONE]",), ("bytes after the finish reason that are no events",)]
-    assert len(set(connections)) == (3 if make is SdkTransport else 2)
-
-
-@pytest.mark.parametrize("make", KEEPING)
-def test_a_reply_to_another_prompt_is_known_again_on_any_connection(make: Callable[[], Transport]) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        word = word_of(request)
-        if request.number > 3 and word == "w3":
-            return [reply("w1", "id-w1")]
-        return [reply(word)]
-
-    got = texts(make, answer, n=4)
-    assert got == ["w0", "w1", "w2", None]
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_cache_that_answers_a_prompt_with_the_reply_of_before_is_believed(make: Callable[[], Transport]) -> None:
-    assert texts(make, lambda request: [reply(word_of(request))], n=18, turns=3) == [f"w{n % 3}" for n in range(18)]
+    assert len(set(connections)) == (3 if make is OpenaiTransport else 2)
 
 
 @pytest.mark.parametrize("make", KEEPING)
@@ -358,33 +263,6 @@ def test_what_was_under_way_over_a_used_connection_at_the_first_doubt_is_asked_a
 
 
 @pytest.mark.parametrize("make", KEEPING)
-@pytest.mark.parametrize(("status", "doubted"), [("408 Request Timeout", False), ("200 OK", True)])
-def test_only_the_end_of_an_idle_connection_may_come_with_the_reply(
-    status: str, doubted: bool, make: Callable[[], Transport]
-) -> None:
-    """The client was busy, and reads both at once."""
-
-    def answer(request: Request) -> Iterable[Step]:
-        more = f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
-        yield reply(word_of(request)) + more
-        yield CLOSE
-
-    async def main(url: str) -> list[tuple[str, ...]]:
-        transport, notes = make(), list[tuple[str, ...]]()
-        for word in OWN[:3]:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-            assert done.text == word
-            notes.append(done.notes)
-        await transport.close()
-        return notes
-
-    with FaultServer(answer) as server:
-        assert any(asyncio.run(main(server.base_url))) == doubted
-        assert server.connections == 3
-
-
-@pytest.mark.parametrize("make", KEEPING)
 def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make: Callable[[], Transport]) -> None:
     closed = threading.Event()
 
@@ -413,58 +291,3 @@ def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make:
 
     with FaultServer(answer) as server:
         assert asyncio.run(main(server.base_url)) == [()] * 6
-
-
-@pytest.mark.parametrize("make", ALL)
-@pytest.mark.parametrize(
-    "after_the_last",
-    [counted("of nobody", 10), b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", b""],
-    ids=["a reply", "the end of an idle connection", "nothing"],
-)
-def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
-    make: Callable[[], Transport], after_the_last: bytes
-) -> None:
-    received, sent = threading.Event(), threading.Event()
-
-    def answer(request: Request) -> Iterable[Step]:
-        yield counted(word_of(request), 10)
-        if word_of(request) == "w3":
-            try:
-                received.wait(PATIENCE_SECONDS)
-                yield after_the_last
-            finally:
-                sent.set()
-
-    async def main(url: str) -> int:
-        transport = make()
-        for word in OWN[:4]:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-            assert (done.text, done.notes) == (word, ())
-        received.set()
-        assert sent.wait(PATIENCE_SECONDS)  # and the loop stands still, so that it is the end that looks
-        return await transport.close()
-
-    with FaultServer(answer) as server:
-        n_doubtful = asyncio.run(main(server.base_url))
-    assert n_doubtful == (3 if after_the_last.startswith(b"HTTP/1.1 200") and make in KEEPING else 0)
-
-
-@pytest.mark.parametrize("make", KEEPING)
-def test_a_doubt_that_a_reply_has_told_is_not_told_again_at_the_end(make: Callable[[], Transport]) -> None:
-    async def main(url: str) -> tuple[list[str], int]:
-        transport, notes = make(), list[str]()
-        for word in OWN[:4]:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            with contextlib.suppress(RequestFailed):  # the one that something followed, over a used connection
-                done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-                notes.extend(done.notes)
-        return notes, await transport.close()
-
-    def answer(request: Request) -> Iterable[Step]:
-        yield counted(word_of(request), 10) + (counted("of nobody", 10) if word_of(request) == "w2" else b"")
-
-    with FaultServer(answer) as server:
-        notes, n_doubtful = asyncio.run(main(server.base_url))
-    assert len(notes) == 1
-    assert n_doubtful == 0

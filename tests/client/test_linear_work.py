@@ -11,9 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import quote_safely, redact
-from harness.client.fast.batches import learn_template
 from harness.client.protocol.failures import failure_of_event, failure_of_status
-from harness.client.protocol.http1 import BadResponse, ResponseReader
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
@@ -37,16 +35,6 @@ def parse(body: bytes, size: int | None = None) -> None:
         pass
 
 
-def read(response: bytes, size: int) -> None:
-    reader = ResponseReader()
-    try:
-        for at in range(0, len(response), size):
-            reader.feed(response[at : at + size])
-    except BadResponse:
-        pass
-
-
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "blanks after api_key in an error": (1000, lambda n: redact("api_key:" + " " * n)),
     "blanks after api_key in an error body": (1000, lambda n: failure_of_status(500, b"api_key:" + b" " * n)),
@@ -68,10 +56,7 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
         lambda n: failure_of_event({"error": {"message": "the model is " * n}}, (Secret(KEY),)),
     ),
     "an open tag": (20_000, lambda n: failure_of_status(502, b"<script " * n)),
-    "chunks of one byte": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 4096)),
-    "chunks of one byte, read by read": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 3)),
     "a message": (50_000, lambda n: quote_safely("Bearer " * n, (Secret(KEY),))),
-    "texts in one event": (50, lambda n: learn_template(b'{"choices":[{' + b'"text":"",' * n + b'"index":0}]}')),
 }
 
 
@@ -83,11 +68,3 @@ def test_work_on_a_servers_bytes_is_linear(name: str) -> None:
 
 def test_quadratic_work_is_seen() -> None:
     assert not grows_linearly(lambda n: [sum(range(i)) for i in range(n)], 500)
-
-
-def test_interim_replies_without_end_are_refused_and_some_are_passed_over() -> None:
-    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
-    reader = ResponseReader()
-    assert reader.feed(interim * 50 + b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx") == b"x"
-    with pytest.raises(BadResponse, match="interim"):
-        ResponseReader().feed(interim * 5000)

@@ -104,16 +104,10 @@ def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_
     assert body(RequestTemplate(model="m", spelling=spelling))["api_key"] == "k-123456"
 
 
-def test_a_request_that_continues_token_ids_or_a_message_has_the_fields_of_every_other() -> None:
+def test_a_request_that_continues_token_ids_has_the_fields_of_every_other() -> None:
     template = RequestTemplate(model="m", max_tokens=100, spelling=Spelling(stream=False, seed_field="random_seed"))
     shared = {"model": "m", "stream": False, "max_tokens": 40, "random_seed": 7}
     assert json.loads(template.body_after_tokens((3, 1, 2), 7, 40)) == {**shared, "prompt": [3, 1, 2]}
-    begun = {"role": "assistant", "content": "So"}
-    assert json.loads(template.body_after_message(QUESTION, begun, {"continue_final_message": True}, 7, 40)) == {
-        **shared,
-        "continue_final_message": True,
-        "messages": [*body(template)["messages"], begun],
-    }
 
 
 def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:

@@ -15,10 +15,10 @@ import pytest
 import trustme
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.chooser import open_transport
 from harness.client.facts.discovery import list_models
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
+from harness.client.loop import new_event_loop
+from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.errors import ServerError, UsageError
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -59,7 +59,7 @@ def tunnel(hosted: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tun
         yield proxy
 
 
-@pytest.mark.parametrize("name", ["auto", "aiohttp", "sdk"])
+@pytest.mark.parametrize("name", ["http", "openai"])
 def test_https_goes_through_a_tunnel_that_never_sees_the_key(
     name: TransportName, hosted: FaultServer, tunnel: Tunnel, authority: Path
 ) -> None:

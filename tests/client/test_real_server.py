@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.chooser import open_transport
 from harness.client.facts.discovery import find_model, stated_concurrency
-from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
+from harness.client.loop import new_event_loop
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.records import Message, Question
 from server_launchers.keeping.supervisor import RunningServer
@@ -20,7 +20,7 @@ from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
 
 pytestmark = pytest.mark.server
 
-TRANSPORTS: tuple[TransportName, ...] = ("fast", "aiohttp", "sdk")
+TRANSPORTS: tuple[TransportName, ...] = ("http", "openai")
 DEADLINES = Deadlines(first_token=60, idle=60)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import ServerError
 from harness.generation.settings import RunSettings, Salvage
 from server_launchers.keeping.supervisor import RunningServer
@@ -38,22 +38,12 @@ def short(settings: RunSettings, max_tokens: int) -> None:
     object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
 
 
-def test_a_piece_is_a_token_or_it_is_not_known(tokenizer: Tokenizer) -> None:
-    whole = tokenizer.tokens_of("Hello world, 17 é\n\n")
-    assert tokenizer.tokens_of_pieces(["Hello", " world", ",", " ", "1", "7", " é", "\n\n"]) == whole
-    assert len(tokenizer.tokens_of_pieces([" 😀"]) or ()) > 1
-    assert tokenizer.tokens_of_pieces(["Hello world"]) is None
-    assert tokenizer.tokens_of_pieces(["Hello", ""]) == whole[:1]
-    # Another cut of the same letters is another past, and is kept as it was.
-    assert tokenizer.tokens_of_pieces(["Hel", "lo"]) not in (None, whole[:1])
-
-
 def test_the_prompt_is_as_long_as_the_server_counts_it(
     tokenizer: Tokenizer, embedded_server: RunningServer, tmp_path: Path
 ) -> None:
     settings = run_settings(tmp_path / "run", embedded_server.base_urls[0], samples=1, model=embedded_server.model)
     short(settings, max_tokens=4)
-    run(settings, questions := question_set(tmp_path, 1), transport_factory=FastTransport)
+    run(settings, questions := question_set(tmp_path, 1), transport_factory=HttpTransport)
     (sample,) = samples_of(settings)
     assert sample.usage.prompt_tokens == len(tokenizer.prompt_tokens(questions.questions[0], {}).ids)
 
@@ -64,7 +54,7 @@ def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningSe
 
 
 def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningServer, tmp_path: Path) -> None:
-    class Cutting(FastTransport):
+    class Cutting(HttpTransport):
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
             body, deadlines, max_body_bytes, *rest = given
             arriving = (rest and rest[0]) or Arriving()

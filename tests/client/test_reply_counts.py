@@ -71,7 +71,6 @@ def test_a_reply_under_way_is_counted_alike_by_every_way_in(seed: int) -> None:
         assert parser.last_token_at == (stamps[n - 1] if n else None)
         so_far = parser.so_far()
         assert so_far is not None
-        assert [*so_far.lengths] == [len(token_of(value)) for value in values[:-1] if token_of(value)]
         assert (so_far.reasoning or "") + (so_far.text or "") == "".join(map(token_of, values[:-1]))
         way(parser, values[-1:], times[-1:])
         assert (parser.finished, parser.done, parser.n_bytes) == (True, False, n_bytes)
@@ -133,30 +132,6 @@ def test_whole_events_count_their_frames_against_the_bound() -> None:
             assert (parser.n_tokens, parser.n_bytes, parser.finished) == (2, n_bytes, True)
 
 
-def test_the_first_events_name_the_reply_also_when_many_come_at_once() -> None:
-    parser = parser_of()
-    parser.feed_tokens(["So ", "4"], [STARTED + 1] * 2, reasoning=True, n_bytes=9, reply_id="r1", model="m")
-    so_far = parser.so_far()
-    assert so_far is not None
-    assert (so_far.reasoning, so_far.text) == ("So 4", None)
-    assert (so_far.request_id, so_far.server_model) == ("r1", "m")
-    parser.feed_tokens(["2"], [STARTED + 2], reasoning=False, n_bytes=9, reply_id="r1", model="m")
-    so_far = parser.so_far()
-    assert so_far is not None
-    assert (so_far.reasoning, so_far.text) == ("So 4", "2")
-    parser.feed(event(delta(finish="stop")) + DONE, STARTED + 3)
-    got = parser.finish()
-    assert (got.request_id, got.server_model, got.reasoning, got.text) == ("r1", "m", "So 4", "2")
-
-
-def test_single_tokens_of_a_server_whose_ids_vary_are_one_reply() -> None:
-    parser = parser_of()
-    for number, name in enumerate("abcd"):
-        parser.feed_tokens([name], [STARTED + number], reasoning=False, n_bytes=9, reply_id=name, model="m")
-    parser.feed(event(delta(finish="stop") | {"id": "e"}) + DONE, STARTED + 9)
-    assert parser.finish().text == "abcd"
-
-
 def test_tokens_before_the_first_id_do_not_belong_to_it() -> None:
     values = [delta(content=text) | {"id": name} for text, name in (("a", None), ("b", None), ("c", "r1"), ("d", "r2"))]
     got = reply(b"".join(map(event, values)) + event(delta(finish="stop") | {"id": "r3"}) + DONE)
@@ -193,12 +168,10 @@ def test_single_tokens_many_tokens_and_ids_are_counted() -> None:
         steps += [later - earlier for earlier, later in pairwise(held)]
     assert len(set(steps)) == 1
     assert steps[0] > 8 + 1  # a time and a character
-    parser = parser_of()
-    parser.feed_tokens(["a"] * 1_000, [STARTED + 1] * 1_000, reasoning=False, n_bytes=1)
-    assert parser.held_bytes >= 1_000 * (8 + 1)
     written = WrittenTokens()
     written.add_prompt([1] * 500)
-    written.add_events(["a"] * 100, [[2]] * 100)
+    for _ in range(100):
+        written.add_event(1, [2])
     assert written.held_bytes >= 4 * 600
 
 
@@ -216,7 +189,7 @@ def test_only_a_long_reply_fails_for_want_of_memory(unparsed: int) -> None:
         assert Share(memory).count(n_bytes) is goes_on, (n_bytes, limit)
 
 
-@pytest.mark.parametrize("way", ["lines", "events", "tokens"])
+@pytest.mark.parametrize("way", ["lines", "events"])
 def test_a_long_reply_that_takes_too_much_says_how_much(way: str) -> None:
     parser = parser_of(memory=Memory(LONG_REPLY_BYTES))
     text = "x" * (1 << 20)
@@ -224,10 +197,8 @@ def test_a_long_reply_that_takes_too_much_says_how_much(way: str) -> None:
     def feed() -> None:
         if way == "lines":
             parser.feed(event(delta(content=text)), STARTED + 1)
-        elif way == "events":
-            parser.feed_events([json.dumps(delta(content=text)).encode()], [STARTED + 1])
         else:
-            parser.feed_tokens([text], [STARTED + 1], reasoning=False, n_bytes=len(text))
+            parser.feed_events([json.dumps(delta(content=text)).encode()], [STARTED + 1])
 
     for _ in range(3):
         feed()
@@ -288,14 +259,6 @@ def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None
         assert bool(notes) is noted, name
         # Without a reasoning beside it, any such field may hold the text.
         assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
-
-
-def test_the_likeliest_tokens_are_those_of_the_last_token() -> None:
-    choice = {"index": 0, "text": "ab", "finish_reason": "stop"}
-    for tops in ([{"a": -0.5}, {"b": -0.25, "c": -2.0}], [{"a": -0.5}, {"x": 0.0}, {"b": -0.25, "c": -2.0}]):
-        choice["logprobs"] = {"token_logprobs": [-0.5] * len(tops), "top_logprobs": tops}
-        got = reply(json.dumps({"choices": [choice]}).encode())
-        assert got.likeliest == {"b": -0.25, "c": -2.0}
 
 
 def test_an_event_that_is_no_json_is_quoted() -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from tests.faults.server import CLOSE, HEAD, RESET, FaultServer, Request, Step, completion, http
 
 N_FAILURES = 1000
@@ -28,7 +27,7 @@ HABITS: list[list[Step]] = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
-@pytest.mark.parametrize("make", [FastTransport, AiohttpTransport])
+@pytest.mark.parametrize("make", [HttpTransport])
 def test_descriptors_and_tasks_return_to_where_they_began(make: Callable[[], Transport]) -> None:
     habits = itertools.cycle(HABITS)
     well = False

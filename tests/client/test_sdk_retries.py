@@ -9,7 +9,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import RequestFailed
 from tests.faults.server import CLOSE, HEAD, RESET, FaultServer, Step, chunk, delta, http
 
@@ -28,7 +28,7 @@ BODY = b'{"model": "m", "messages": [], "stream": true}'
 )
 def test_the_sdk_itself_asks_once_whatever_fails(steps: Iterable[Step]) -> None:
     async def ask(url: str) -> None:
-        transport = SdkTransport()
+        transport = OpenaiTransport()
         try:
             with pytest.raises(RequestFailed):
                 await transport.complete(Endpoint.parse(url, "key"), "/chat/completions", BODY, Deadlines(), 1_000_000)

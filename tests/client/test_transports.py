@@ -1,6 +1,6 @@
 """Every transport meets every fault with a reply or a typed failure, on real sockets.
 
-For: harness.client, harness.client.libraries.
+For: harness.client.
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ import pytest
 import trustme
 
 from harness.client import interface
+from harness.client import transport as http_transport
 from harness.client.address.endpoint import Endpoint, proxy_for
-from harness.client.chooser import open_transport
-from harness.client.fast import transport
-from harness.client.fast.event_loop import new_event_loop
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries import watch
-from harness.client.libraries.aio import AiohttpTransport
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.loop import new_event_loop
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import Transport as HttpTransport
+from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.errors import UsageError
 from tests.budget import share_of
@@ -77,10 +75,9 @@ class Maker:
 
 
 MAKERS = {
-    "aiohttp": Maker(AiohttpTransport),
-    "fast": Maker(FastTransport),
-    "fast on any loop": Maker(lambda: FastTransport(kernel_stamps=False), asyncio.new_event_loop),
-    "sdk": Maker(SdkTransport),
+    "http": Maker(HttpTransport),
+    "http on asyncio's loop": Maker(HttpTransport, asyncio.new_event_loop),
+    "openai": Maker(OpenaiTransport),
 }
 
 Outcome = Reply | RequestFailed
@@ -89,8 +86,7 @@ Outcome = Reply | RequestFailed
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a transport to look at its deadlines."""
-    for module in (transport, watch):
-        monkeypatch.setattr(module, "LOOK_S", 0.02)
+    monkeypatch.setattr(http_transport, "LOOK_S", 0.02)
     monkeypatch.setattr(interface, "DRAIN_S", 0.1)
 
 
@@ -196,7 +192,7 @@ def test_a_sockets_path_may_hold_any_byte_but_no_user(tmp_path: Path) -> None:
     assert Endpoint.parse("http+unix://user:pw@%2Ftmp%2Fx.sock").base_url == "http+unix://%2Ftmp%2Fx.sock/v1"
 
 
-@pytest.mark.parametrize(("name", "message"), [("fast", "plain http only"), ("sdk", "use the transport aiohttp")])
+@pytest.mark.parametrize(("name", "message"), [("openai", "use transport=http")])
 def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, message: str) -> None:
     maker = Maker(lambda: open_transport(name))
 
@@ -230,7 +226,7 @@ def test_connections_are_kept_between_requests(make: Maker) -> None:
 
         run(make, main())
         assert len(server.requests) == 5
-        assert server.connections == (5 if make is MAKERS["sdk"] else 1)  # see `test_leftovers`
+        assert server.connections == (5 if make is MAKERS["openai"] else 1)  # see `test_leftovers`
 
 
 def test_many_requests_at_once_each_get_their_own_reply(make: Maker) -> None:
@@ -665,7 +661,7 @@ def secure(ca_file: Path | None, url: str) -> Outcome:
         async with opened(make) as transport:
             return await outcome_of(transport, url)
 
-    make = Maker(lambda: AiohttpTransport(ca_file=ca_file))
+    make = Maker(lambda: HttpTransport(ca_file=ca_file))
     return run(make, main())  # type: ignore[no-any-return]
 
 
@@ -690,7 +686,7 @@ def test_a_certificate_for_another_host_is_refused(authority: trustme.CA, tmp_pa
 
 def test_a_ca_file_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ca_file='.*none\.pem': .*expected a PEM file"):
-        AiohttpTransport(ca_file=tmp_path / "none.pem")
+        HttpTransport(ca_file=tmp_path / "none.pem")
 
 
 def test_the_environments_proxy_serves_public_hosts_only() -> None:

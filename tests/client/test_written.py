@@ -1,4 +1,4 @@
-"""The ids and lengths of a reply under way: many events at once are the same as one by one, and nonsense is unknown."""
+"""The ids of a reply under way: nonsense is unknown."""
 
 from __future__ import annotations
 
@@ -9,25 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.event_fields import likeliest_of
-from harness.client.protocol.http1 import Leftovers
-from harness.client.protocol.reply import MAX_LIKELIEST, Reply
-from harness.client.protocol.written import KEPT_LOGPROBS, WrittenTokens
-from harness.core.records import Timing, Usage
+from harness.client.protocol.written import WrittenTokens
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
 EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
-
-
-@given(events=EVENTS, stated=st.booleans())
-def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int]]], stated: bool) -> None:
-    together, apart = WrittenTokens(), WrittenTokens()
-    if events:
-        together.add_events([text for text, _ in events], [ids for _, ids in events] if stated else None)
-    for text, ids in events:
-        apart.add_event(len(text), ids if stated else None)
-    assert together.lengths == apart.lengths
-    assert together.ids == apart.ids
 
 
 @given(events=EVENTS)
@@ -49,7 +34,6 @@ def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: A
         completion.add({"choices": [choice], "prompt_token_ids": nonsense}, 0.0)
     seen = completion.so_far()
     assert (seen.text, seen.ids, seen.prompt_ids) == ("aaa", None, None)
-    assert list(seen.lengths) == [1, 1, 1]
 
 
 def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
@@ -58,81 +42,3 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     written.add_event(3, None)
     written.add_event(3, [3])
     assert written.ids is None
-
-
-@given(events=st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.booleans()), max_size=400))
-def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[tuple[bool, int, bool]]) -> None:
-    written = WrittenTokens()
-    known: list[float | None] = []
-    sure = 0
-    for has_text, n, stated in events:
-        logprobs = [-float(len(known) + k) for k in range(n)]
-        written.add_event(int(has_text), [7] * n, logprobs if stated else logprobs[:-1])
-        known += logprobs if stated else [None] * n
-        sure = len(known) if has_text else sure
-    expected: list[float] = []
-    for value in reversed(known[:sure]):
-        if value is None or len(expected) == KEPT_LOGPROBS:
-            break
-        expected.insert(0, value)
-    if sure == len(known):
-        assert written.logprobs == tuple(expected)
-    else:  # a token whose text is still to come may have ended what is known
-        assert written.logprobs in (tuple(expected), ())
-
-
-@pytest.mark.parametrize("nonsense", ["-1", None, [], {"a": 1}, float("inf")])
-def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonsense: Any) -> None:
-    written = WrittenTokens()
-    completion = Completion(written)
-    for value in (-0.5, nonsense, -0.25):
-        logprobs = {"tokens": ["a"], "token_logprobs": [value]}
-        choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": logprobs}
-        completion.add({"choices": [choice]}, 0.0)
-    assert completion.so_far().logprobs == (-0.25,)
-    written.add_events(["b", "c"], [[1], [2]])
-    assert written.logprobs == ()
-
-
-@pytest.mark.parametrize(
-    "top", [{}, {"a": "x"}, {"a": None}, {f"t{n}": -1.0 for n in range(101)}, [], "x", {"a": float("inf")}]
-)
-def test_likeliest_tokens_that_are_none_are_not_taken(top: Any) -> None:
-    def reply(of_the_last: Any) -> Reply:
-        completion = Completion()
-        logprobs = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"b": -2.0}, of_the_last]}
-        choice = {"index": 0, "text": "a", "logprobs": logprobs, "finish_reason": "stop"}
-        completion.add({"choices": [choice]}, 0.0)
-        return completion.reply(started=0.0, started_utc=0.0, ended=1.0, clock="user", request_id=None)
-
-    assert reply(top).likeliest == {}
-    assert reply({"a": -1.0, "b": -2}).likeliest == {"a": -1.0, "b": -2}
-
-
-def test_the_names_of_the_likeliest_tokens_have_a_bound_together() -> None:
-    longest = {f"{n:01024}": -1.0 for n in range(MAX_LIKELIEST)}
-    assert likeliest_of(longest) == longest
-    assert likeliest_of({f"{name}{'' if n else 'x'}": -1.0 for n, name in enumerate(longest)}) == {}
-
-
-def test_the_length_of_a_text_is_recorded_up_to_65535_characters() -> None:
-    written = WrittenTokens()
-    for n_chars in (40_000, 65_535, 70_000):
-        written.add_event(n_chars, None, [])
-    assert [*written.lengths] == [40_000, 65_535, 65_535]
-
-
-def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:
-    def reply(request_id: str, text: str) -> Reply:
-        timing = Timing(started=0.0, total=1.0)
-        return Reply(
-            text=text, reasoning=None, finish_reason="stop", usage=Usage(), timing=timing, request_id=request_id
-        )
-
-    known = Leftovers()
-    before = known.check(reply("a", "one"), None, 1, used=False)
-    assert not known.may_be_one("a", before), "a server whose ids are all alike proves nothing by them"
-    before = known.check(reply("b", "two"), before, 2, used=True)
-    assert known.may_be_one("b", before)
-    assert not known.may_be_one("c", before)
-    assert not known.may_be_one("b", None)

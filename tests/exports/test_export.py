@@ -217,8 +217,8 @@ def test_a_file_with_the_score_has_the_verdicts_that_it_is_made_of(tmp_path: Pat
     run = write_run(tmp_path / "run", varied())
 
     def verdicts(name: str) -> list[Any]:
-        _, file = harness.export(run, "lm-eval", out=tmp_path / name).files
-        return [line["exact_match"] for line in lines(file.path)]
+        *_, file = harness.export(run, "every-eval-ever", out=tmp_path / name).files
+        return [line["evaluation"]["score"] for line in lines(file.path)]
 
     before = verdicts("before")
     overrides.correct(run.benchmark("own"), Key("q0", 0), "wrong", graded="correct", who="Ann", why="a guess")

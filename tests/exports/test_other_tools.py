@@ -2,8 +2,7 @@
 
 `make test-interop` opens them with the tools themselves.
 
-For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.inspect,
-harness.extensions.exporters.lm_eval, harness.extensions.exporters.hf.
+For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.inspect.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 import harness
 from harness.core.errors import UsageError
-from harness.exports import choice
 from harness.foreign import outputs
-from harness.runs import Journal, Manifest, RunFolder, grades, overrides, read_samples
+from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring import Score, load_published
@@ -87,87 +84,10 @@ def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path:
 
 
 def test_the_same_run_gives_the_same_files(run: RunFolder, tmp_path: Path) -> None:
-    for to in ("inspect", "lm-eval", "every-eval-ever"):
+    for to in ("inspect", "every-eval-ever"):
         first = harness.export(run, to, out=tmp_path / "a" / to)
         second = harness.export(run, to, out=tmp_path / "b" / to)
         assert [file.path.read_bytes() for file in first.files] == [one.path.read_bytes() for one in second.files]
-
-
-def test_lm_evals_samples_come_back_question_by_question(
-    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = harness.export(run, "lm-eval", out=tmp_path / "a").files
-    monkeypatch.setattr(choice, "GROUP_BYTES", 1)  # a pass for each question
-    pieces = harness.export(run, "lm-eval", out=tmp_path / "b").files
-    assert [file.path.read_bytes() for file in whole] == [one.path.read_bytes() for one in pieces]
-    stored = there(run)
-    pairs = list(outputs.read(whole[1].path))
-    assert sorted({row_question.question_id for row_question, _ in pairs}) == ["q0", "q1", "q2"]
-    assert len(pairs) == len(stored)
-    assert [sample.text for row_question, sample in pairs if row_question.question_id == "q0"] == [
-        stored["q0", i].text for i in range(4)
-    ]
-    score = harness.score(whole[1].path, workers=1)
-    assert score[0].n_correct == sum(grade.verdict == "correct" for grade in grades.read(run.benchmark("own")))
-
-
-def test_lm_evals_results_have_the_question_error(run: RunFolder, tmp_path: Path) -> None:
-    results = json.loads(harness.export(run, "lm-eval", out=tmp_path).files[0].path.read_text())
-    score = Score.load(run.benchmark("own"))
-    assert score is not None
-    assert results["results"]["own"]["exact_match,harness"] == score.accuracy
-    assert results["results"]["own"]["exact_match_stderr,harness"] == score.question_error
-    assert results["harness"]["own"]["sampling_error"] == score.sampling_error
-
-
-def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", {"math500": varied("math500"), "aime25": varied("aime25"), "own": varied()})
-    written = harness.export(run, "hf", out=tmp_path / "out")
-    files = {file.path.name: file.path for file in written.files}
-    assert sorted(files) == ["aime25.yaml", "math500.yaml"]
-    # The card reads two configurations, and the score is of neither.
-    assert yaml.safe_load(files["aime25.yaml"].read_text())[0]["dataset"]["task_id"] == "aime25"
-    (entry,) = yaml.safe_load(files["math500.yaml"].read_text())
-    assert entry["dataset"]["id"] == "HuggingFaceH4/MATH-500"
-    assert len(entry["dataset"]["revision"]) == 40
-    score = Score.load(run.benchmark("math500"))
-    assert score is not None
-    assert entry["value"] == round(100 * (score.accuracy or 0), 2)
-    assert "95 % sampling interval" in entry["notes"]
-    assert "95 % question interval" in entry["notes"]
-    assert entry["notes"].endswith(f"; graded by {', '.join(score.graders)}; reasoning-harness {harness.__version__}")
-    # The value stays the grader's, and the first note says so where a person judged otherwise.
-    wrong = next(grade for grade in grades.read(run.benchmark("math500")) if grade.verdict == "correct")
-    overrides.correct(run.benchmark("math500"), wrong.key, "wrong", graded="correct", who="Ann", why="it is not")
-    harness.score(run, workers=1)
-    by_hand = Score.load(run.benchmark("math500"))
-    assert by_hand is not None
-    assert by_hand.accuracy_overridden is not None
-    judged = harness.export(run, "hf", out=tmp_path / "judged")
-    (again,) = yaml.safe_load(next(file.path for file in judged.files if file.path.name == "math500.yaml").read_text())
-    assert again["value"] == round(100 * (by_hand.accuracy or 0), 2)
-    assert again["notes"].startswith(
-        f"as graded; with verdicts by hand {100 * by_hand.accuracy_overridden:.1f} %; mean "
-    )
-    assert not entry["notes"].startswith("as graded")
-
-
-def test_a_run_of_ones_own_data_is_no_result_of_the_hub(run: RunFolder, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="none of the run's benchmarks"):
-        harness.export(run, "hf", out=tmp_path)
-
-
-def test_a_part_of_a_benchmark_is_no_result_of_the_hub(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", {"math500": varied("math500")})
-    manifest = Manifest.load(run)
-    record = manifest.benchmarks["math500"]
-    plan = msgspec.structs.replace(
-        record.plan, question_ids=sorted({sample.question_id for sample in varied("math500")})[:2]
-    )
-    part = {"math500": msgspec.structs.replace(record, plan=plan)}
-    msgspec.structs.replace(manifest, benchmarks=part).save(run)
-    with pytest.raises(UsageError, match="chosen questions: the hub's file"):
-        harness.export(run, "hf", out=tmp_path / "out")
 
 
 def test_results_are_what_the_score_counts_and_nothing_is_chosen(run: RunFolder, tmp_path: Path) -> None:

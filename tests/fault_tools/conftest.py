@@ -28,7 +28,7 @@ def mitmdump() -> list[str]:
 def quiet(embedded_server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Texts:
     """What the server answers to the same run when nothing is in between."""
     folder = tmp_path_factory.mktemp("quiet")
-    done = ask(folder, embedded_server.base_urls[0], "fast")
+    done = ask(folder, embedded_server.base_urls[0], "http")
     assert done.code == 0, done.err
     return texts(folder)
 

@@ -17,7 +17,7 @@ from tests.fault_tools.runs import HEALTH_SECONDS, Texts, ask, failures, free_po
 
 pytestmark = pytest.mark.server
 
-TRANSPORTS = ("fast", "aiohttp", "sdk")
+TRANSPORTS = ("http", "openai")
 RATE = 0.3
 # It lists the models of its fixtures, and invented ones when there is none.
 NEVER_ASKED = {"match": {"model": MODEL, "userMessage": "never asked"}, "response": {"content": "never given"}}

@@ -13,7 +13,7 @@ from tests.fault_tools.runs import QUESTIONS, SAMPLES, Texts, ask, failures, fre
 
 pytestmark = pytest.mark.server
 
-TRANSPORTS = ("fast", "aiohttp", "sdk")
+TRANSPORTS = ("http", "openai")
 ADDON = Path(__file__).with_name("spoil.py")
 STALLED = ("--first-token-timeout", "30")
 """Of a busy machine's sound replies the first token comes before that."""

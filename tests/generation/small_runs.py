@@ -13,7 +13,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
+from harness.client.transport import Transport as HttpTransport
 from harness.core.records import Sample
 from harness.generation.runner import Listener, Outcome, ServerSide, generate
 from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
@@ -57,7 +57,7 @@ def changed(settings: RunSettings, **more: Any) -> RunSettings:
 def run(settings: RunSettings, *sets: QuestionSet, **more: Any) -> Outcome:
     """`generate` without asking for the server's context. more: of `generate`, of `ServerSide` and of `Listener`."""
     more.setdefault("context_of", lambda endpoint, model: None)
-    transport: Callable[[], Transport] = more.pop("transport_factory", AiohttpTransport)
+    transport: Callable[[], Transport] = more.pop("transport_factory", HttpTransport)
     servers, listener = (
         of(**{f.name: more.pop(f.name) for f in fields(of) if f.name in more}) for of in (ServerSide, Listener)
     )

@@ -28,7 +28,6 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, TimeLeft, forecast
 from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
-from harness.reports.history import read_history
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, http, models
 from tests.generation.small_runs import expected_keys
@@ -166,10 +165,6 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert "already plans 12 samples of each question" in late.err
         assert "Leave out --pilot" in late.err
         assert keys_on_disk(tmp_path) == expected_keys(10, 12)
-        # The pilot announced 12 samples, so these extend nothing; one more of each question does.
-        assert not read_history(RunFolder(tmp_path / "run")).grew
-        assert harness(*words, "--samples", "13").code == 0
-        assert read_history(RunFolder(tmp_path / "run")).grew
 
 
 JUDGING = """
@@ -425,24 +420,6 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
     assert nobody.code == 2
 
 
-def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: ControlCommand) -> None:
-    def by_number(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        number = int(request.json["messages"][-1]["content"].split()[2])
-        return completion(rf"{request.json['seed']}: \boxed{{1}}", tokens=100 * (number + 1))
-
-    with FaultServer(by_number) as server:
-        data = write_questions(tmp_path, 4)
-        words = ["--base-url", server.base_url, "--samples", "1", "--concurrency", "1"]
-        assert harness(*run_words(data, *words)).code == 0
-        again = harness(*run_words(data, *words, "--out", "again", "--lengths-from", "run"))
-        assert again.code == 0, again.err
-        assert harness(*run_words(data, *words, "--out", "third", "--lengths-from", "nowhere")).code == 3
-    order = [s.question_id for s in read_samples(RunFolder(tmp_path / "again").benchmark("sums"))]
-    assert order == ["q3", "q2", "q1", "q0"]
-
-
 def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
     released = threading.Event()
     seen: list[Result] = []
@@ -496,7 +473,7 @@ def test_ctl_shows_status_as_words_and_as_json(
             elapsed_s=9.0, done=1, total=4, in_flight=3, waiting=0, given_up=0, failures=0, retries=0, finished=1,
             truncated=0, tokens=6000, arrived=7000, tokens_per_s=55.5, tokens_per_s_now=60.4,
             benchmarks=(BenchmarkProgress(name="sums", done=1, total=4, in_flight=3),), endpoints=(place,),
-            eta=TimeLeft(12.0, 20.0, 40.0), concurrency=8,
+            eta=TimeLeft(12.0, 40.0), concurrency=8,
     )  # fmt: skip
     monkeypatch.setattr(
         "harness.generation.network.control.send", lambda folder, command: Answer(sentence="running", facts=facts)
@@ -506,7 +483,7 @@ def test_ctl_shows_status_as_words_and_as_json(
     shown = harness("ctl", "run", "status")
     assert "1/4  25%  3 in flight" in shown.out
     assert "7,000 · 60/s now · 56/s mean" in shown.out
-    assert "12 to 40 s left, likely 20 s" in shown.out
+    assert "12 to 40 s left" in shown.out
     assert r"http://a/v1\x1b[2J paused: HTTP 429" in shown.out
     assert "\x1b" not in shown.out
     assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == json.loads(msgspec.json.encode(facts))

@@ -13,14 +13,11 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
-from harness.generation.dispatch import schedule
 from harness.generation.dispatch.canary import FIRST_SAMPLES, MAX_BUILDS, Builds, Canary
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, WORN, Scheduler
 from harness.generation.dispatch.snapshot import NOW_S, PACE_S, Arrivals, Cause, Causes
-from harness.generation.forecast import UNASKED
 from harness.generation.settings import Patience
-from harness.runs.record import Owed, Task
+from harness.runs.record import Task
 
 
 class Clock:
@@ -43,10 +40,10 @@ def base(looks: list[tuple[float, ...]], seconds: float) -> tuple[float, ...]:
 @pytest.mark.parametrize("seed", range(40))
 def test_arrivals_are_the_sums_of_what_came(seed: int) -> None:
     draw, clock = random.Random(seed), Clock()
-    arrivals = Arrivals(clock, {("b", "q0"): 7.0}, {"b": 99}, longest_first=True)
+    arrivals = Arrivals(clock, {"b": 99})
     assert (arrivals.tokens, arrivals.rate, arrivals.rate_now, arrivals.oldest) == (0, None, None, None)
     flights: dict[Task, list[float]] = {}  # lane, start, events, tokens
-    tokens, lengths, looks = [0.0, 0.0], dict[tuple[str, str], list[float]](), [(100.0, 0.0)]
+    tokens, lengths, looks = [0.0, 0.0], [0.0], [(100.0, 0.0)]
     finished, came = [0.0, 0.0], False
     for step in range(120):
         clock.now += draw.choice([0.0, 0.5, 3.0, 11.0])
@@ -75,7 +72,7 @@ def test_arrivals_are_the_sums_of_what_came(seed: int) -> None:
             arrivals.finished(task, n, events)
             lane, _, _, had = flights.pop(task)
             tokens[int(lane)] += n - had
-            lengths.setdefault((task.benchmark, task.question_id), []).append(float(n))
+            lengths.append(n)
             if events > 1:
                 finished = [finished[0] + n, finished[1] + events]
         assert arrivals.tokens == pytest.approx(sum(tokens))
@@ -86,13 +83,10 @@ def test_arrivals_are_the_sums_of_what_came(seed: int) -> None:
         known = now[1] and now[0] > before[0]
         newly = max(0.0, now[1] - before[1])  # fewer than before are a correction of the count
         assert arrivals.rate_now == (pytest.approx(newly / (now[0] - before[0])) if known else None)
-        outlook = arrivals.outlook({("b", "q0"): 2}, [Task("b", "q0", 77), Task("b", "q9", 0)])
-        assert outlook.finished == {question: tuple(values) for question, values in lengths.items()}
-        assert outlook.waiting == {("b", "q0"): 3, ("b", "q9"): 1}
-        assert (outlook.prior, outlook.max_tokens, outlook.longest_first) == ({("b", "q0"): 7.0}, {"b": 99}, True)
-        assert [running.question for running in outlook.running] == [(t.benchmark, t.question_id) for t in flights]
+        assert (arrivals.n_finished, arrivals.longest) == (len(lengths) - 1, max(lengths))
         if came:
-            assert [running.tokens for running in outlook.running] == pytest.approx([f[3] for f in flights.values()])
+            assert [stream.tokens for stream in arrivals.streams] == pytest.approx([f[3] for f in flights.values()])
+            assert {stream.most for stream in arrivals.streams} <= {99}
         if flights:
             assert arrivals.oldest is not None
             first, flight = next(iter(flights.items()))
@@ -101,7 +95,7 @@ def test_arrivals_are_the_sums_of_what_came(seed: int) -> None:
 
 def test_the_pace_of_an_endpoint_is_that_of_its_last_minute() -> None:
     clock = Clock()
-    arrivals = Arrivals(clock, {}, {}, longest_first=False)
+    arrivals = Arrivals(clock, {})
     task = Task("b", "q", 0)
     arrivals.began(task, 0)
     total, counts = 0, [(clock.now, 0)]
@@ -112,7 +106,7 @@ def test_the_pace_of_an_endpoint_is_that_of_its_last_minute() -> None:
         counts.append((clock.now, total))
         start = base(list[tuple[float, ...]](counts), PACE_S)
         expected = (clock.now - start[0]) / (total - start[1])
-        (running,) = arrivals.outlook({}, []).running
+        (running,) = arrivals.streams
         assert running.pace == pytest.approx(expected)
         assert running.tokens == total
 
@@ -120,7 +114,7 @@ def test_the_pace_of_an_endpoint_is_that_of_its_last_minute() -> None:
 def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
     for events, each in ((0, 1.0), (1, 1.0), (2, 20.0), (40, 1.0)):
         clock = Clock()
-        arrivals = Arrivals(clock, {}, {}, longest_first=False)
+        arrivals = Arrivals(clock, {})
         for task in (Task("b", "q", 0), Task("b", "q", 1)):
             arrivals.began(task, 0)
         clock.now += 1
@@ -287,54 +281,3 @@ def test_only_an_endpoint_that_joined_late_may_be_unwelcome() -> None:
     assert not lanes.is_unfit(1, slow)
     lanes.replace([Endpoint.parse("http://late:80")])
     assert not lanes.is_unfit(1, refused), "it is the only one"
-
-
-# -- the order of samples ------------------------------------------------------------------------------------------
-
-
-def test_a_worn_sample_hides_no_other_that_came_back() -> None:
-    scheduler = Scheduler([Owed("b", f"q{n}", (0,)) for n in range(4)], Clock())
-    worn = scheduler.next()
-    assert worn is not None
-    for times in range(1, WORN + 1):
-        scheduler.give_back(worn)
-        if times < WORN:
-            assert scheduler.next() == worn
-    other = scheduler.next()
-    assert other not in (None, worn)
-    assert other is not None
-    scheduler.give_back(other)
-    assert scheduler.returned == [worn, other]
-    assert scheduler.next() == other
-    left = [scheduler.next() for _ in range(3)]
-    assert left[-1] == worn
-    assert scheduler.next() is None
-
-
-@pytest.mark.parametrize(("n_known", "prior_first"), [(3, False), (4, True)])
-def test_four_lengths_of_a_benchmark_are_believed_and_three_are_not(n_known: int, prior_first: bool) -> None:
-    """Beside a question of 500 tokens; until then the others are taken for long."""
-    rows = [Owed("b", f"q{n}", (0, 1)) for n in range(n_known)] + [Owed("b", "known", (0, 1))]
-    scheduler = Scheduler(rows, Clock(), prior={("b", "known"): 500.0})
-    first_wave = [scheduler.next() for _ in range(n_known)]
-    assert "known" not in {task.question_id for task in first_wave if task is not None}
-    for task in first_wave:
-        assert task is not None
-        scheduler.finish(task, 10)
-    following = scheduler.next()
-    assert following is not None
-    assert (following.question_id == "known") is prior_first
-    assert UNKNOWN_LENGTH > 1_000
-
-
-def test_of_many_questions_those_without_a_length_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [Owed("b", f"q{n}", (0, 1)) for n in range(4)]
-    for most, keys in ((4, {"q0", "q1", "q2", "q3"}), (3, {"q0", "q1", UNASKED})):
-        monkeypatch.setattr(schedule, "MANY_QUESTIONS", most)
-        scheduler = Scheduler(rows, Clock(), prior={("b", "q1"): 9.0})
-        task = next(task for task in iter(scheduler.next, None) if task.question_id == "q0")
-        scheduler.finish(task, 10)
-        counts = scheduler.waiting_by_question()
-        assert {question for _, question in counts} <= keys
-        assert sum(counts.values()) == scheduler.n_waiting
-        assert (("b", UNASKED) in counts) is (most == 3)

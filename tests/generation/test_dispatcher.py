@@ -18,7 +18,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
-from harness.generation.dispatch.retry import DOUBTS, TRIES, Continuations, RetryPolicy
+from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.dispatch.schedule import WORN
 from harness.generation.dispatch.snapshot import Arrivals
 from harness.generation.plan import SessionPlan
@@ -99,16 +99,6 @@ def test_what_is_not_the_samples_fault_costs_it_no_attempt(kind: FailureKind, st
             actions = played.sleep()
     played.fail(TASK, "cut", words="a first accident")
     assert isinstance(played.sleep()[0], Ask), "one attempt of two is left"
-
-
-@pytest.mark.parametrize("kind", ["connect", "cut"])
-def test_failures_to_connect_are_not_charged_to_the_budget_and_accidents_are(kind: FailureKind) -> None:
-    played = Played(policy=RetryPolicy(share=0, floor=0, floor_per_slot=0))
-    played.do()
-    played.fail(TASK, kind)
-    again = played.do()
-    assert isinstance(again[0], Ask) is (kind == "connect")
-    assert played.dispatcher.causes.given_up() == ({} if kind == "connect" else {TASK: "cut"})
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -222,93 +212,6 @@ def test_endpoints_that_are_replaced_are_asked_from_then_on() -> None:
 # ---- continuations that fail
 
 
-def seam_failed(kind: FailureKind = "server", status: int | None = 502) -> RequestFailed:
-    failure = RequestFailed(kind, "no", status=status)
-    failure.going_on = True
-    return failure
-
-
-def test_a_sample_whose_continuations_fail_is_asked_anew_at_no_cost() -> None:
-    played = Played(policy=RetryPolicy(attempts=1, floor=0, share=0.0, floor_per_slot=0))
-    (ask, _) = played.do()
-    for n in range(TRIES):
-        assert isinstance(ask, Ask)
-        assert (ask.attempt, ask.go_on) == (n + 1, True)
-        played.dispatcher.failed(TASK, seam_failed())
-        (ask, _) = played.sleep()
-    assert isinstance(ask, Ask)
-    assert (ask.attempt, ask.go_on) == (TRIES + 1, False)
-    assert [one.state for one in played.dispatcher.progress().endpoints] == ["open"]
-    played.answer(TASK)
-    assert isinstance(played.do()[0], Store)
-
-
-def test_a_whole_request_that_fails_too_lets_samples_go_on_again() -> None:
-    played = Played()
-    played.do()
-    for _ in range(TRIES):
-        played.dispatcher.failed(TASK, seam_failed())
-        played.sleep()
-    played.fail(TASK, "connect")
-    (ask, _) = played.do()
-    assert isinstance(ask, Ask)
-    assert ask.go_on
-
-
-def test_an_endpoint_that_answers_whole_requests_alone_gets_no_more_continuations_and_that_is_said_once() -> None:
-    played = Played(questions=4 * DOUBTS, concurrency=1)
-
-    def asked() -> Ask:
-        while True:
-            actions = played.do()
-            for action in actions:
-                if isinstance(action, Store):
-                    played.dispatcher.written(action.task)
-            if asks := [action for action in actions if isinstance(action, Ask)]:
-                return asks[0]
-
-    for n in range(DOUBTS + 2):
-        ask = asked()
-        assert ask.go_on == (n < DOUBTS)
-        if ask.go_on:
-            played.dispatcher.failed(ask.task, seam_failed())
-            ask = asked()  # another sample, of which nothing is written
-        played.answer(ask.task)
-    (warning,) = played.dispatcher.warnings
-    assert "fails to continue half-written answers" in warning
-
-
-def test_an_endpoint_in_doubt_that_is_set_aside_is_probed_by_a_whole_request() -> None:
-    continuations = Continuations()
-    continuations.failed(TASK, 0)
-    assert continuations.allowed(TASK, 0, set_aside=False)
-    assert not continuations.allowed(TASK, 0, set_aside=True)
-    assert continuations.allowed(TASK, 1, set_aside=True)
-    continuations.whole_failed(0, by_chance=False)
-    assert continuations.allowed(TASK, 0, set_aside=True)
-
-
-def test_after_a_continuation_that_met_429_a_whole_request_tells_a_limiter_from_a_gateway() -> None:
-    continuations = Continuations()
-    second = Task("sums", "q1", 0)
-    continuations.failed(TASK, 0, refused=True)
-    assert not continuations.allowed(TASK, 0, set_aside=False)
-    assert not continuations.allowed(second, 0, set_aside=False)
-    assert continuations.allowed(second, 1, set_aside=False)
-    continuations.whole_failed(0, by_chance=False)  # refused, too: it was a limiter
-    assert continuations.allowed(TASK, 0, set_aside=False)
-
-
-def test_a_whole_request_that_failed_by_chance_gives_no_sample_its_tries_back() -> None:
-    continuations = Continuations()
-    for _ in range(TRIES):
-        continuations.failed(TASK, 0)
-    continuations.whole_failed(0, by_chance=True)
-    assert not continuations.allowed(TASK, 0, set_aside=False)
-    continuations.whole_failed(0, by_chance=False)
-    assert continuations.allowed(TASK, 0, set_aside=False)
-
-
 def test_a_retry_after_holds_the_endpoint_and_not_the_sample() -> None:
     first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
     played = Played(endpoints=(first, second), canary=False)
@@ -319,31 +222,6 @@ def test_a_retry_after_holds_the_endpoint_and_not_the_sample() -> None:
     assert isinstance(again, Ask)
     assert played.now < 2
     assert again.endpoint != ask.endpoint
-
-
-def test_a_continuation_that_met_a_retry_after_goes_elsewhere_meanwhile() -> None:
-    first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
-    played = Played(endpoints=(first, second), canary=False)
-    (ask, _) = played.do()
-    assert isinstance(ask, Ask)
-    failure = RequestFailed("server", "no worker", status=503, retry_after=400.0)
-    failure.going_on = True
-    played.dispatcher.failed(ask.task, failure)
-    (again, _) = played.sleep()
-    assert isinstance(again, Ask)
-    assert played.now < 2
-    assert again.endpoint != ask.endpoint
-
-
-def test_a_continuation_that_is_answered_clears_its_endpoint() -> None:
-    continuations = Continuations()
-    second = Task("sums", "q1", 0)
-    for _ in range(2 * DOUBTS):
-        for _ in range(DOUBTS - 1):
-            continuations.failed(TASK, 0)
-            assert not continuations.whole_answered(second, 0)
-        continuations.answered(TASK, 0)
-    assert continuations.allowed(TASK, 0, set_aside=False)
 
 
 def test_a_failed_request_stands_in_the_log_with_what_failed() -> None:
@@ -359,7 +237,7 @@ def test_a_failed_request_stands_in_the_log_with_what_failed() -> None:
 
 def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
     now = 0.0
-    arrivals = Arrivals(lambda: now, {}, {}, longest_first=True)
+    arrivals = Arrivals(lambda: now, {})
     second = TASK._replace(question_id="q1")
     arrivals.began(TASK, 0)
     now = 10.0
@@ -370,7 +248,7 @@ def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
         assert arrivals.tokens == tokens
     now = 26.0
     arrivals.look({})
-    (running,) = arrivals.outlook({}, ()).running
+    (running,) = arrivals.streams
     assert running.tokens == 8.0
     assert running.pace == pytest.approx(26.0 / 18.0), "one stream was busy for 26 s"
 

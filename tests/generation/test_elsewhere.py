@@ -74,9 +74,7 @@ def test_two_endpoints_that_fail_different_questions_serve_them_all_in_the_end(s
     chance = random.Random(seed)
     first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
     broken = {first: {f"q{n}" for n in range(0, 48, 2)}, second: {f"q{n}" for n in range(1, 48, 6)}}
-    played = Played(
-        questions=48, policy=RetryPolicy(attempts=2), endpoints=(first, second), concurrency=8, canary=False
-    )
+    played = Played(questions=48, policy=RetryPolicy(), endpoints=(first, second), concurrency=8, canary=False)
     ends: list[tuple[float, Task, Ask]] = []
     stored = 0
     while True:

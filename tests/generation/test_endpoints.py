@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.core.errors import ServerError
 from harness.generation.dispatch.lanes import MAX_SHARES, SET_ASIDE_AFTER, Lanes
+from harness.generation.network import admission as admission_module
+from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
@@ -314,3 +319,45 @@ def test_concurrency_changes_at_once() -> None:
     assert fill(lanes) == [32, 32]
     lanes.set_concurrency(4)
     assert lanes.with_room() == []
+
+
+def test_an_endpoint_that_leaves_is_checked_no_more_and_a_late_verdict_is_not_believed() -> None:
+    endpoint, late = Endpoint.parse("http://late:80"), threading.Event()
+    begun: list[int] = []
+
+    def check(_: Endpoint) -> str | None:
+        begun.append(1)
+        late.wait(10.0)
+        return None
+
+    admission = Admission(check, [endpoint], [], lambda *_, **__: None)
+    assert admission.admitted([endpoint]) == []
+    (first,) = [thread for thread in threading.enumerate() if thread.name == "admission"]
+    assert admission.admitted([]) == []
+    admission.stop()  # The next listing begins no check that asks anything.
+    assert admission.admitted([endpoint]) == []
+    late.set()
+    first.join(10.0)
+    assert admission.admitted([endpoint]) == [], "the verdict was of the listing before"
+    assert len(begun) == 1
+
+
+def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: Endpoint) -> str | None:
+        raise ServerError("down")
+
+    monkeypatch.setattr(admission_module, "RETRY_S", 0.01)
+    endpoint = Endpoint.parse("http://down:80")
+    admission = Admission(check, [endpoint], [], lambda *_, **__: None)
+    for _ in range(6):
+        admission.admitted([endpoint])
+        admission.admitted([])
+    admission.admitted([endpoint])
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        n = sum(thread.name == "admission" for thread in threading.enumerate())
+        if n <= 1:
+            break
+        time.sleep(0.01)
+    admission.stop()
+    assert n == 1

@@ -18,10 +18,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Transport
-from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
@@ -355,7 +354,7 @@ def test_equal_replies_are_expected_at_temperature_0(tmp_path: Path) -> None:
     assert outcome.n_duplicates == 0
 
 
-class Buggy(AiohttpTransport):
+class Buggy(HttpTransport):
     """Raises what no transport should, for every third request."""
 
     n = 0
@@ -383,7 +382,7 @@ SEEDS = rounds(2)
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("transport", [AiohttpTransport, FastTransport])
+@pytest.mark.parametrize("transport", [HttpTransport])
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_run_against_servers_that_fail_at_random_ends_as_a_quiet_one(
     tmp_path: Path, seed: int, transport: Callable[[], Transport]
@@ -464,7 +463,7 @@ def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row
 
 
 def test_a_transport_that_cannot_be_made_ends_the_run_with_its_error(tmp_path: Path) -> None:
-    def broken() -> AiohttpTransport:
+    def broken() -> HttpTransport:
         raise RuntimeError("no sockets today")
 
     with pytest.raises(RuntimeError, match="no sockets today"):

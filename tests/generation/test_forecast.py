@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.generation.forecast import Expectation, Outlook, Streaming, TimeLeft, time_left
+from harness.generation.forecast import Streaming, TimeLeft, time_left
 from harness.showing.lines import line, percent, printed_range, time_range
-from tests.generation.virtual_session import LENGTHS, MAX_TOKENS, Moment, lengths, played
+from tests.generation.virtual_session import LENGTHS, Moment, lengths, played
 
-SEEDS = range(2)
 MOMENTS = 12
 
 
@@ -23,20 +19,16 @@ def late(moments: list[Moment]) -> list[Moment]:
     return past_a_fifth[:: max(1, len(past_a_fifth) // MOMENTS)]
 
 
-@pytest.mark.wide
-def test_the_true_end_lies_in_the_printed_range_at_nine_moments_in_ten() -> None:
+def test_the_true_end_lies_in_the_printed_range_at_seven_moments_in_ten() -> None:
     held = []
     for kind in LENGTHS:
-        for seed in SEEDS:
-            *moments, end = played(lengths(kind, seed, 35, 16), concurrency=32, step=5.0)
-            random = Random(seed)
-            for one in late(moments):
-                left = time_left(one.outlook, random)
-                assert left is not None
-                least, most = printed_range(left)
-                held.append(least <= end.now - one.now <= most)
-    assert len(held) > 100
-    assert sum(held) / len(held) >= 0.9
+        *moments, end = played(lengths(kind, 0, 35, 16), concurrency=32, step=5.0)
+        for one in late(moments):
+            assert one.progress.eta is not None
+            least, most = printed_range(one.progress.eta)
+            held.append(least <= end.now - one.now <= most)
+    assert len(held) > 50
+    assert sum(held) / len(held) >= 0.7
 
 
 def test_the_mean_of_what_has_finished_would_not_have_held() -> None:
@@ -72,105 +64,57 @@ def test_arrived_tokens_and_both_rates_are_those_of_the_streams() -> None:
 
 
 def test_before_eight_samples_have_finished_nothing_is_promised() -> None:
-    question = ("sums", "q0")
-
-    def outlook(n: int, running: int = 1) -> Outlook:
-        return Outlook(
-            finished={question: [100.0] * n} if n else {},
-            running=[Streaming(question, 10.0, 0.1)] * running,
-            waiting={},
-            prior={},
-            max_tokens={},
-        )
-
-    assert time_left(outlook(0), Random(0)) is None
-    assert time_left(outlook(7), Random(0)) is None
-    assert time_left(outlook(8, running=0), Random(0)) is None
-    assert time_left(outlook(8), Random(0)) is not None
+    *moments, _ = played(lengths("lognormal", 0, 10, 4), concurrency=8, step=5.0)
+    assert all((one.progress.eta is not None) == (one.progress.done >= 8) for one in moments[3:])
+    assert {one.progress.done >= 8 for one in moments[3:]} == {True, False}
 
 
-def test_no_sample_is_expected_beyond_its_budget() -> None:
-    question = ("sums", "q0")
-    left = time_left(
-        Outlook(
-            finished={question: [900.0, 1000.0] * 10},
-            running=[Streaming(question, 990.0, 1.0)],
-            waiting={},
-            prior={},
-            max_tokens={"sums": 1000},
-        ),
-        Random(0),
-    )
-    assert left is not None
-    assert left.most_s <= 10 * 1.3  # ten tokens at a second each, and the spread of the pace
+@pytest.mark.parametrize(
+    ("waiting", "tokens", "longest", "least", "most", "why"),
+    [
+        (0, 10, 1000, 490, 1990, "as long as the mean, or twice the longest"),
+        (0, 1000, 800, 0, 1000, "twice as long as it is, since it is the longest"),
+        (0, 3900, 800, 0, 100, "never beyond its budget"),
+        (5000, 500, 1000, 500, 2550, "10 tokens a second, and one more of twice the longest; the mean may be 50 more"),
+    ],
+)
+def test_the_range_is_from_the_tokens_left_to_the_longest_stream(
+    waiting: float, tokens: float, longest: float, least: float, most: float, why: str
+) -> None:
+    left = time_left(waiting, [Streaming(tokens, 1.0, 4000)], 10.0, mean=500.0, n=10, longest=longest)
+    assert left == TimeLeft(least, most), why
 
 
 @given(
-    finished=st.dictionaries(st.integers(0, 5), st.lists(st.integers(1, 10**6), min_size=1, max_size=9), min_size=1),
-    running=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 10**6), st.floats(1e-4, 10)), min_size=1, max_size=6),
-    waiting=st.dictionaries(st.integers(0, 9), st.integers(1, 300), max_size=9),
-    longest_first=st.booleans(),
-    seed=st.integers(0, 9),
+    waiting=st.floats(0, 1e9),
+    streams=st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-4, 10), st.floats(0, 1e6)), max_size=6),
+    rate=st.none() | st.floats(0, 1e6),
+    mean=st.floats(1, 1e6),
+    more=st.floats(0, 1e6),
 )
 def test_whatever_the_lengths_the_range_is_one(
-    finished: dict[int, list[int]],
-    running: list[tuple[int, int, float]],
-    waiting: dict[int, int],
-    longest_first: bool,
-    seed: int,
+    waiting: float, streams: list[tuple[float, float, float]], rate: float | None, mean: float, more: float
 ) -> None:
-    outlook = Outlook(
-        finished={("b", f"q{q}"): tokens for q, tokens in finished.items()},
-        running=[Streaming(("b", f"q{q}"), tokens, pace) for q, tokens, pace in running],
-        waiting={("b", f"q{q}"): n for q, n in waiting.items()},
-        prior={("b", "q0"): 50.0},
-        max_tokens={"b": MAX_TOKENS},
-        longest_first=longest_first,
-    )
-    left = time_left(outlook, Random(seed))
-    if sum(map(len, finished.values())) < 8:
-        assert left is None
-        return
-    assert left is not None
-    assert 0 <= left.least_s <= left.likely_s <= left.most_s < math.inf
-    assert " s" in time_range(left) or " min" in time_range(left) or "h" in time_range(left)
+    left = time_left(waiting, [Streaming(*stream) for stream in streams], rate, mean=mean, n=8, longest=mean + more)
+    if left is None:
+        assert not streams or not rate
+    else:
+        assert 0 <= left.least_s <= left.most_s
+        assert time_range(left)
 
 
 @pytest.mark.parametrize(
     ("left", "words"),
     [
-        ((12.9, 20, 44.1), "12 to 45 s"),
-        ((0.2, 20, 59.9), "0 to 60 s"),
-        ((40, 100, 170), "40 s to 3 min"),
-        ((540, 600, 780.1), "9 to 14 min"),
-        ((540, 600, 9000), "9 min to 2 h 30 min"),
-        ((7200, 9000, 9000), "2 h 00 min to 2 h 30 min"),
-        ((99.9, 100, 99.9), "99 s to 2 min"),
-        ((30, 30, 30), "30 s"),
+        ((12.9, 44.1), "12 to 45 s"),
+        ((0.2, 59.9), "0 to 60 s"),
+        ((40, 170), "40 s to 3 min"),
+        ((540, 780.1), "9 to 14 min"),
+        ((540, 9000), "9 min to 2 h 30 min"),
+        ((7200, 9000), "2 h 00 min to 2 h 30 min"),
+        ((99.9, 99.9), "99 s to 2 min"),
+        ((30, 30), "30 s"),
     ],
 )
-def test_the_range_in_words_is_rounded_outwards(left: tuple[float, float, float], words: str) -> None:
+def test_the_range_in_words_is_rounded_outwards(left: tuple[float, float], words: str) -> None:
     assert time_range(TimeLeft(*left)) == words
-
-
-def test_an_expectation_is_renewed_for_something_new_and_not_too_often() -> None:
-    question = ("sums", "q0")
-    outlooks = [
-        Outlook(
-            finished={question: [100.0] * 8}, running=[Streaming(question, 1.0, 0.1)], waiting={}, prior={},
-            max_tokens={},
-        )
-        for _ in range(2)
-    ]  # fmt: skip
-    spent = iter([0.0, 0.5, 1.0, 1.5])
-    expectation = Expectation(clock=lambda: next(spent))
-    assert not expectation.renew(None, now=0.0)
-    assert expectation.renew(outlooks[0], now=0.0)
-    assert expectation.left is not None
-    assert not expectation.renew(outlooks[0], now=1000.0)  # the same
-    assert not expectation.renew(outlooks[1], now=49.0)  # half a second of work a moment ago
-    assert expectation.renew(outlooks[1], now=51.0)
-
-
-def test_what_is_left_shrinks_as_time_passes() -> None:
-    assert TimeLeft(10, 20, 30).after(15) == TimeLeft(0, 5, 15)

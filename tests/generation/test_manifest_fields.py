@@ -40,7 +40,6 @@ ONE_FIELD = {
     "chosen_by",
     "prices",
     "deadlines",
-    "allocated",
 }
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}
@@ -57,8 +56,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
                 samples=2,
                 sampling=EVERY_SAMPLING,
                 origins={"top_k": "options"},
-                allocation={"0": 2},
-                allocated_by=("former", 2),
             )
         },
         seed=7,
@@ -74,7 +71,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
         budget_usd=1e6,
         prices=Prices(prompt=1.0, completion=2.0),
         requests_per_minute=1e6,
-        tokens_per_minute=1e12,
     )
 
 

@@ -14,7 +14,6 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import RetryBudget, RetryPolicy
 from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.settings import Patience
 
@@ -66,7 +65,6 @@ def simulate(
     chance, now, counter = random.Random(seed), 0.0, itertools.count()
     endpoint = replace(Endpoint.parse("http://server:80"))
     lanes = Lanes([endpoint], concurrency, Patience(), lambda: now, chance.uniform)
-    budget = RetryBudget(RetryPolicy(), concurrency)
     due: list[tuple[float, int, str, Ticket | None]] = []
     waiting, done, working, n_refused = samples, 0, 0, 0
 
@@ -92,15 +90,12 @@ def simulate(
         else:
             n_refused += 1
             waiting += 1
-            decision = lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
-            if not budget.take() and decision:
-                lanes.hold(0)
+            lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
         if lanes.next_change() is not None:
             later(max(0.001, lanes.next_change() or 0.0), "wake")
         lanes.advance()
         while waiting and lanes.with_room():
             waiting -= 1
-            budget.count_request()
             later(ROUND_TRIP_S / 2, "arrive", lanes.sent(0))
     return Result(now, n_refused / samples)
 

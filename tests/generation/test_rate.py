@@ -1,4 +1,4 @@
-"""Requests and tokens per minute: the limit holds in every minute, and what it allows is used."""
+"""Requests per minute: the limit holds in every minute, and what it allows is used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-def sent_at(limit: RateLimit, clock: Clock, seconds: float, cost: float, late: float = 0.0) -> list[float]:
+def sent_at(limit: RateLimit, clock: Clock, seconds: float, late: float = 0.0) -> list[float]:
     """Times of the requests of an eager sender that wakes up `late` seconds after it may send."""
     times = []
     end = clock.now + seconds
@@ -27,7 +27,7 @@ def sent_at(limit: RateLimit, clock: Clock, seconds: float, cost: float, late: f
         if (pause := limit.wait()) > 0:
             clock.now += max(pause, 1e-6) + late
             continue
-        limit.sent(cost)
+        limit.sent()
         times.append(clock.now)
     return times
 
@@ -35,7 +35,7 @@ def sent_at(limit: RateLimit, clock: Clock, seconds: float, cost: float, late: f
 @given(st.integers(1, 5000), st.floats(0, 0.4))
 def test_no_minute_holds_more_requests_than_allowed(per_minute: int, late: float) -> None:
     clock = Clock()
-    times = sent_at(RateLimit(per_minute, None, clock), clock, 150.0 if per_minute < 600 else 61.0, 0.0, late)
+    times = sent_at(RateLimit(per_minute, clock), clock, 150.0 if per_minute < 600 else 61.0, late)
     first = 0
     for last, time in enumerate(times):
         while time - times[first] >= MINUTE_S - 1e-3:
@@ -46,40 +46,20 @@ def test_no_minute_holds_more_requests_than_allowed(per_minute: int, late: float
 @pytest.mark.parametrize("per_minute", [6, 60, 600, 3000])
 def test_an_eager_sender_gets_what_is_allowed(per_minute: int) -> None:
     clock = Clock()
-    times = sent_at(RateLimit(per_minute, None, clock), clock, 600.0, 0.0)
+    times = sent_at(RateLimit(per_minute, clock), clock, 600.0)
     assert 0.97 * per_minute <= len(times) / 10 <= per_minute
-
-
-@given(st.floats(1, 20_000), st.integers(600, 100_000))
-def test_tokens_a_minute_hold_on_average_whatever_one_request_costs(cost: float, per_minute: int) -> None:
-    clock = Clock()
-    seconds = 300.0 if cost * 40 > per_minute else 10.0
-    times = sent_at(RateLimit(None, per_minute, clock), clock, seconds, cost)
-    assert sum(cost for _ in times) <= per_minute * seconds / MINUTE_S + cost + per_minute / MINUTE_S + 1
-    assert times
-
-
-def test_the_difference_to_the_true_usage_is_settled() -> None:
-    clock = Clock()
-    limit = RateLimit(None, 6000, clock)
-    limit.sent(6000)
-    owed = limit.wait()
-    limit.settle(6000, 600)
-    assert limit.wait() == pytest.approx(owed - 54.9, abs=1)
-    limit.settle(600, 0)
-    assert limit.wait() == 0.0
 
 
 def test_what_was_not_used_does_not_add_up() -> None:
     clock = Clock()
-    limit = RateLimit(60, None, clock)
+    limit = RateLimit(60, clock)
     clock.now += 3600.0
-    limit.sent(0)
+    limit.sent()
     assert limit.wait() == pytest.approx(1.0)
 
 
 def test_without_limits_nobody_waits() -> None:
-    limit = RateLimit(None, None, Clock())
+    limit = RateLimit(None, Clock())
     for _ in range(3):
-        limit.sent(1e9)
+        limit.sent()
         assert limit.wait() == 0.0

@@ -8,8 +8,6 @@ import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.generation.dispatch.retry import (
-    DOUBTS,
-    Continuations,
     Fault,
     Retries,
     RetryDecision,
@@ -22,13 +20,9 @@ from harness.runs.record import Task
 TASK = Task("sums", "q0", 0)
 
 
-def failure(kind: FailureKind = "server", message: str = "", retry_after: float | None = None) -> RequestFailed:
-    return RequestFailed(kind, message or str(random.random()), retry_after=retry_after)
-
-
 def started(policy: RetryPolicy | None = None, jitter: random.Random | None = None) -> Retries:
     """The retries of a session that has asked for one sample."""
-    retries = Retries(policy or RetryPolicy(attempts=6), 1, (jitter or random.Random(1)).uniform)
+    retries = Retries(policy or RetryPolicy(attempts=6), (jitter or random.Random(1)).uniform)
     retries.begin(TASK)
     return retries
 
@@ -65,22 +59,18 @@ def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
     waits = []
     for _ in range(300):
         retries = started(RetryPolicy(attempts=9, longest_wait=8.0), chance)
-        waits.append([retries.failed(TASK, failure()).again_after or 0.0 for _ in range(6)])
+        waits.append([retries.failed(TASK).again_after or 0.0 for _ in range(6)])
     for n, ceiling in enumerate([1, 2, 4, 8, 8, 8]):
         at_n = [each[n] for each in waits]
         assert min(at_n) >= 0
         assert ceiling / 2 < max(at_n) <= ceiling
 
 
-def test_a_retry_after_is_the_endpoints_and_lengthens_no_backoff() -> None:
-    assert (started().failed(TASK, failure(retry_after=7)).again_after or 0) <= RetryPolicy().ceiling(1)
-
-
 def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
     retries = started(RetryPolicy(attempts=1))
-    assert retries.failed(TASK, failure("connect"), "endpoint").again_after == 0
-    assert retries.failed(TASK, failure(), "chance").used_up
-    assert retries.failed(TASK, failure("connect"), "endpoint").used_up
+    assert retries.failed(TASK, "endpoint").again_after == 0
+    assert retries.failed(TASK, "chance").again_after is None
+    assert retries.failed(TASK, "endpoint").again_after is None
 
 
 def test_attempts_are_bounded() -> None:
@@ -88,48 +78,18 @@ def test_attempts_are_bounded() -> None:
     decisions: list[RetryDecision] = []
     while not decisions or decisions[-1].again_after is not None:
         retries.begin(TASK)
-        decisions.append(retries.failed(TASK, failure()))
+        decisions.append(retries.failed(TASK))
     assert len(decisions) == 6
     assert "given up after 7 attempts" in decisions[-1].why
-
-
-def test_the_same_error_on_the_same_payload_is_final_sooner() -> None:
-    retries = started()
-    decisions = [retries.failed(TASK, failure(message="bad token")) for _ in range(4)]
-    assert [decision.again_after is None for decision in decisions] == [False, False, False, True]
-
-
-def test_another_error_in_between_begins_the_count_anew() -> None:
-    retries = started()
-    for message in ("bad token", "bad token", "bad token", "another", "bad token"):
-        assert retries.failed(TASK, failure(message=message)).again_after is not None
 
 
 def test_what_has_arrived_is_forgotten() -> None:
     retries = started()
     for _ in range(3):
-        retries.failed(TASK, failure(message="bad token"))
+        retries.failed(TASK)
     retries.forget(TASK)
     assert retries.begin(TASK) == 1
-    assert retries.failed(TASK, failure(message="bad token")).again_after is not None
-
-
-def test_retries_of_a_run_are_a_fifth_of_its_requests_plus_a_floor() -> None:
-    retries = Retries(RetryPolicy(floor=6, floor_per_slot=4), 1, lambda low, high: high)
-    decisions = []
-    for n in range(1000):
-        task = Task("sums", f"q{n}", 0)
-        retries.begin(task)
-        decisions.append(retries.failed(task, failure()))
-    assert sum(decision.again_after is not None for decision in decisions) == 210
-    assert "budget" in decisions[-1].why
-
-
-def test_a_higher_concurrency_raises_the_budget_and_a_lower_one_leaves_it() -> None:
-    retries = Retries(RetryPolicy(share=0, floor=0, floor_per_slot=1), 2, lambda low, high: high)
-    retries.budget.allow_for(3)
-    retries.budget.allow_for(1)
-    assert [retries.budget.take() for _ in range(4)] == [True, True, True, False]
+    assert retries.failed(TASK).again_after is not None
 
 
 def test_samples_wait_for_their_time_in_its_order() -> None:
@@ -147,41 +107,14 @@ def test_samples_wait_for_their_time_in_its_order() -> None:
 def test_a_backoff_doubles_from_a_second_to_a_minute_and_may_be_none_at_all() -> None:
     policy = RetryPolicy()
     assert [policy.ceiling(n) for n in (1, 2, 6, 7, 5000)] == [1, 2, 32, 60, 60]
-    shortest = Retries(policy, 1, lambda low, high: low)
+    shortest = Retries(policy, lambda low, high: low)
     shortest.begin(TASK)
-    assert shortest.failed(TASK, failure()).again_after == 0
-
-
-def test_without_other_numbers_a_run_has_fifty_retries_four_for_each_place_and_a_fifth_of_its_requests() -> None:
-    retries = Retries(RetryPolicy(), 3, lambda low, high: high)
-    for n in range(10):
-        retries.begin(Task("sums", f"q{n}", 0))
-    n_allowed = 0
-    while retries.budget.take():
-        n_allowed += 1
-    assert n_allowed == 50 + 4 * 3 + 2
-    exact = Retries(RetryPolicy(share=1.0, floor=0, floor_per_slot=0), 1, lambda low, high: high)
-    exact.begin(TASK)
-    assert [exact.budget.take() for _ in range(2)] == [True, False]
-    assert (RetryPolicy().attempts, RetryPolicy().alike) == (5, 4)
+    assert shortest.failed(TASK).again_after == 0
 
 
 def test_the_users_numbers_become_the_policys() -> None:
     policy = RetryPolicy.of(Patience(attempts=7, first_wait=3.0, longest_wait=11.0))
     assert (policy.attempts, policy.first_wait, policy.longest_wait) == (7, 3.0, 11.0)
-
-
-def test_an_endpoint_gets_no_continuations_after_three_doubts_each_at_its_own_number() -> None:
-    known = Continuations()
-    for lane_number in (3, 0):
-        doubts = []
-        for n in range(DOUBTS + 1):
-            task = Task("sums", f"q{n + 1}", 0)
-            known.failed(task, lane_number)
-            doubts.append(known.whole_answered(task, lane_number))
-        assert doubts == [False, False, True, False]
-        assert not known.allowed(TASK, lane_number, set_aside=False)
-    assert known.allowed(TASK, 1, set_aside=False)
 
 
 def test_what_was_dropped_waits_no_more_and_the_soonest_of_the_others_is_next() -> None:
@@ -193,22 +126,3 @@ def test_what_was_dropped_waits_no_more_and_the_soonest_of_the_others_is_next() 
     assert (retries.next_due, retries.n_postponed) == (20.0, 2)
     retries.drop(tasks)
     assert (retries.next_due, retries.n_postponed, retries.postponed) == (None, 0, [])
-
-
-def test_a_continuation_that_is_answered_takes_the_doubt_from_its_endpoint() -> None:
-    known = Continuations()
-    known.failed(TASK, 2)
-    assert not known.allowed(Task("sums", "q1", 0), 2, set_aside=True)
-    known.answered(TASK, 2)
-    assert known.allowed(TASK, 2, set_aside=True)
-    assert known.whole_answered(TASK, 2) is False
-
-
-def test_a_whole_request_that_is_answered_takes_the_doubt_from_its_endpoint_and_the_tries_from_its_sample() -> None:
-    known = Continuations()
-    for _ in range(2):
-        assert known.allowed(TASK, 2, set_aside=False)
-        known.failed(TASK, 2)
-    assert not known.allowed(TASK, 2, set_aside=False)
-    known.whole_answered(TASK, 2)
-    assert known.allowed(TASK, 2, set_aside=True)

@@ -242,12 +242,3 @@ def test_requests_are_held_to_the_limit_per_minute(tmp_path: Path) -> None:
     assert keys_of(settings) == expected_keys(6, 4)
     # 20 at once, and 19.7 a second from then on.
     assert outcome.elapsed_s > (24 - 20) / 20
-
-
-def test_tokens_per_minute_hold_back_what_a_reply_is_expected_to_cost(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=2, tokens_per_minute=600_000)
-        outcome = run(settings, question_set(tmp_path, 3))
-        first = [r for r in server.requests if r.method == "POST"]
-    assert outcome.complete
-    assert len(first) == 6

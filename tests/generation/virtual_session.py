@@ -15,7 +15,6 @@ from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.forecast import Outlook
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -43,7 +42,6 @@ class Moment(NamedTuple):
 
     now: float
     progress: Progress
-    outlook: Outlook
 
 
 def lengths(kind: str, seed: int, questions: int, samples: int) -> dict[Task, int]:
@@ -89,7 +87,7 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
             while due < ends[0][0]:
                 now, due = due, due + step
                 dispatcher.arrived({task: int((now - begun[task]) / SECONDS_PER_TOKEN) for _, task in ends})
-                yield Moment(now, dispatcher.progress(), dispatcher.outlook())
+                yield Moment(now, dispatcher.progress())
             now, task = heapq.heappop(ends)
             n, begin = tokens[task], begun.pop(task)
             timing = Timing(started=begin, total=now - begin, events=n)
@@ -107,5 +105,5 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
             )  # fmt: skip
             dispatcher.answered(task, sample, reply)
         elif isinstance(action, Done):
-            yield Moment(now, dispatcher.progress(), dispatcher.outlook())
+            yield Moment(now, dispatcher.progress())
             return

@@ -28,7 +28,7 @@ from tests.system.command import environment
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
-    [__name__, "harness.cli.run", "harness.generation.runner", "harness.client.libraries.aio", "openai"]
+    [__name__, "harness.cli.run", "harness.generation.runner", "harness.client.transport", "openai"]
 )
 
 LIMIT_SECONDS = 400.0

@@ -15,11 +15,10 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
-from harness.client.libraries.aio import AiohttpTransport
-from harness.client.libraries.sdk import SdkTransport
+from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.transport import Transport as HttpTransport
 from tests.client.test_believed import BENDS
 from tests.faults.server import FaultServer, Request, Step
 from tests.hostile.generated import ENDS, FRAMES, HEADS, Mode, mode
@@ -61,7 +60,7 @@ def wrong(hostile: Mode, got: Reply | RequestFailed) -> str:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("make", [FastTransport, AiohttpTransport, SdkTransport])
+@pytest.mark.parametrize("make", [HttpTransport, OpenaiTransport])
 def test_a_hostile_reply_is_a_failure_or_what_was_said(make: Callable[[], Transport]) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     believed = Counter[bool]()
@@ -85,7 +84,7 @@ def test_the_modes_hold_every_bend_frame_head_and_end() -> None:
 def test_what_the_client_may_not_believe_would_be_found() -> None:
     sound = next(one for one in map(mode, range(MODES)) if one.sound and not one.refused)
     refused = next(one for one in map(mode, range(MODES)) if one.refused)
-    got = outcome(FastTransport, sound)
+    got = outcome(HttpTransport, sound)
     assert isinstance(got, Reply)
     assert wrong(sound, got) == ""
     assert wrong(refused, got).startswith("believed")

@@ -34,7 +34,7 @@ DEADLINES_SECONDS = (3, 60, 60)
 LATE = re.compile("timeout|does not answer within")
 
 ALL = bool(os.environ.get("HARNESS_HOSTILE"))
-TRANSPORTS = os.environ.get("HARNESS_HOSTILE", "fast").split()
+TRANSPORTS = os.environ.get("HARNESS_HOSTILE", "http").split()
 
 
 def wrong(outcome: Attacked, hostile: Hostile) -> list[str]:

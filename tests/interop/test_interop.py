@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
-from harness.scoring import Score, load_published
+from harness.scoring import Score
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
 from tests.interop.conftest import Asking
 
@@ -60,21 +60,6 @@ print(json.dumps({
     assert log["reasoning"] == "\nOne and one.\n"
 
 
-def test_lm_eval_finds_its_files_and_makes_its_table(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:
-    written = harness.export(run, "lm-eval", out=tmp_path)
-    program = """
-import glob, json
-from lm_eval.utils import get_results_filenames, get_sample_results_filenames, make_table
-files = glob.glob(PATH + "/*/*")
-(results,), samples = get_results_filenames(files), get_sample_results_filenames(files)
-print(make_table(json.load(open(results))), len(samples))
-"""
-    output = ask(program, str(tmp_path))
-    assert f"{score.accuracy:.4f}" in output
-    assert f"{score.question_error:.4f}" in output
-    assert output.strip().endswith(str(len(written.files) - 1))
-
-
 def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path: Path, python: Path) -> None:
     files = [str(file.path) for file in harness.export(run, "every-eval-ever", out=tmp_path).files]
     words = [python, "-m", "every_eval_ever", "validate", "--format", "json", *files]
@@ -83,33 +68,6 @@ def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path
     spoilt = Path(files[0])
     spoilt.write_text(spoilt.read_text().replace('"evaluation_run"', '"a guess"'))
     assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode != 0
-
-
-def test_a_record_of_every_eval_evers_own_is_read_as_published(
-    run: RunFolder, score: Score, tmp_path: Path, python: Path
-) -> None:
-    """Its converter makes one of lm-eval's results, here of those that we wrote in lm-eval's place."""
-    log = next(file.path for file in harness.export(run, "lm-eval", out=tmp_path).files if "results" in file.path.name)
-    words = [
-        python,
-        "-m",
-        "every_eval_ever",
-        "convert",
-        "lm_eval",
-        "--log_path",
-        log,
-        "--output_dir",
-        tmp_path / "data",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    (published_score,) = load_published(tmp_path / "data")
-    assert (published_score.model, published_score.benchmark, published_score.metric) == (
-        "org/model-7b",
-        "math500",
-        "pass@1",
-    )
-    assert (published_score.value, published_score.standard_error) == (score.accuracy, score.question_error)
 
 
 @pytest.mark.parametrize("model", ["org/model-7b", "model-7b"])
@@ -128,20 +86,6 @@ def test_every_eval_evers_converter_takes_our_log_of_inspect(
     done = subprocess.run([*words, *source_words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert any(path.suffix == ".json" for path in (tmp_path / "out").rglob("*.json"))
-
-
-def test_the_hubs_reader_takes_the_results(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:
-    path = harness.export(run, "hf", out=tmp_path).files[0].path
-    program = """
-import yaml
-from huggingface_hub import parse_eval_result_entries
-(entry,) = parse_eval_result_entries(yaml.safe_load(open(PATH)))
-print(entry.dataset_id, entry.value, entry.dataset_revision)
-"""
-    dataset, value, revision = ask(program, str(path)).split()
-    assert dataset == "HuggingFaceH4/MATH-500"
-    assert float(value) == round(100 * (score.accuracy or 0), 2)
-    assert len(revision) == 40
 
 
 @pytest.mark.parametrize("to", ["sharegpt", "alpaca", "trl"])

@@ -1,4 +1,4 @@
-"""The settings of `harness init --for training` beside the argument classes of the published trainers.
+"""The settings of datasets/templates/training beside the argument classes of the published trainers.
 
 The wheels are fetched and read, not installed and not imported: their classes are lists of annotated fields.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from harness.cli import init
+from tests.conftest import CHECKOUT
 
 TRANSFORMERS = "transformers==5.23.0"
 
@@ -81,6 +81,6 @@ def test_each_setting_is_a_field_of_the_published_argument_classes(name: str, tm
     published = argument_classes(sorted(tmp_path.glob("*.whl")))
     fields = set().union(*(fields_of(published, of) for of in classes))
     assert all(fields_of(published, of) for of in classes)
-    settings = yaml.safe_load((init.template("training") / name).read_text("utf-8"))
+    settings = yaml.safe_load((CHECKOUT / "datasets" / "templates" / "training" / name).read_text("utf-8"))
     assert settings.keys() - fields == set()
     assert "learning_rat" not in fields

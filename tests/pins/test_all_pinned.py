@@ -1,13 +1,10 @@
-"""Every command and every function of `harness` has a pin: a step in a golden file that shows what it does."""
+"""Every command and every function of `harness` has a step in the data that shows what it does."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import json
 import shlex
 from collections.abc import Iterator
-from typing import Any
 
 import click
 import pytest
@@ -15,9 +12,8 @@ import pytest
 import harness
 from harness.cli.main import cli
 from tests.conftest import CHECKOUT
-from tests.pins import golden
-from tests.pins.stage import name_of
-from tests.pins.write import HERE
+from tests.pins import data
+from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
     "ctl": "needs a run under way: tests/generation/test_commands.py",
@@ -26,6 +22,7 @@ ELSEWHERE = {
     "serve stop": "needs a server that runs: tests/server_launchers",
     "serve logs": "needs a server that runs: tests/server_launchers",
     "models fetch": "downloads: tests/server_launchers",
+    "schema": "the shape of what is pinned here; that each has one: tests/system/test_json.py",
     "function serve": "starts a server: tests/system/test_python_api.py",
     "function probe": "the same report as the command's, which is pinned: tests/system/test_one_road.py",
 }
@@ -44,52 +41,44 @@ def commands(command: click.Command, *words: str) -> Iterator[str]:
         yield from commands(below, *words, name)
 
 
-def functions() -> list[str]:
-    """The names of `harness.__all__` that are functions."""
-    return [name for name in harness.__all__ if inspect.isfunction(getattr(harness, name))]
+def every() -> set[str]:
+    """All commands and functions."""
+    functions = [name for name in harness.__all__ if inspect.isfunction(getattr(harness, name))]
+    return {*commands(cli), *(f"function {name}" for name in functions)}
 
 
-def steps() -> list[dict[str, Any]]:
-    """The steps of all golden files."""
-    return [step for path in golden.FOLDER.glob("*.json") for step in json.loads(path.read_text("utf-8"))]
-
-
-def pinned(transcript: list[dict[str, Any]]) -> set[str]:
+def pinned(steps: data.Steps) -> set[str]:
     """Commands, with all beginnings of their words, that did what they are for; functions that returned."""
-    names = {f"function {step['function']}" for step in transcript if "function" in step and "value" in step}
-    for step in transcript:
-        if "command" in step and step["exit code"] in (0, 1, 4):  # not a refusal
-            words = shlex.split(step["command"])
+    names = set()
+    for key, step in steps.items():
+        if key.startswith("harness.") and "refused" not in step:
+            names.add(f"function {key.removeprefix('harness.').partition('(')[0]}")
+        elif step.get("exit") in (0, 1, 4):  # not a refusal
+            words = shlex.split(key)[1:]
             names |= {" ".join(words[:n]) for n in range(1, len(words) + 1)}
     return names
 
 
-def missing(transcript: list[dict[str, Any]]) -> list[str]:
-    """Commands and functions without a pin."""
-    every = [*commands(cli), *(f"function {name}" for name in functions())]
-    return sorted(set(every) - pinned(transcript) - ELSEWHERE.keys())
+def steps() -> data.Steps:
+    """The steps of all scenes."""
+    return {key: step for path in data.FOLDER.glob("*.json") for key, step in data.load(path.stem).items()}
 
 
 def test_every_command_and_every_function_is_pinned() -> None:
-    assert missing(steps()) == []
+    assert every() - pinned(steps()) - ELSEWHERE.keys() == set()
 
 
 @pytest.mark.parametrize("name", ["score", "experiment samples", "serve vllm", "function merge"])
 def test_one_without_a_pin_is_named(name: str) -> None:
     """The rule can fail."""
-    rest = [
-        s for s in steps() if not (f"function {s.get('function')}" == name or s.get("command", "").startswith(name))
-    ]
-    assert name in missing(rest)
+    beginning = name.replace("function ", "harness.") if name.startswith("function") else f"harness {name}"
+    assert name in every() - pinned({key: step for key, step in steps().items() if not key.startswith(beginning)})
 
 
 def test_what_is_held_elsewhere_is_there_and_has_no_pin() -> None:
-    every = {*commands(cli), *(f"function {name}" for name in functions())}
-    assert ELSEWHERE.keys() <= every - pinned(steps())
+    assert ELSEWHERE.keys() <= every() - pinned(steps())
     assert all((CHECKOUT / reason.rpartition(": ")[2]).exists() for reason in ELSEWHERE.values())
 
 
-def test_each_golden_file_belongs_to_a_scene() -> None:
-    modules = [importlib.import_module(f"tests.pins.{path.stem}") for path in HERE.glob("test_pinned_*.py")]
-    scenes = {name_of(scene) for module in modules for scene in module.SCENES}
-    assert scenes == {path.stem for path in golden.FOLDER.glob("*.json")}
+def test_each_file_belongs_to_a_scene() -> None:
+    assert {*SCENES, "streams.recorded"} == {path.stem for path in data.FOLDER.glob("*.json")}

@@ -6,6 +6,7 @@ For: harness.grading.find, harness.grading.compare, harness.answers.grammar, har
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def test_the_grader_says_of_each_pair_what_is_pinned() -> None:
         pytest.fail("\n".join([f"{len(changed)} verdicts changed:", *changed[:200]]), pytrace=False)
 
 
+@pytest.mark.wide
 def test_the_grader_does_on_rows_of_others_as_is_pinned(shared_data: Path) -> None:
     sets = verdicts.shared(shared_data)
     said = verdicts.grade(sets)
@@ -36,7 +38,7 @@ def test_no_pair_stands_twice_and_each_has_a_group() -> None:
         (row.reference, row.reply, *(json.dumps(row.more.get(key)) for key in ("options", "question", "rules", "more")))
         for row in rows
     ]
-    assert sorted({key for key in keys if keys.count(key) > 1}) == []
+    assert [key for key, n in Counter(keys).items() if n > 1] == []
     assert {row.verdict for row in rows} == {"correct", "wrong", "undecided"}
     assert [row for row in rows if not row.more.get("group")] == []
 

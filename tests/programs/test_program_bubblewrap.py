@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from harness.extensions.answers.program import bubblewrap, compilers
+from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.bubblewrap import Interpreter
-from harness.extensions.answers.program.cells import Needs
 
 PLAIN_USER, ROOT = 1000, 0
 
@@ -134,8 +133,8 @@ def words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setattr(bubblewrap, "require", lambda: "/usr/bin/bwrap")
     monkeypatch.setattr(bubblewrap, "interpreter", lambda: python)
 
-    def pairs(needs: Needs) -> tuple[list[str], set[tuple[str, ...]]]:
-        line = bubblewrap.command(7, needs)
+    def pairs() -> tuple[list[str], set[tuple[str, ...]]]:
+        line = bubblewrap.command(7)
         return line, {tuple(line[n : n + 3]) for n in range(len(line))} | {
             tuple(line[n : n + 2]) for n in range(len(line))
         }
@@ -144,7 +143,7 @@ def words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def test_a_sandbox_holds_its_python_and_nothing_installed(words: Any, tmp_path: Path) -> None:
-    line, parts = words(Needs(1))
+    line, parts = words()
     stdlib, packages, shared = tmp_path / "lib", tmp_path / "packages", tmp_path / "shared"
     assert line[0] == "/usr/bin/bwrap"
     for path in ("/usr/bin/pythonx", str(shared / "libx.so.1"), str(stdlib)):
@@ -162,20 +161,6 @@ def test_a_sandbox_holds_its_python_and_nothing_installed(words: Any, tmp_path: 
     assert "frames.Channel(7, 7)" in line[-1]
 
 
-def test_a_compiler_is_bound_where_a_job_needs_one(words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "compiler", lambda: None)
-    words(Needs(1))
-    with pytest.raises(UsageError, match="the programs are in C"):
-        words(Needs(1, compiler=True))
-    shared = str(tmp_path / "shared")
-    gcc = compilers.Compiler("13", (shared,), {"/usr/bin/ld": "/usr/bin/ldx"})
-    monkeypatch.setattr(compilers, "compiler", lambda: gcc)
-    line, parts = words(Needs(1, compiler=True))
-    assert {("--ro-bind", shared, shared), ("--ro-bind", "/usr/bin/ld", "/usr/bin/ldx")} <= parts
-    assert not any("libx.so" in word for word in line[line.index("--symlink") :] if "libx.so.1" not in word)
-    assert not any("ldx" in word for word in words(Needs(1))[0])
-
-
 def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: f"/opt/{name}")
     monkeypatch.setattr(bubblewrap, "supported", lambda: True)
@@ -189,9 +174,9 @@ def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch:
 
 
 def test_a_sandbox_is_a_process_of_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "command", lambda channel, needs: ["/bin/sleep", "600"])
+    monkeypatch.setattr(bubblewrap, "command", lambda channel: ["/bin/sleep", "600"])
     receives, sends = os.pipe()
-    process = bubblewrap.start(sends, Needs(1))
+    process = bubblewrap.start(sends, 1)
     try:
         assert os.getsid(process.pid) == process.pid
     finally:

@@ -16,32 +16,32 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import cells
-from harness.extensions.answers.program.cells import Needs, SandboxCell, SandboxFailedError
+from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError
 from harness.extensions.answers.program.inside import frames
 from tests.patience import PATIENCE_SECONDS
 
 LIMITS = {"memory": 1 << 20, "tests_memory": 1 << 10, "cpu_total": 3, "sleep": 1}
-JOB = {"language": "python", "limits": LIMITS}
+JOB = {"style": "python", "limits": LIMITS}
 WORK = {"tests": [1, 2]}
 Answer = Callable[[int, dict[str, Any]], None]
 """What a sandbox does with a job, over the descriptor of its end."""
 
 
 def good(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"begun": job["language"]})
+    frames.send(fd, {"begun": job["style"]})
     frames.send(fd, {"report": frames.receive(fd)})
     frames.send(fd, {"over": 0})
 
 
 def messy(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"begun": job["language"]})
+    frames.send(fd, {"begun": job["style"]})
     frames.send(fd, {"report": frames.receive(fd)})
     frames.send(fd, {"noise": 1})
     frames.send(fd, {"over": 0, "used": True})
 
 
 def ended_early(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"end": job["language"]})
+    frames.send(fd, {"end": job["style"]})
     frames.send(fd, {"over": 0})
 
 
@@ -50,7 +50,7 @@ def dead(fd: int, job: dict[str, Any]) -> None:
 
 
 def over_too_soon(fd: int, job: dict[str, Any]) -> None:
-    frames.send(fd, {"over": 9, "of": job["language"]})
+    frames.send(fd, {"over": 9, "of": job["style"]})
 
 
 def listing(fd: int, job: dict[str, Any]) -> None:
@@ -62,13 +62,13 @@ class Maker:
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.needs: list[Needs] = []
+        self.memories: list[int] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.threads: list[threading.Thread] = []
         self.n_ended = 0
 
-    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
-        self.needs.append(needs)
+    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
+        self.memories.append(memory)
         words = ["/bin/sh", "-c", "exec sleep 600"]
         self.processes.append(subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True))
         thread = threading.Thread(target=self.serve, args=(os.dup(channel),), daemon=True)
@@ -149,7 +149,7 @@ def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
 
 def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> None:
     def reports_and_dies(fd: int, job: dict[str, Any]) -> None:
-        frames.send(fd, {"begun": job["language"]})
+        frames.send(fd, {"begun": job["style"]})
         frames.send(fd, {"report": frames.receive(fd)})
         raise ConnectionError(str(job))
 
@@ -178,13 +178,10 @@ def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
     maker = Maker(*[good] * 6)
     cell = cell_of(maker)
     larger = {**JOB, "limits": {**LIMITS, "memory": 2 << 20}}
-    compiled = [{**larger, "language": language} for language in ("cpp", "binary", "python")]
-    for job in (JOB, JOB, larger, JOB, *compiled[:1], *compiled[2:]):
+    for job in (JOB, JOB, larger, JOB):
         assert cell.do(job, WORK) == {"report": WORK}
     margin = 512 << 20
-    small, large = (1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin
-    assert maker.needs == [Needs(small), Needs(large), Needs(large, compiler=True)]
-    assert [Needs.of(job).compiler for job in compiled] == [True, True, False]
+    assert maker.memories == [(1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin]
 
 
 def test_a_silent_sandbox_is_stuck_after_a_minute_and_40_times_the_limits(
@@ -232,7 +229,7 @@ def test_a_job_that_cannot_be_sent_fails_its_sandbox(cell_of: CellOf, monkeypatc
         raise frames.ClosedError(f"no room for {value} in {fd}")
 
     cell = cell_of(Maker())
-    cell.start(Needs(1))
+    cell.start(1)
     with monkeypatch.context() as patch:
         patch.setattr(cells.frames, "send", closed)
         with pytest.raises((SandboxFailedError, UsageError)):

@@ -44,7 +44,7 @@ def as_read(submission: Submission) -> QuestionTests:
         "starter_code": "",
         "metadata": json.dumps({"func_name": submission.function} if submission.function else {}),
     }
-    settings = {"format": "livecodebench", "language": "python", "seconds": SECONDS, "memory_mb": 2048}
+    settings = {"format": "livecodebench", "seconds": SECONDS, "memory_mb": 2048}
     return read(settings, submission.name, row).tests
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from harness.extensions.answers.program import bubblewrap, compilers, sandboxes
-from harness.extensions.answers.program.cells import Needs, SandboxCell
+from harness.extensions.answers.program import bubblewrap, sandboxes
+from harness.extensions.answers.program.cells import SandboxCell
 
 
 class Maker:
@@ -24,7 +24,7 @@ class Maker:
         self.error = error
         self.n_ended = 0
 
-    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
         if self.error is not None:
             raise self.error
         return subprocess.Popen(
@@ -48,7 +48,7 @@ class Cell:
     def __init__(self, maker: object) -> None:
         pass
 
-    def start(self, needs: Needs) -> None:
+    def start(self, memory: int) -> None:
         if self.error is not None:
             raise self.error
 
@@ -63,7 +63,6 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> type[Cell]:
     monkeypatch.setattr(sandboxes, "SandboxCell", fresh)
     monkeypatch.setattr(bubblewrap, "require", lambda: "bwrap")
     monkeypatch.setattr(bubblewrap, "interpreter", lambda: SimpleNamespace(name="python3.12"))
-    monkeypatch.setattr(compilers, "compiler", lambda: None)
     return fresh
 
 
@@ -71,7 +70,7 @@ def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended
     maker = Maker()
     cell = SandboxCell(maker)
     with pytest.raises(UsageError, match="no sandbox could be started: no room here; nothing was executed"):
-        cell.start(Needs(0))
+        cell.start(0)
     assert maker.n_ended == 1
     assert cell.close() == "", "there is none to close"
 
@@ -81,7 +80,7 @@ def test_a_maker_that_refuses_leaves_no_socket_open(monkeypatch: pytest.MonkeyPa
     pair = socket.socketpair
     monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
     with pytest.raises(UsageError, match="not here"):
-        SandboxCell(Maker(UsageError("not here"))).start(Needs(0))
+        SandboxCell(Maker(UsageError("not here"))).start(0)
     assert [end.fileno() for end in pairs[0]] == [-1, -1]
 
 
@@ -90,25 +89,19 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
 
     def noted(*words: str) -> SimpleNamespace:
         calls.append(words)
-        return SimpleNamespace(name="fusion python3.11", engine=words[0])
+        return SimpleNamespace(engine=words[0])
 
     monkeypatch.setattr(sandboxes, "ContainerEngine", noted)
-    monkeypatch.setattr(sandboxes, "Fusion", noted)
-    words = [None, "bwrap", "podman:localhost/python", "http://127.0.0.1:1"]
-    names = [sandboxes.sandbox_kind(word).name() for word in words]
-    assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12", "fusion python3.11"]
-    assert calls == [("podman", "localhost/python"), ("http://127.0.0.1:1",)]
-    assert vars(sandboxes.sandbox_kind("http://127.0.0.1:1").start())["name"] == "fusion python3.11", (
-        "the server itself"
-    )
-    with pytest.raises(UsageError, match=r"there are bwrap, docker, podman \(docker:IMAGE\)"):
+    names = [sandboxes.sandbox_kind(word).name() for word in (None, "bwrap", "podman:localhost/python")]
+    assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12"]
+    assert calls == [("podman", "localhost/python")]
+    with pytest.raises(UsageError, match=r"there are bwrap and docker, podman \(docker:IMAGE\)"):
         sandboxes.sandbox_kind("bwrap:image")
     assert cell.n_closed == 1, "the container that was asked for its version"
 
 
 def test_the_condition_of_programs_is_said_with_their_sandbox_or_why_none_runs(cell: type[Cell]) -> None:
-    no_cpp = "no C++ (g++ is not installed, or does not work)"
-    assert sandboxes.condition() == f"programs run in bwrap python3.12; {no_cpp}"
+    assert sandboxes.condition() == "programs run in bwrap python3.12"
     cell.error = UsageError("bwrap is not installed")
     assert sandboxes.condition() == "programs: bwrap is not installed"
     assert cell.n_closed == 2

@@ -12,10 +12,7 @@ from msgspec import UNSET
 from harness.core.hidden_limit import EarlyCut
 from harness.reports import to_markdown
 from harness.reports.plots import draw
-from harness.reports.report import report
 from harness.reports.series import Step, cut_notes, series_plot, series_table
-from harness.runs import suite_file
-from harness.runs.layout import runs_in
 from harness.scoring import Score, score_benchmark
 from harness.scoring.score import MAX_TRUNCATED_SHARE, _warnings
 from tests.reports.run_folders import write_run
@@ -181,29 +178,3 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
         3,
         f"harness: {tmp_path}/sweep is a folder of runs. Name one of them, such as {tmp_path}/sweep/step_30+demo.\n",
     )
-
-
-def _training(sweep: Path, strengths: dict[int, float], missing: int | None = None) -> str:
-    """The report, as Markdown, of a sweep whose steps have these accuracies in the long run. missing: the step that
-    lacks samples.
-    """
-    for step, strength in strengths.items():
-        lost = 0.3 if step == missing else 0.0
-        path = sweep / f"step-{step}+demo"
-        folder = write_run(path, benchmarks=[("demo", 40, 4)], strength=strength, seed=step, missing=lost)
-        suite_file.write(folder, suite_file.SuiteNote(step=step))
-    return report(runs_in(sweep)).markdown()
-
-
-def test_a_report_says_which_steps_may_be_the_best_and_whether_the_training_still_rises(tmp_path: Path) -> None:
-    text = _training(tmp_path / "long", {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.45, 50: 0.45, 60: 0.45})
-    assert "demo: accuracy against step" in text
-    (note,) = re.findall("highest, perhaps by luck; cannot be told from it: ([0-9, ]+)", text)
-    assert set(note.split(", ")) < {"40", "50", "60"}
-    (row,) = [line for line in text.splitlines() if line.startswith("| demo | 10, 20, 30 | 40, 50, 60 |")]
-    assert float(row.split("|")[4].replace("+", "")) > 20
-    short = _training(tmp_path / "short", {10: 0.05, 20: 0.5, 30: 0.3}, missing=30)
-    assert "highest with all samples, above every other step with all samples by more than chance" in short
-    assert "Nothing is said of steps without all samples: 30 (" in short
-    assert "Has it stopped improving" not in short
-    assert "against step" not in _training(tmp_path / "single", {10: 0.1})

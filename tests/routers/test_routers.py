@@ -18,7 +18,6 @@ from server_launchers.engines.routers import SGLANG_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
-from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
 from tests.embedded import MODEL, embedded_spec
 from tests.server_launchers.test_deaths_during_runs import LIMIT_SECONDS as RUN_SECONDS
@@ -118,15 +117,6 @@ def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: 
     )
     done = subprocess.run([router_python, "-c", code, *words], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "['http://127.0.0.1:1', 'http://127.0.0.1:2']", done.stderr
-
-
-def test_the_recorded_router_options_are_those_of_the_real_one(
-    router_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
-    flags = known_flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
-    assert flags.from_engine
-    assert known_flags.recorded_flags("sglang_router").names <= flags.names
 
 
 @pytest.mark.timeout(600)

@@ -6,12 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.core.errors import StoreError
-from harness.runs import RunFolder, RunLog, inflight, overrides
+from harness.runs import RunFolder, RunLog, overrides
 from harness.runs.batches import BatchLedger
-from harness.runs.inflight import Inflight, Partial
 from harness.runs.overrides import Override
-from harness.runs.record import Task
 from tests.runs.recorded import BENCHMARK
 
 
@@ -58,22 +55,8 @@ def logged(run: RunFolder) -> list[int]:
     return [int(line.rpartition(b":")[2][:-1]) for line in lines if line.endswith(b"}")]
 
 
-def keep(run: RunFolder, number: int) -> None:
-    given_up: list[object] = []
-    file = Inflight(run, lambda *_, **details: given_up.append(details))
-    file.keep(Task(BENCHMARK, f"q{number}", 0), Partial(request="r", text="t" * (number + 1), tokens=1))
-    file.close()
-    if given_up:
-        raise StoreError(str(given_up))
-
-
-def kept(run: RunFolder) -> list[int]:
-    return [int(key.question_id[1:]) for key in inflight.read(run).partials]
-
-
 FILES = {
     "overrides": Appended(lambda run: run.benchmark(BENCHMARK).overrides, correct, corrected),
     "batches": Appended(lambda run: run.batches, plan, planned),
     "log": Appended(lambda run: run.log, log, logged),
-    "inflight": Appended(lambda run: run.inflight, keep, kept),
 }

@@ -39,7 +39,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "status": ("status", "r"),
     "diff": ("diff", "r", "quiet"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
-    "export lm-eval": ("export", "r", "--to", "lm-eval", "--i-know", "--out", "made"),
+    "export inspect": ("export", "r", "--to", "inspect", "--i-know", "--out", "made"),
     "merge": ("merge", "r", "quiet", "--out", "made"),
     "doctor": ("doctor", "r"),
     "verify": ("verify", "r"),
@@ -47,7 +47,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "experiment": ("experiment", "repeats", "r", "--runs", "2", "--samples", "1", "--out", "made"),
     "ctl": ("ctl", "r", "status"),
     "run": (),
-    "lengths": (),
 }  # fmt: skip
 
 
@@ -85,8 +84,6 @@ def forged(workspace: Path, forgery: Forgery) -> None:
 def words_of(command: str, url: str) -> Sequence[str]:
     if command == "run":
         return run_words(url, "r")
-    if command == "lengths":
-        return [*run_words(url, "made"), "--lengths-from", "r"]
     return COMMANDS[command]
 
 
@@ -272,8 +269,6 @@ NAMED = {
     "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
     "outputs": ("score", "PIPE.jsonl"),
     "published scores": ("verify", "intact", "--published", "PIPE.yaml"),
-    "samples of another tool": ("run", "--data", "own.jsonl", "--model", "test-model", "--continue-from", "PIPE.jsonl",
-                                "--base-url", "URL"),
 }  # fmt: skip
 
 

@@ -28,7 +28,6 @@ from harness.scoring.estimators import (
 )
 from harness.scoring.majorities import win_and_drawn
 from harness.scoring.score import score_benchmark, with_g_pass
-from harness.scoring.spending import weighted_votes
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import question_error, sampling_error
 from tests.budget import examples
@@ -371,19 +370,6 @@ def test_a_score_has_g_pass_where_a_share_is_given() -> None:
     assert g_pass.values == pytest.approx({1: 0.5, 2: 5 / 6, 4: 1.0})
     assert [g_pass.intervals[k].at_most for k in (1, 2, 4)] == [False, False, True]
     assert "G-Pass@2, 0.5" in numbers(with_g_pass(score, [item], 0.5))
-
-
-def test_a_short_right_reply_outvotes_two_long_wrong_ones() -> None:
-    """Weights 1/100 for the right vote and twice 1/400 for the wrong ones: by number they would win at k = 3."""
-    grades = [
-        grade("q1", 0, "c", vote="7", completion_tokens=100),
-        *(grade("q1", i, "w", vote="8", completion_tokens=400) for i in (1, 2)),
-    ]
-    (item,) = tally([question("q1")], grades, 3).questions
-    votes = weighted_votes([item], [2, 3])
-    assert votes[3].tolist() == [1.0]
-    # Of two drawn, the right one is among them in two draws of three, and then it wins.
-    assert votes[2][0] == pytest.approx(2 / 3, abs=0.06)
 
 
 def test_the_larger_of_two_groups_is_nearly_certain_to_win_wherever_it_stands() -> None:

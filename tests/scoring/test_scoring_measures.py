@@ -1,4 +1,4 @@
-"""What authors report beside the accuracy: shares of parts, and problems in several versions.
+"""Shares of right parts beside the accuracy.
 
 For: harness.scoring.measures.
 """
@@ -6,7 +6,6 @@ For: harness.scoring.measures.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.simulate_measures import Drawn, held, parts, versions
+from bench.simulate_measures import Drawn, held, parts
 from harness.core import codec
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
@@ -115,31 +114,6 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
         assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
 
 
-def versions_of(**letters: str) -> Score:
-    """`p1_v1="cw"`: the samples of a version, by problem and version."""
-    _, grades = graded(**letters)
-    questions = [question(name, cluster=name[:2], version=int(name[-1])) for name in letters]
-    return score_benchmark(questions, grades, max(map(len, letters.values())))
-
-
-def test_a_problem_counts_if_all_its_versions_are_right() -> None:
-    by_name = measured(versions_of(p1_v1="c", p1_v2="c", p2_v1="c", p2_v2="w"))
-    values = {name: measure.value for name, measure in by_name.items()}
-    assert values == pytest.approx({"all versions right": 0.5, "versions: loss": 0.25, "versions: relative loss": 0.5})
-
-
-def test_several_samples_give_the_chance_that_one_of_each_version_is_right() -> None:
-    by_name = measured(versions_of(p1_v1="cw", p1_v2="cw", p2_v1="cc", p2_v2="cc"))
-    assert by_name["all versions right"].value == pytest.approx((0.25 + 1) / 2)
-    assert not by_name["all versions right"].intervals.at_most
-
-
-def test_a_problem_whose_versions_were_cut_off_counts_in_no_measure_of_versions() -> None:
-    by_name = measured(versions_of(p1_v1="c", p1_v2="w", p2_v1="c", p2_v2="w", p3_v1="c"))
-    assert (by_name["all versions right"].value, by_name["all versions right"].n) == (0, 2)
-    assert "versions: relative loss" not in by_name
-
-
 def test_a_benchmark_without_such_measures_stores_none() -> None:
     plain = score_benchmark(*graded(q1="cw", q2="cc"), 2)
     assert b'"measures"' not in codec.encode(plain)
@@ -152,22 +126,21 @@ def test_a_benchmark_without_such_measures_stores_none() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("draw", "n_measures"), [(parts, 2), (versions, 3)])
-def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins(draw: Any, n_measures: int) -> None:
+def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins() -> None:
     """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""
     rng = np.random.default_rng(7)
     hits: dict[MeasureName, list[bool]] = {}
     widths: dict[MeasureName, list[float]] = {}
     for _ in range(100):
-        drawn: Drawn = draw(rng, 30, 4, 0.7)
+        drawn: Drawn = parts(rng, 30, 4, 0.7)
         for measure in measures(drawn.items):
             assert measure.intervals.sampling_interval is not None
             hits.setdefault(measure.name, []).append(held(measure, drawn.truth, drawn.truth)[0])
             widths.setdefault(measure.name, []).append(measure.intervals.sampling_interval.half_width)
-    assert len(hits) == n_measures
+    assert len(hits) == 2
     assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
     # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
-    assert draw is versions or all(np.mean(width) < 0.07 for width in widths.values())
+    assert all(np.mean(width) < 0.07 for width in widths.values())
 
 
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -328,3 +329,15 @@ def test_a_shipped_number_is_its_authors_only_if_they_own_the_source_or_are_quot
             elif not score.quoted and not path.stem.startswith("nemo-skills"):  # tutorials of a library
                 assert not own, (path.name, score.model)
     assert seen > 400
+
+
+def test_shipped_accuracies_are_shares_of_the_samples_that_their_sources_state() -> None:
+    """Of 14 no number of right samples gives what their source prints; a source may round or cut its last digit."""
+    impossible = set()
+    for score in load_published():
+        if score.metric == "pass@1" and score.samples and score.n_questions:
+            total = score.samples * score.n_questions
+            if abs(round(score.value * total) / total - score.value) > score.unit + 1e-6:
+                impossible.add((score.source.repository, score.model, score.benchmark))
+    sources = Counter(source for source, _, _ in impossible)
+    assert sources == {"LLMEval": 1, "POLARIS": 2, "SeerAttention": 2, "sober-reasoning": 9}

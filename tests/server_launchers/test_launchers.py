@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from server_launchers import __main__ as door
 from server_launchers import replicas
-from server_launchers.command_line import spec_from
 from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
-from server_launchers.machine import accelerators, known_flags
+from server_launchers.machine import accelerators
 from server_launchers.machine.inspection import Facts
 from server_launchers.spec import OPTIONS, EngineName, ServerSpec
+from tests.system.command import harness
 
 
 def engines_with(field: str) -> list[str]:
@@ -41,70 +39,7 @@ def dry(engine: str, **fields: object) -> list[str]:
     """The commands on a machine of which nothing is known."""
     described = spec(engine, **fields)
     ports = range(8000, 8000 + replicas.ports_needed(described))
-    return replicas.lines(described, ports, table.recorded_facts(described))
-
-
-RECIPE = 'docs/servers.md, "A new engine", says how'
-
-
-def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
-    package = table.recorded_facts(spec(engine)).flags.engine
-    versions = known_flags.recorded_versions(package)
-    assert versions, f"write its options into server_launchers/engines/flag_lists/{package}-VERSION.txt: {RECIPE}"
-    fields = {
-        "served_name": st.just("name"),
-        "tp": st.sampled_from([1, 2, 8]),
-        "pp": st.sampled_from([1, 2]),
-        "dp": st.sampled_from([1, 2, 4]),
-        "dp_mode": st.sampled_from(["client", "engine", "router"]),
-        "nodes": st.sampled_from([1, 2]),
-        "head_address": st.just("10.0.0.1"),
-        "context": st.integers(1, 10**6),
-        "memory_fraction": st.just(0.9),
-        "max_sequences": st.just(64),
-        "max_batched_tokens": st.just(8192),
-        "attention_backend": st.just("FLASH_ATTN"),
-        "dtype": st.just("bfloat16"),
-        "quantization": st.just("fp8"),
-        "reasoning_parser": st.sampled_from(["deepseek_r1", "deepseek-r1"]),
-        "seed": st.integers(0, 2**31 - 1),
-        "eager": st.booleans(),
-        "prefix_caching": st.booleans(),
-        "trust_remote_code": st.booleans(),
-        "api_key_env": st.just("SOME_KEY"),
-        "docker": st.just("image:tag"),
-    }
-    takes = table.by_name(engine).launcher.takes
-    return st.fixed_dictionaries(
-        {"engine_version": st.sampled_from(versions)},
-        optional={name: values for name, values in fields.items() if name in takes},
-    )
-
-
-@pytest.mark.parametrize("engine", engines_with("engine_version"))
-@settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_every_command_uses_only_options_that_the_version_knows(engine: str, data: st.DataObject) -> None:
-    fields = data.draw(some_specs(engine))
-    if fields.get("nodes") == 2 and "head_address" not in fields:
-        fields["head_address"] = "10.0.0.1"
-    try:
-        lines = dry(engine, **fields)
-    except LaunchError as error:
-        refused = str(error)
-        lines = []
-    else:
-        refused = ""
-    assert "has no option" not in refused
-    for line in lines:
-        flags = table.recorded_facts(spec(engine, **fields)).flags
-        words = shlex.split(line)
-        if "--prometheus-port" in words:
-            continue
-        # The engine's own arguments come after those of docker.
-        own = words[words.index("image:tag") + 1 :] if "image:tag" in words else words
-        own = own[own.index("-c") + 2 :] if "-c" in own else own
-        assert all(word in flags for word in own if word.startswith("--")), line
+    return replicas.lines(described, ports, table.assumed_facts(described))
 
 
 def test_a_replica_gets_its_own_port_and_its_own_slice_of_the_devices() -> None:
@@ -119,7 +54,7 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = Facts(known_flags.recorded_flags("vllm"), device_ids=("0", "1", "2"))
+    facts = Facts("", device_ids=("0", "1", "2"))
     with pytest.raises(
         LaunchError, match=r"2 x 2 = 4 devices are needed \(replicas x devices of each\), there are 3 \(0, 1, 2\)"
     ):
@@ -169,7 +104,7 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     node = replicas.deploy(
         spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"),
         [8000],
-        Facts(known_flags.recorded_flags("sglang")),
+        Facts(""),
     )
     assert node.base_urls == ()
 
@@ -221,32 +156,6 @@ def test_no_command_line_of_an_engine_holds_a_key(engine: str, monkeypatch: pyte
     for line in dry(engine, dp=2, api_key_env="MY_KEY"):
         assert "s3cret" not in line
         assert '="$MY_KEY"' in line
-
-
-def test_an_unknown_option_is_refused_with_the_near_name_and_the_versions_that_know_it() -> None:
-    with pytest.raises(
-        LaunchError, match=r"vllm 0\.33\.0 has no option --max-model-length; did you mean --max-model-len"
-    ):
-        dry("vllm", extra_flags=("--max-model-length", "5"))
-    with pytest.raises(LaunchError, match=r"no option --swap-space; known to vllm 0\.7\.3, 0\.11\.0, 0\.15\.0"):
-        dry("vllm", extra_flags=("--swap-space", "4"))
-    with pytest.raises(LaunchError, match=r"llama_cpp server has no option --slots-n; did you mean --slots"):
-        dry("llama_cpp", extra_flags=("--slot", "2", "--slots-n", "2"))
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        ("--enable_prefix_caching",),
-        ("--compilation-config.mode", "3"),
-        ("--max-log-len=5",),
-        ("--no-enable-prefix-caching",),
-        ("-O3",),
-        ("--kv-transfer-conf", "{}"),
-    ],
-)
-def test_options_are_accepted_in_every_spelling_that_the_engine_takes(extra: tuple[str, ...]) -> None:
-    assert dry("vllm", extra_flags=extra)[0].endswith(shlex.join(extra))
 
 
 def test_an_option_of_another_interpreter_or_container_wraps_the_same_arguments(tmp_path: Path) -> None:
@@ -343,35 +252,6 @@ def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
         vllm_ascend.check_pair("0.23.0", "0.18.0")
 
 
-@pytest.mark.parametrize(
-    ("version", "chosen"),
-    [("0.7.3.post1", "0.7.3"), ("0.8.5", "0.7.3"), ("0.17.1", "0.15.0"), ("9.0", "0.33.0"), ("0.1", "0.7.3")],
-)
-def test_a_version_in_between_takes_the_newest_recorded_list_that_is_not_newer(version: str, chosen: str) -> None:
-    assert known_flags.recorded_flags("vllm", version).names == known_flags.recorded_flags("vllm", chosen).names
-
-
-def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
-    script = tmp_path / "engine"
-    options = "\n".join(f"  --option-{index} VALUE" for index in range(30))
-    script.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/count\ncat <<'END'\n{options}\nEND\n")
-    script.chmod(0o755)
-    first = known_flags.ask("vllm", "99.0", [str(script)])
-    second = known_flags.ask("vllm", "99.0", [str(script)])
-    assert first == second
-    assert "--option-7" in first
-    assert first.from_engine
-    assert (tmp_path / "count").read_text() == "asked\n"
-
-
-def test_an_engine_that_cannot_be_asked_leaves_the_recorded_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
-    assert known_flags.ask("vllm", "0.32.0", ["/nonexistent"]) == known_flags.recorded_flags("vllm", "0.32.0")
-
-
 @pytest.mark.parametrize("engine", engines_with("engine_version"))
 def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -393,9 +273,9 @@ def test_a_missing_ascend_engine_prints_the_pairing_table(tmp_path: Path, monkey
 
 
 def asked(*words: str) -> tuple[int, str, str]:
-    """Exit code, output and error of `python -m server_launchers`."""
-    done = CliRunner().invoke(door.command, words)
-    return done.exit_code, done.stdout, done.stderr
+    """Exit code, output and error of `harness serve`."""
+    done = harness(Path.cwd(), "serve", *words)
+    return done.code, done.out, done.err
 
 
 def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,16 +301,16 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("vlm m", "error: unknown engine 'vlm'; there are llama_cpp, vllm"),
+        ("vlm m", "no engine or action 'vlm'; there are llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
-        ("vllm", "error: engine vllm needs a model"),
+        ("vllm", "engine vllm needs a model"),
         ("vllm m --tp 0", "'--tp': 0 is not in the range x>=1"),
-        ("vllm m --memory-fraction 0", "error: --memory-fraction: 0.0 does not fit; expected a number more than 0"),
-        ("vllm m --nodes 2", "error: --head-address: several nodes need"),
-        ("vllm m --server-key-env sk-1", "error: --server-key-env: give the name of an environment variable"),
-        ("vllm m --env A", "error: --env: expected NAME=VALUE"),
-        ("vllm m stray", "unexpected extra argument"),
-        ("command ./server", "error: engine command needs the command line after `--`"),
+        ("vllm m --memory-fraction 0", "--memory-fraction 0.0: 0.0 does not fit; expected a number more than 0"),
+        ("vllm m --nodes 2", "--head-address: several nodes need"),
+        ("vllm m --server-key-env sk-1", "--server-key-env: give the name of an environment variable"),
+        ("vllm m --env A", "--env: expected NAME=VALUE"),
+        ("vllm m stray", "unexpected argument stray"),
+        ("command ./server", "engine command needs the command line after `--`"),
     ],
 )
 def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, message: str) -> None:
@@ -439,25 +319,18 @@ def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, 
     assert message in error
 
 
-def test_a_flag_of_the_command_s_own_is_none_of_the_server_s() -> None:
-    params = {f"server_{field}": None for field in OPTIONS} | {"server_environment": (), "seed": 3}
-    assert spec_from("vllm", "m", params).seed is None
-
-
 @pytest.mark.parametrize(
     ("given_url", "base"),
     [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
 )
 def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = replicas.deploy(
-        spec("external", model=given_url, port=0), [], Facts(known_flags.recorded_flags("external"))
-    )
+    deployment = replicas.deploy(spec("external", model=given_url, port=0), [], Facts(""))
     assert deployment.base_urls == (base,)
 
 
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
-        replicas.deploy(spec("external", model="host:1", port=0), [], Facts(known_flags.recorded_flags("external")))
+        replicas.deploy(spec("external", model="host:1", port=0), [], Facts(""))
 
 
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:
@@ -494,7 +367,7 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
         with pytest.raises(LaunchError, match=f"{engine} does not support it"):
             dry(engine, deterministic=True)
     deterministic = spec("vllm", deterministic=True)
-    assert replicas.deploy(deterministic, [8000], table.recorded_facts(deterministic)).versions["deterministic"] == "on"
+    assert replicas.deploy(deterministic, [8000], table.assumed_facts(deterministic)).versions["deterministic"] == "on"
 
 
 def test_a_command_of_several_replicas_gets_the_devices_that_are_named() -> None:
@@ -510,25 +383,6 @@ def test_a_command_of_several_replicas_gets_the_devices_that_are_named() -> None
 def test_the_slots_of_a_transformers_server_are_refused_not_dropped() -> None:
     with pytest.raises(LaunchError, match="max_sequences: transformers does not"):
         dry("transformers", max_sequences=8)
-
-
-def test_tensorrt_llm_gets_the_options_that_its_sources_have(tmp_path: Path) -> None:
-    (line,) = dry(
-        "tensorrt_llm", tp=8, context=40960, max_sequences=64, max_batched_tokens=8192, memory_fraction=0.9,
-        reasoning_parser="deepseek_r1", trust_remote_code=True, extra_flags=("--ep_size", "8"),
-    )  # fmt: skip
-    assert line == (
-        "trtllm-serve org/model --host 127.0.0.1 --port 8000 --tp_size 8 --max_seq_len 40960 "
-        "--kv_cache_free_gpu_memory_fraction 0.9 --max_batch_size 64 --max_num_tokens 8192 "
-        "--reasoning_parser deepseek-r1 --trust_remote_code --ep_size 8"
-    )
-    with pytest.raises(LaunchError, match=r"served_name: tensorrt_llm does not support it.*--config FILE"):
-        dry("tensorrt_llm", served_name="m", quantization="fp8")
-    with pytest.raises(LaunchError, match=r"has no option --max-seq-length; did you mean --max-seq-len"):
-        dry("tensorrt_llm", extra_flags=("--max_seq_length", "5"))
-    (tmp_path / "weights").mkdir()
-    assert table.client_name(spec("tensorrt_llm", model=str(tmp_path / "weights"))) == "weights"
-    assert table.client_name(spec("tensorrt_llm")) == "org/model"
 
 
 @pytest.mark.parametrize("engine", ["vllm", "vllm_ascend"])

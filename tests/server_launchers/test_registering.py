@@ -28,7 +28,7 @@ from tests.system.command import harness, start
 @pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
-    urls = replicas.deploy(spec, [8000], table.recorded_facts(spec)).base_urls
+    urls = replicas.deploy(spec, [8000], table.assumed_facts(spec)).base_urls
     with register(tmp_path / "place" / "0.url", public_addresses(spec, urls)):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 
@@ -46,6 +46,12 @@ def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], 
     done = harness(tmp_path, "serve", "external", "http://127.0.0.1:1", *given)
     assert done.code == 2
     assert message in done.err
+
+
+def test_serve_on_a_cluster_says_what_to_do_instead(tmp_path: Path) -> None:
+    for words in (["--on", "ray", "--name", "x"], ["stop", "--on", "ray"]):
+        done = harness(tmp_path, "serve", *words)
+        assert (done.code, "`harness run --endpoints FOLDER` asks them all" in done.err) == (2, True)
 
 
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

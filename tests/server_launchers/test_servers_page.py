@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click import Command
 from click.testing import CliRunner
 
 from harness.cli.main import cli
 from server_launchers import isolated
-from server_launchers.__main__ import command as launchers_command
 from server_launchers.engines import vllm_ascend
 from server_launchers.spec import ENGINES
 
@@ -21,17 +19,15 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(e
 SHOWN = re.findall(r"^\$ harness serve (.+)\n((?:(?!\$|```).+\n)+)", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("door", [(cli, ["serve"]), (launchers_command, [])], ids=["harness serve", "server_launchers"])
 @pytest.mark.parametrize(("line", "output"), SHOWN)
-def test_both_commands_print_what_is_shown(
-    line: str, output: str, door: tuple[Command, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_prints_what_is_shown(
+    line: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A machine with eight devices of either kind and no engine installed.
     for variable in ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"):
         monkeypatch.setenv(variable, "0,1,2,3,4,5,6,7")
     monkeypatch.setenv("PATH", str(tmp_path))
-    command, words = door
-    done = CliRunner().invoke(command, [*words, *with_option(shlex.split(line), "--dry-run")])
+    done = CliRunner().invoke(cli, ["serve", *with_option(shlex.split(line), "--dry-run")])
     assert done.exit_code == 0, done.output
     shown = done.stdout.replace(sys.executable, "python").replace(str(Path(isolated.__file__).parent), "…")
     assert shown.splitlines() == output.splitlines()

@@ -80,12 +80,12 @@ def started(engine: EngineName, fields: Mapping[str, Any]) -> dict[str, Any]:
     described = {"engine": engine, "model": MODELS.get(engine, "org/model"), **fields, "extra_flags": words}
     try:
         spec = ServerSpec(**described)
-        facts = table.recorded_facts(spec)
+        facts = table.assumed_facts(spec)
         first = spec.port or 8000
         deployment = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
     except LaunchError as error:
         return {"refused": _OTHER_ENGINES.sub("", str(error))}
-    return {"version": facts.flags.version, **msgspec.to_builtins(deployment)}
+    return {"version": facts.version, **msgspec.to_builtins(deployment)}
 
 
 def written(value: Any) -> str:

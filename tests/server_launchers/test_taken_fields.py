@@ -53,14 +53,14 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     model = "http://127.0.0.1:1" if engine == "external" else "org/model"
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
     server_spec = ServerSpec(engine=engine, model=model, extra_flags=words, **fields)
-    facts = table.recorded_facts(server_spec)
+    facts = table.assumed_facts(server_spec)
     first = server_spec.port or 8000
     deployment = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
     return (
         [process.command for process in deployment.processes],
         deployment.base_urls,
         deployment.readiness,
-        facts.flags.version,
+        facts.version,
     )
 
 
@@ -82,11 +82,9 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
 def test_a_refusal_names_the_engines_that_take_it() -> None:
     with pytest.raises(SpecError, match=r"^threads: vllm does not support it; llama_cpp does$"):
         deployed("vllm", {"threads": 3})
-    with pytest.raises(SpecError, match=r"file of settings: `-- --config FILE`$"):
-        deployed("tensorrt_llm", {"dtype": "float16"})
 
 
-@pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "tensorrt_llm", "command"])
+@pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "command"])
 def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
     with pytest.raises(SpecError, match="cannot run several replicas"):
         deployed(engine, {"dp": 2, "dp_mode": "engine"})
@@ -97,7 +95,7 @@ def test_flags_for_an_engine_that_somebody_else_started_are_refused() -> None:
         replicas.deploy(
             ServerSpec(engine="external", model="http://h:1", extra_flags=("--x",)),
             [],
-            table.recorded_facts(ServerSpec(engine="external", model="http://h:1")),
+            table.assumed_facts(ServerSpec(engine="external", model="http://h:1")),
         )
 
 

@@ -120,7 +120,7 @@ RAY = Recipe(
             "openai<4",
             "orjson",
         ),
-        *("prometheus-client", "pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
+        *("pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
     ),
 )
 
@@ -133,7 +133,7 @@ def _every_eval_ever(packages: Path) -> None:
 
 INTEROP = Recipe(
     "interop",
-    ("inspect-ai==0.3.285", "lm-eval==0.4.13", "huggingface-hub>=2", "datasets", "pandas", "pyarrow", "duckdb"),
+    ("inspect-ai==0.3.285", "huggingface-hub>=2", "datasets", "pandas", "pyarrow", "duckdb"),
     finish=_every_eval_ever,
 )
 # The command runs there, from the checkout: its dependencies are named.

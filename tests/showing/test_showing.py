@@ -43,7 +43,7 @@ def progress(**changes: Any) -> Progress:
         Progress(
             elapsed_s=724.0, done=141, total=740, in_flight=64, waiting=533, given_up=1, failures=23, retries=22,
             finished=141, truncated=2, tokens=1_500_000, arrived=1_812_400, tokens_per_s=2503.3,
-            tokens_per_s_now=2913.4, concurrency=64, eta=TimeLeft(540, 660, 820),
+            tokens_per_s_now=2913.4, concurrency=64, eta=TimeLeft(540, 820),
             benchmarks=(
                 BenchmarkProgress(name="aime24", done=121, total=240, in_flight=16, retrying=0, given_up=0),
                 BenchmarkProgress(name="math500", done=20, total=500, in_flight=48, retrying=2, given_up=1),
@@ -76,7 +76,7 @@ WIDE = """
 aime24  ██████████████████████████████▓▓▓▓··························  121/240  50%  16 in flight
 math500 ██▓▓▓▓▓▓▒×··················································   20/500   4%  48 in flight  2 to ask again  1 given up
 tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
-time      12 min · 9 to 14 min left, likely 11 min
+time      12 min · 9 to 14 min left
 oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
 accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded
 failures  3 × server, latest 2 s ago: HTTP 500: overloaded

@@ -1,5 +1,4 @@
-"""Play whole runs from their seeds: `--seeds 20000 --first 0`; one of them, told step by step: `--seed 4711`; or many
-with a bug planted in the dispatcher: `--bugs`."""
+"""Play whole runs from their seeds: `--seeds 20000 --first 0`; one of them, told step by step: `--seed 4711`."""
 
 from __future__ import annotations
 
@@ -8,8 +7,7 @@ import gc
 import sys
 import time
 
-from tests.simulation.bugs import PLANTED
-from tests.simulation.run import Size, broken, first_broken, play, told
+from tests.simulation.run import Size, broken, play, told
 
 say = sys.stdout.write
 
@@ -23,10 +21,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20_000, help="how many runs")
     parser.add_argument("--first", type=int, default=0, help="the first one's seed")
     parser.add_argument("--seed", type=int, help="this run only, with everything that happens")
-    parser.add_argument("--bugs", action="store_true", help="how soon each planted bug is found")
     arguments = parser.parse_args()
-    if arguments.bugs:
-        return find_bugs(min(arguments.seeds, 2000))
     if arguments.seed is not None:
         say(told(arguments.seed) + "\n")
         return 1 if broken(arguments.seed) else 0
@@ -48,20 +43,6 @@ def main() -> int:
     for name, values in zip(Size._fields, zip(*sizes, strict=True), strict=bool(sizes)):
         say(f"  {name:9} {sum(values) / len(values):8.1f} on average, {max(values):8.0f} at most\n")
     return 1 if n_broken else 0
-
-
-def find_bugs(seeds: int) -> int:
-    """Say for each planted bug how soon it shows, and by which rule; exit code 1 if one does not."""
-    n_hidden = 0
-    for name, bug in PLANTED.items():
-        started = time.process_time()
-        first = first_broken(bug, seeds)
-        seconds = time.process_time() - started
-        seed, sentence = first or (None, "")
-        right = sentence.partition(":")[0] in bug.rule.split("|")
-        n_hidden += not right
-        say(f"{'' if right else 'NOT BY ITS RULE '}| {name} | {sentence} | {seed} | {1000 * seconds:.0f} ms |\n")
-    return 1 if n_hidden else 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ one sample of unknown length takes longer than all samples together, spread over
 _TIMING = Timing(started=0.0, total=1.0)
 
 
-def over_ideal(seed: int, dispatcher: type[Dispatcher] = Dispatcher) -> float:
+def over_ideal(seed: int) -> float:
     """The session's seconds over the ideal, of the workload of this seed."""
     chance = random.Random(seed)
     n_places, n_samples = chance.choice((4, 8, 16)), chance.choice((4, 8))
@@ -46,7 +46,7 @@ def over_ideal(seed: int, dispatcher: type[Dispatcher] = Dispatcher) -> float:
     is_known = chance.random() < 0.5
     prior = {("b", f"q{q}"): mean * chance.uniform(0.8, 1.2) for q, mean in enumerate(means)} if is_known else None
     ideal = max(sum(lengths.values()) / n_places, max(lengths.values()))
-    return _seconds(lengths, n_places, prior, chance, dispatcher) / ideal
+    return _seconds(lengths, n_places, prior, chance) / ideal
 
 
 def _seconds(
@@ -54,7 +54,6 @@ def _seconds(
     n_places: int,
     prior: dict[tuple[str, str], float] | None,
     chance: random.Random,
-    dispatcher: type[Dispatcher],
 ) -> float:
     """Virtual seconds until all is on disk."""
     now = 0.0
@@ -67,7 +66,7 @@ def _seconds(
         out=Path("nowhere"),
         concurrency=n_places,
     )
-    session = dispatcher(
+    session = Dispatcher(
         settings,
         SessionPlan(
             owed=[Owed("b", one, tuple(range(n_samples))) for one in ids], done={"b": 0}, total={"b": len(lengths)}

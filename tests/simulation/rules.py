@@ -9,9 +9,9 @@ speaks only where every permitted behaviour is broken.
 | retry-after | an endpoint that asked for seconds gets no request before they are over |
 | backoff | a sample that failed by chance waits; in seeds whose jitter is always the longest, for all of its backoff |
 | probes | an endpoint that failed often gets one request at a time, after pauses that grow |
-| requests a minute, tokens a minute | no window holds more than the limit; tokens are charged once |
+| requests a minute | no window holds more than the limit |
 | weights | while nothing is known of the endpoints, the least loaded by weight gets the next request |
-| elsewhere | an open endpoint gets a sample before one that failed it, which never does once the attempts are used up |
+| elsewhere | an open endpoint gets a sample before the one that just failed it; none, once its attempts are used up |
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
 | order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
@@ -78,7 +78,7 @@ class Endpoint(msgspec.Struct, eq=False):
     """What an onlooker knows of an endpoint since it joined.
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
-    were failures (429, continuations) of which an onlooker cannot say how they count. down: it is surely set aside;
+    were failures (429) of which an onlooker cannot say how they count. down: it is surely set aside;
     down_at: as of the last failure that counted. asked_until: nothing may be sent before, as the endpoint asked.
     probe_at: nothing may be sent before, if it is down.
     """
@@ -105,19 +105,18 @@ class Endpoint(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One in flight. charged: tokens that it counts for at the limit per minute. n_events: token events seen so far."""
+    """One in flight. n_events: token events seen so far."""
 
     url: str
     endpoint: Endpoint
     sent_at: float
-    charged: float
     n_events: int = 0
 
 
 class Asked(msgspec.Struct, eq=False):
     """What an onlooker knows of one sample in this session.
 
-    n_chances, alike: failures by chance, and the last ones in a row of the same words. murky: of one nobody outside
+    n_chances: failures by chance. murky: of one nobody outside
     knows whether it was by chance. ready_at: from then on it is surely ready to be asked. not_before: it surely is not
     before. turns: when it was asked, the last `MAX_TURNS` + 1 times.
     """
@@ -125,15 +124,13 @@ class Asked(msgspec.Struct, eq=False):
     n_chances: int = 0
     ready_at: float = float("-inf")
     not_before: float = float("-inf")
-    alike: int = 0
     murky: bool = False
-    words: tuple[object, ...] = ()
     failed_by: frozenset[str] = frozenset()
     turns: tuple[float, ...] = ()
 
     def used_up(self, attempts: int) -> bool:
-        """Its attempts are: four failures in the same words are as good as all of them."""
-        return self.n_chances >= attempts or self.alike >= 4
+        """Its attempts are."""
+        return self.n_chances >= attempts
 
 
 class Level(msgspec.Struct, eq=False):
@@ -208,7 +205,7 @@ class Rules:
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
         "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
-        "stopped_by_signs", "sum_of_weights", "sums", "tokens", "touched", "unasked", "waiting", "world",
+        "stopped_by_signs", "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -238,7 +235,6 @@ class Rules:
         self.most_files: int | None = None
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
-        self.tokens = settings.tokens_per_minute and Level.of(settings.tokens_per_minute, now)
         self.bill = world.bill
         self.n_done = 0
         self.longest_stated = 0
@@ -275,10 +271,10 @@ class Rules:
             self._look_at_weights(url)
         if self.limited:
             self._look_at_budget(task, ask.attempt)
-        charged = self._charge(now)
+        self._charge(now)
         self.waiting.pop(task, None)
         endpoint.in_flight += 1
-        in_flight[task] = Request(url, endpoint, now, charged)
+        in_flight[task] = Request(url, endpoint, now)
 
     def answered(self, task: Task, sample: Sample, length: int, *, given_up: bool) -> None:
         """After the dispatcher was told. length: the reply's true tokens if the server states none."""
@@ -290,9 +286,6 @@ class Rules:
         kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
         prompt, stated = sample.usage.prompt_tokens, sample.usage.completion_tokens
         tokens = max(0, (stated or len(sample.text or "") // 4 + 1) - kept)
-        if self.tokens:
-            self.tokens.look(self.world.now)
-            self.tokens.take((prompt or 0) + tokens - request.charged)
         self.n_done += 1
         self.bill.n_done += 1
         self.first.discard(task)
@@ -348,9 +341,6 @@ class Rules:
         # refused with its first word.
         if failure.kind not in ("connect", "out_of_files") and (failure.n_events or not self._is_refusal(failure)):
             self._unstated(task, failure.n_events)
-        if self.tokens:
-            self.tokens.look(self.world.now)
-            self.tokens.take(-request.charged)
         if failure.kind not in FAULTS or now - request.sent_at > 60:
             self.sign_at = now
         elif now - self.sign_at > LONGEST_HOPE_S and all(now - one.sent_at < 60 for one in self.in_flight.values()):
@@ -400,9 +390,6 @@ class Rules:
         request = self._over(task)
         self._unstated(task, request.n_events)
         self.calm = False
-        if self.tokens:
-            self.tokens.look(self.world.now)
-            self.tokens.take(-request.charged)
 
     def arrived(self, events: dict[Task, int]) -> None:
         """So many token events of the requests in flight are seen."""
@@ -474,7 +461,7 @@ class Rules:
         endpoint.failed_at = now
         if failure.kind == "rate_limited":
             endpoint.n_refused += 1
-        if failure.kind == "rate_limited" or failure.going_on:
+        if failure.kind == "rate_limited":
             endpoint.murky = True
         if failure.kind not in FAULTS:  # it answered, with a refusal of this payload
             endpoint.in_row -= 1
@@ -497,20 +484,15 @@ class Rules:
         sample.not_before = float("-inf")
         if failure.kind == "out_of_files":
             sample.ready_at, sample.not_before = now + 2.01, now + (2.0 if self.world.longest_jitter else 1.0) - EPS
-        elif failure.going_on:
-            sample.ready_at = now + policy.ceiling(4) + 0.01
         elif failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
-                sample.failed_by |= {request.url}
+                sample.failed_by = frozenset({request.url})
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
             chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500
             if not chance:
                 return
             sample.n_chances += 1
-            words = (failure.kind, failure.status, failure.message)
-            sample.alike = sample.alike + 1 if words == sample.words else 1
-            sample.words = words
             backoff = policy.ceiling(sample.n_chances)
             sample.ready_at = now + backoff + 0.01
             if not sample.murky and not sample.used_up(policy.attempts):
@@ -531,13 +513,15 @@ class Rules:
     def _look_at_sample(self, task: Task, sample: Asked, url: str, endpoint: Endpoint, now: float) -> None:
         if now < sample.not_before:
             raise Broken("backoff", f"{name(task)} is asked {sample.not_before - now:.3f} s before its backoff is over")
-        if url in sample.failed_by:
-            if not sample.murky and sample.used_up(self.world.policy.attempts):
-                raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url}, which failed it, gets it")
-            if endpoint.in_row < 5 and any(
-                other not in sample.failed_by and one.surely_open(now) for other, one in self.endpoints.items()
-            ):
-                raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
+        if not sample.murky and sample.used_up(self.world.policy.attempts):
+            raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url} gets it")
+        open_ones = (other for other, one in self.endpoints.items() if one.surely_open(now))
+        if (
+            url in sample.failed_by
+            and endpoint.in_row < 5
+            and any(other not in sample.failed_by for other in open_ones)
+        ):
+            raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
 
     def _look_at_turns(self, task: Task, since: float) -> None:
         """Of a sample that has been asked often since then."""
@@ -572,7 +556,7 @@ class Rules:
             unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
             if unknown and (unknown := self._not_given_up(unknown)):
                 raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
-        if question in prior and not is_touched and self.ever_one and not self.world.long_prompts:
+        if question in prior and not is_touched and self.ever_one:
             longer = [t for t in self.unasked if t[:2] in untouched and prior.get(t[:2], 0.0) > prior[question] + EPS]
             if longer and (longer := self._not_given_up(longer)):
                 raise Broken("order", f"{name(task)} is asked, and {name(longer[0])} is longer")
@@ -636,18 +620,12 @@ class Rules:
         """As in the budget's promise: the tokens that a reply stated, else the bytes and a template's share."""
         return self.known.get(question, self.world.prompts[question][1] + TEMPLATE_TOKENS)
 
-    def _charge(self, now: float) -> float:
-        """Count one more request at the limits per minute; returns the tokens that it is charged."""
-        charged = (self.sums.tokens + self.sums.prompt) / self.sums.finished if self.sums.finished else UNKNOWN_TOKENS
+    def _charge(self, now: float) -> None:
+        """Count one more request at the limit per minute."""
         if self.requests:
             if self.requests.look(now) < 1.0 - EPS:
                 raise Broken("requests a minute", f"a request goes out {1 - self.requests.level:.3f} of one too early")
             self.requests.take(1.0)
-        if self.tokens:
-            if self.tokens.look(now) < -EPS * 1000:
-                raise Broken("tokens a minute", f"a request goes out, and {-self.tokens.level:.0f} tokens are owed")
-            self.tokens.take(charged)
-        return charged
 
     # ---- the rules at a wait and at the end
 
@@ -656,7 +634,7 @@ class Rules:
         now = self.world.now
         if len(self.in_flight) >= self.concurrency or n_unwritten > self.concurrency or self.limited:
             return
-        if (self.requests and self.requests.look(now) < 1.0 + EPS) or (self.tokens and self.tokens.look(now) < 1.0):
+        if self.requests and self.requests.look(now) < 1.0 + EPS:
             return
         if self.reshared:
             return  # a share that has grown is taken up step by step
@@ -732,7 +710,7 @@ class Rules:
         """Whether a sample waits that this endpoint may be asked for, and nothing else holds it back."""
         attempts = self.world.policy.attempts
         mine = [t for t, s in self.waiting.items() if not (s.failed_by and (s.murky or s.used_up(attempts)))]
-        return not self.limited and not self.requests and not self.tokens and bool(mine and self._not_given_up(mine))
+        return not self.limited and not self.requests and bool(mine and self._not_given_up(mine))
 
     def _share(self, endpoint: Endpoint) -> int:
         """Requests in flight that are the endpoint's when all are well."""

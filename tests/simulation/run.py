@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.generation.dispatch.dispatcher import Dispatcher
-from tests.simulation.bugs import Bug, copy_with
 from tests.simulation.rules import Broken
 from tests.simulation.session import Session
 from tests.simulation.world import World
@@ -21,9 +19,9 @@ class Size(NamedTuple):
     seconds: float
 
 
-def play(seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> Size:
+def play(seed: int, trace: list[str] | None = None) -> Size:
     """Sessions with everything that can go wrong, then a quiet one. Raises `Broken`; trace: takes what happens."""
-    world = World(seed, trace, dispatcher)
+    world = World(seed, trace)
     n_sessions = world.chance.randint(1, 2)
     for _ in range(n_sessions):
         _session(world, faults=True)
@@ -47,21 +45,15 @@ def _session(world: World, *, faults: bool) -> None:
         Session(world, rows, faults=faults).play()
 
 
-def broken(seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> str:
+def broken(seed: int, trace: list[str] | None = None) -> str:
     """The promise that the run of this seed breaks; empty if it keeps them all. A crash is a broken promise, too."""
     try:
-        play(seed, trace, dispatcher)
+        play(seed, trace)
     except Broken as error:
         return str(error)
     except Exception as error:  # noqa: BLE001
         return f"crash: {type(error).__name__}: {error}"
     return ""
-
-
-def first_broken(bug: Bug, seeds: int) -> tuple[int, str] | None:
-    """The first seed at which `bug` breaks a promise, and which one."""
-    dispatcher = copy_with(bug)
-    return next(((seed, rule) for seed in range(seeds) if (rule := broken(seed, None, dispatcher))), None)
 
 
 def told(seed: int) -> str:

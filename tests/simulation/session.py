@@ -3,17 +3,16 @@
 What is checked, at every step or at the session's end, each as one sentence in `Broken`:
 - a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
 - in flight ≤ concurrency, samples on their way to the disk ≤ concurrency when a request goes out;
-- retries ≤ their budget, attempts at one sample ≤ their bound;
+- attempts at one sample ≤ their bound;
 - each owed sample is in exactly one place: waiting, in flight, on its way to the disk, on it, or given up;
 - an endpoint set aside is probed again, and whoever waits has something to wait for;
-- a sample goes on at most `TRIES` times in a row for nothing, and never where continuations are off;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,22 +23,18 @@ from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
-from harness.generation.dispatch.retry import TRIES
-from harness.generation.network.keeping import CONTINUABLE
+from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account
 from harness.runs.record import Owed, Task
 from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
-    CONTINUATIONS,
-    DEADLINE_S,
     ENDPOINTS,
     LONG_REPLY,
     LOOP,
     MOODS,
     NATURES,
-    ROUND_TRIP_S,
     Bill,
     End,
     Reply,
@@ -103,10 +98,6 @@ class Session:
         self.befell: defaultdict[Task, set[str]] = defaultdict(set)
         self.attempts: dict[Task, int] = {}
         self.n_chances: dict[Task, int] = {}
-        self.to_charge: set[Task] = set()
-        self.n_charged = 0
-        self.n_fruitless: Counter[tuple[Task, str]] = Counter()
-        self.off: set[str] = set()
         self.grace_ends: float | None = None
         self.stops = False
         """Somebody or something has ended the requests in flight."""
@@ -114,14 +105,13 @@ class Session:
         settings = world.settings
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
-        self.concurrency = self.highest = settings.concurrency
-        self.dispatcher = world.dispatcher(
+        self.concurrency = settings.concurrency
+        self.dispatcher = Dispatcher(
             settings,
             SessionPlan(
                 owed=rows,
                 done=done,
                 total=world.total,
-                long_prompts=world.long_prompts,
                 server_model=world.model,
                 prompt_bytes={row[:2]: world.prompts[row[:2]][1] for row in rows},
             ),
@@ -186,13 +176,6 @@ class Session:
         attempt = self.attempts[task] = self.attempts.get(task, 0) + 1
         if ask.attempt != attempt:
             raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {attempt}.")
-        if task in self.to_charge:
-            self.to_charge.discard(task)
-            self.n_charged += 1
-            policy = world.policy
-            allowed = policy.floor + policy.floor_per_slot * self.highest + policy.share * len(self.attempts)
-            if self.n_charged > allowed + 1:
-                raise Broken("retry budget", f"{self.n_charged} retries, and the budget allows {allowed:.1f}")
         self.rules.asked(ask)
         one = world.servers[url]
         one.working += 1
@@ -200,28 +183,10 @@ class Session:
         seconds, end = MOODS[one.mood(world.now)](one, world.chance)
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
-        goes_on = ask.go_on and task in disk.begun
-        if goes_on:
-            seconds, end = self._going_on(task, one, seconds, end)
-        flight = flights[task] = _Flight(one, end, goes_on)
+        flight = flights[task] = _Flight(one, end, task in disk.begun)
         if len(flights) > self.concurrency or self.n_unwritten > self.concurrency:
             raise Broken("concurrency", f"{len(flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
         self._later(seconds, self._end, (task, flight))
-
-    def _going_on(self, task: Task, one: Server, seconds: float, end: End) -> tuple[float, End]:
-        """What becomes of a request that goes on with what was written: a gateway may fail it, whatever it would do."""
-        if one.endpoint.base_url in self.off:
-            raise Broken("continuations", f"{name(task)} goes on at an endpoint that takes no continuations")
-        failure = CONTINUATIONS[one.continuations]
-        if isinstance(end, Reply) and failure is not None:
-            seconds, end = DEADLINE_S if failure.kind == "timeout" else ROUND_TRIP_S, failure
-        if isinstance(end, RequestFailed) and end.kind in CONTINUABLE and end.kind != "cut":
-            end = _without_tokens(end)
-        if isinstance(end, RequestFailed) and end.going_on and end.kind != "out_of_files":
-            self.n_fruitless[task, one.endpoint.base_url] += 1
-            if (n := self.n_fruitless[task, one.endpoint.base_url]) > TRIES:
-                raise Broken("continuations", f"{name(task)} went on {n} times in a row, and nothing came")
-        return seconds, end
 
     def _end(self, of: tuple[Task, _Flight]) -> None:
         """A request ends by itself."""
@@ -243,14 +208,11 @@ class Session:
             self._answer(task, flight, end)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
-            if not end.going_on:  # it was the server, then
-                self._heard_whole(flight.server.endpoint.base_url)
-            if self.world.keeps and end.kind == "cut" and not end.going_on:
+            if self.world.keeps and end.kind == "cut":
                 self.world.disk.begun.add(task)
-            if (end.kind in ("cut", "malformed") or end.status == 500) and not end.going_on:
-                self.to_charge.add(task)
+            if end.kind in ("cut", "malformed") or end.status == 500:
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
-                if n > self.world.policy.attempts + len(ENDPOINTS):
+                if n > self.world.policy.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
             self.rules.failed(task, end, given_up=flight.given_up)
             self.dispatcher.failed(task, end)
@@ -333,11 +295,6 @@ class Session:
             self.rules.cancelled(task)
             self.dispatcher.cancelled(task)
 
-    def _heard_whole(self, url: str) -> None:
-        if self.n_fruitless:
-            for key in [key for key in self.n_fruitless if key[1] == url]:
-                del self.n_fruitless[key]
-
     def _free(self, one: Server) -> None:
         one.working -= 1
         self._heard_of(one.endpoint.base_url)
@@ -370,9 +327,7 @@ class Session:
     def _log(self, log: Log) -> None:
         if self.world.trace is not None:
             self._say(f"log {log.event} {dict(log.facts)}")
-        if log.event == "continuations_off":
-            self.off.add(log.facts["endpoint"])
-        elif log.event == "endpoint_left_out":
+        if log.event == "endpoint_left_out":
             self.present.discard(log.facts["endpoint"])
             self.rules.left(log.facts["endpoint"])
         elif log.event == "stopped":
@@ -437,7 +392,6 @@ class Session:
                 self._later(chance.uniform(1.0, 900.0), self._resume, None)
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
-                self.highest = max(self.highest, self.concurrency)
                 self.rules.concurrency_is(self.concurrency)
                 dispatcher.set_concurrency(self.concurrency)
             case "cancel":
@@ -496,20 +450,16 @@ class Session:
             )
 
     def _check_outlook(self) -> None:
-        """What is told of the end counts the samples that are in flight, and those to come, once."""
+        """What is told of the end is a range."""
         dispatcher, chance = self.dispatcher, self.world.manners
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
         dispatcher.arrived(events)
-        outlook = dispatcher.outlook()
-        n_waiting = sum(outlook.waiting.values())
         if dispatcher.n_unwritten != self.n_unwritten:
             raise Broken("places", f"{self.n_unwritten} are on their way, the books say {dispatcher.n_unwritten}")
-        if len(outlook.running) != len(self.flights):
-            raise Broken("outlook", f"{len(self.flights)} are in flight, the outlook has {len(outlook.running)}")
-        waiting = dispatcher.progress().waiting if dispatcher.ending.asking else 0
-        if n_waiting != waiting:
-            raise Broken("outlook", f"{waiting} samples wait, the outlook has {n_waiting}")
+        eta = dispatcher.progress().eta
+        if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
+            raise Broken("outlook", f"{eta} is no range")
 
     def _check_probes(self, until: float) -> None:
         """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""
@@ -560,10 +510,3 @@ class Session:
     def _say(self, what: str) -> None:
         if self.world.trace is not None:
             self.world.trace.append(f"{self.world.now:10.3f}  {what}")
-
-
-def _without_tokens(failure: RequestFailed) -> RequestFailed:
-    """The failure, of a request that was to go on and brought nothing."""
-    known_failure = RequestFailed(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
-    known_failure.going_on = True
-    return known_failure

@@ -15,7 +15,6 @@ from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
 from harness.core.money import Prices
-from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Account
@@ -37,23 +36,6 @@ NATURES: dict[Nature, RequestFailed] = {
     "poison": RequestFailed("server", "out of memory", status=500),
     "runaway": RequestFailed("runaway", "twice the budget"),
 }
-
-CONTINUATIONS: dict[str, RequestFailed | None] = {
-    "taken": None,
-    "500": RequestFailed("server", "prompt must be a string", status=500),
-    "502": RequestFailed("server", "bad gateway", status=502),
-    "429": RequestFailed("rate_limited", "slow down", status=429),
-    "429 with a time": RequestFailed("rate_limited", "slow down", status=429, retry_after=20.0),
-    "503 with a time": RequestFailed("server", "no worker", status=503, retry_after=20.0),
-    "reset": RequestFailed("connect", "connection reset before the reply"),
-    "silence": RequestFailed("timeout", "no token came"),
-    "empty": RequestFailed("cut", "the reply ended before it began"),
-}
-"""What a server does with a request that goes on with a half-written answer, whatever its mood: as a gateway that
-knows no token ids."""
-for _failure in CONTINUATIONS.values():
-    if _failure is not None:
-        _failure.going_on = True
 
 MODEL, OTHER_MODEL = "model-a", "model-b"
 
@@ -227,7 +209,6 @@ class Server(msgspec.Struct, eq=False):
     moods: list[tuple[float, str]]
     model: str = MODEL
     working: int = 0
-    continuations: str = "taken"
     rebuilt_at: float = float("inf")
 
     def mood(self, now: float) -> str:
@@ -374,13 +355,9 @@ class Bill(msgspec.Struct):
 
 
 class World:
-    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens.
+    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens."""
 
-    dispatcher: the one that is tried.
-    """
-
-    def __init__(self, seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> None:
-        self.dispatcher = dispatcher
+    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
         chance = self.chance = Chance(seed)
         self.trace = trace
         self.now = 0.0
@@ -394,11 +371,6 @@ class World:
         # Drawn apart, so that the other seeds play what they have always played.
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
-        if self.keeps:
-            # Drawn apart, so that the other seeds play what they have always played.
-            seams = random.Random(f"seams of {seed}")
-            for one in self.servers.values():
-                one.continuations = seams.choice(["taken", *CONTINUATIONS])
         self.longest_jitter = seed % 5 == 1
         self.manner: Manner = "number"
         self.odd = seed % 13 == 4
@@ -427,21 +399,17 @@ class World:
             prices=PRICES,
             **budget,
             requests_per_minute=chance.choice((None, None, None, 30.0)),
-            tokens_per_minute=chance.choice((None, None, None, 20_000.0)),
         )
         if self.odd:
             self._make_odd()
         self.total = self.of_each(self.keys)
-        self.long_prompts = self.questions if chance.random() < 0.3 else []
         # Drawn apart, so that the other seeds play what they have always played.
         prompts = random.Random(f"prompts of {seed}")
         self.prompts = {key: PROMPTS[prompts.random() < 0.3] for key in self.questions}
         self.lengths = random.Random(f"lengths of {seed}")
         """Draws the true lengths of replies that state none."""
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
-        self.policy = RetryPolicy(
-            attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))
-        )
+        self.policy = RetryPolicy(attempts=chance.randint(1, 5))
 
     def _make_odd(self) -> None:
         chance = self.manners

@@ -103,7 +103,7 @@ def _scored(*more: str) -> Callable[[str], list[Line]]:
     return _only("score", "one", "--fresh", "--workers", "2", *more)
 
 
-FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "hf", "inspect", "lm-eval")
+FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "inspect")
 
 CAMPAIGNS: dict[str, Campaign] = {
     "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
@@ -119,7 +119,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "judge": Campaign(_judged, stored=False, server=True),
     "merge": Campaign(_only("merge", "half-1", "half-2", "--out", "joined")),
     "score": Campaign(_scored()),
-    "score again": Campaign(_scored("--cut-text", "--k", "2", "--answer-from-reasoning")),
+    "score again": Campaign(_scored("--k", "2", "--answer-from-reasoning")),
     "score file": Campaign(
         _only("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
     ),

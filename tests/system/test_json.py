@@ -33,11 +33,9 @@ ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILIN
 SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
 PRINTED = {
     "run": ("run", *SUMS, "--base-url", "{url}", "--out", "run", "--samples", "2"),
-    "score": ("score", "run", "--workers", "1", "--cut-text"),
+    "score": ("score", "run", "--workers", "1"),
     "compare": ("compare", "a", "b"),
     "verify": ("verify", "a", "--published", "published.yaml"),
-    "published show": ("published", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "aime24"),
-    "published update": ("published", "update", "--from", "."),
     "race": (
         "race", *SUMS, "--out", "raced", "--samples", "2", "--candidate", "one base_url={url}",
         "--candidate", "other base_url={url}",
@@ -49,7 +47,6 @@ PRINTED = {
     "status": ("status", "a"),
     "probe": ("probe", "{url}", "--checks", "context"),
     "export": ("export", "a", "--to", "every-eval-ever"),
-    "plugins": ("plugins",),
     "benchmarks": ("benchmarks",),
     "benchmarks list": ("benchmarks", "list"),
     "serve status": ("serve", "status"),
@@ -61,8 +58,6 @@ REFUSED = {
     "score": ("score", "nowhere"),
     "compare": ("compare", "nowhere", "nowhere-else"),
     "verify": ("verify", "nowhere"),
-    "published show": ("published", "no-such-model"),
-    "published update": ("published", "update", "--from", "nowhere"),
     "race": ("race", "demo", "--candidate", "alone"),
     "plan": ("plan", "./nowhere", "--detect", "20"),
     "sweep": ("sweep", "nowhere.yaml"),
@@ -72,7 +67,6 @@ REFUSED = {
     "ctl": ("ctl", "nowhere", "status"),
     "probe": ("probe", "--checks", "nothing", "http://127.0.0.1:9"),
     "export": ("export", "nowhere", "--to", "parquet"),
-    "plugins": ("plugins", "more"),
     "benchmarks": ("benchmarks", "--json", "show", "demo"),
     "benchmarks list": ("benchmarks", "list", "more"),
     "serve status": ("serve", "status", "more"),

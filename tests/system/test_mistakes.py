@@ -75,7 +75,6 @@ def test_an_unknown_benchmark_is_answered_with_near_names(tmp_path: Path, name: 
         ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
         ("race demo aime24 --model m", "several benchmarks are separated by commas, as in demo,aime24"),
         ("diff one two three", "unexpected argument three: `harness diff` takes A B\n"),
-        ("published a b c", "unexpected argument c: `harness published show` takes MODEL [BENCHMARK]\n"),
     ],
 )
 def test_an_argument_too_many_is_answered_with_what_the_command_takes(
@@ -284,10 +283,11 @@ def test_a_transport_whose_package_is_missing_is_refused_before_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FaultServer
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.delitem(sys.modules, "harness.client.libraries.sdk", raising=False)
-    done = harness(tmp_path, "run", "demo:1", "--transport", "sdk", "--base-url", server.base_url, "--no-fingerprint")
+    monkeypatch.delitem(sys.modules, "harness.client.openai_sdk", raising=False)
+    asked = ("run", "demo:1", "--transport", "openai", "--base-url", server.base_url, "--no-fingerprint")
+    done = harness(tmp_path, *asked)
     assert done.code == 2, done.err
-    assert "--transport sdk: it needs the package openai: " in done.err
+    assert "--transport openai: it needs the package openai: " in done.err
     assert re.search(r"install '(openai|reasoning-harness\[sdk\])", done.err), (
         "an older editable install lacks the extra"
     )

@@ -126,7 +126,6 @@ def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals
 KEYED = ["command", "m", "--server-key-env", "MY_KEY", "--", *SLEEPS]
 STARTERS = {
     "harness serve": lambda: argv("serve", *KEYED),
-    "python -m server_launchers": lambda: [sys.executable, "-m", "server_launchers", *KEYED],
     "supervisor.launch in somebody's process": lambda: [
         sys.executable, "-c",
         "from server_launchers.keeping.supervisor import launch\nfrom server_launchers.spec import ServerSpec\n"

@@ -74,7 +74,6 @@ STARTED_HERE: dict[str, Kind] = {
     "vllm_ascend": VLLM,
     "sglang": Kind({"owned_by": "sglang"}, SGLANG_PAGES, "sglang"),
     "sglang_router": Kind({}, {"/workers": {"workers": [{"url": "http://w:1"}]}, **SGLANG_PAGES}, model="unknown"),
-    "tensorrt_llm": Kind({"owned_by": "tensorrt_llm"}, {"/version": {"version": "1.2"}}),
     "transformers": Kind({"owned_by": "HuggingFaceTB"}),
 }
 """By engine that is started here, what its server tells of itself: as its file says, or more than that."""
@@ -279,19 +278,14 @@ SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions/clu
 MAKERS = {
     "client/spelling.py": "the maker of bodies, by its template; refuses these fields in an extra body",
     "client/facts/tokens.py": "asks how a prompt is cut into tokens, which brings no reply",
-    "client/protocol/http1.py": "looks for where a body's prompt begins",
     "generation/settings.py": "the name of a prompt in an identity; a price",
     "verbs/again.py": "the name of a prompt, as an option",
     "verbs/judge.py": "the name of the judge's prompt, for the record",
     "verbs/comparison_warnings.py": "the fields of a stored question, for a warning",
-    "verbs/probe/protocol.py": "a body that is no JSON, on purpose",
     "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",
-    "verbs/probe/probed_endpoint.py": "a body that is no JSON, for the most tokens of its prompt",
-    "verbs/probe/refusals.py": "the asker's own body with a picture, which no run sends",
-    "verbs/probe/worth.py": "the name of a check",
     "asking/prepare.py": "who chose the prompt, for the record",
-    "cli/help.py": "words for which a flag is found",
-    "cli/plugins.py": "prompts are a kind of plug-in",
+    "cli/other_words.py": "words for which a flag is found",
+    "cli/doctor.py": "prompts are a kind of plug-in",
 }
 """Modules that may write the names of a body's prompt as keys, and what for."""
 

@@ -1,12 +1,13 @@
 """Plug-ins of other packages: the example, built as a wheel, does all seven things; a broken one harms nobody.
 
-For: harness.cli.plugins.
+For: harness.cli.doctor.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import doctor
 from harness.core import plugins
 from tests.conftest import CHECKOUT
 from tests.system import command
@@ -57,6 +59,16 @@ def harness(folder: Path, site: Path, *words: str) -> command.Result:
                     del sys.modules[name]
 
 
+def listed_by_doctor(folder: Path, site: Path) -> tuple[int, dict[tuple[str, str], str]]:
+    """The exit code of `harness doctor`, without its checks of cards, and (kind, name) → what it says of a plug-in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "_cards", lambda _names: (True, set()))
+        done = harness(folder, site, "doctor")
+    assert "Traceback" not in done.err
+    lines = re.findall(r"^  (\w+) (\S+) of (\S+ \S+) \(\S+\): (.*)$", done.out, re.MULTILINE)
+    return done.code, {(kind, name): said for kind, name, _, said in lines}
+
+
 def process(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `harness WORDS` in a process of its own, whose children find the packages of `site`, too."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "HARNESS_GRADERS"))}
@@ -68,11 +80,10 @@ def process(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
 @pytest.mark.wide
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
 def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
-    listed = json.loads(harness(tmp_path, installed, "plugins", "--json").out)
+    code, listed = listed_by_doctor(tmp_path, installed)
     kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"}
-    assert {one["kind"] for one in listed} == kinds
-    assert {one["package"] for one in listed} == {"harness-palindromes 1.0"}
-    assert all(one["problem"] is None for one in listed)
+    assert {kind for kind, _ in listed} == kinds
+    assert (code, set(listed.values())) == (0, {"usable"})
 
     card = str(EXAMPLE / "palindromes.yaml")
     words = ("run", card, "--serve", "palindromes", "--model", "pal", "--out", RUN, "--no-canary", "--no-progress")
@@ -108,9 +119,8 @@ def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_pa
     site = package(tmp_path / "site", "broken", points, "raise RuntimeError('no\\x1b[31m luck')\n")
     for words in (("--help",), ("benchmarks",), ("grade", "1/2", r"\boxed{0.5}")):
         assert harness(tmp_path, site, *words).code == 0
-    listed = harness(tmp_path, site, "plugins")
-    assert listed.code == 2
-    assert listed.err.count("cannot be used") == 7
+    code, listed = listed_by_doctor(tmp_path, site)
+    assert (code, sum("cannot be used" in said for said in listed.values())) == (1, 7)
     (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     uses = [
         ("run", "demo", "--prompt", "bad", "--dry-run"),
@@ -145,11 +155,9 @@ def test_the_list_tries_each_plugin_and_says_what_is_wrong_with_it(tmp_path: Pat
     }
     points = "".join(f"[harness.{kind}s]\nwrong = odd:{value}\n" for kind, value in wrong.items())
     points = points.replace("[harness.launchers]\n", "[harness.launchers]\nright = odd:fine\n")
-    done = harness(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)), "plugins", "--json")
-    assert done.code == 2
-    assert "Traceback" not in done.err
-    listed = {(plugin["kind"], plugin["name"]): plugin["problem"] for plugin in json.loads(done.out)}
-    assert listed.pop(("launcher", "right")) is None
+    code, listed = listed_by_doctor(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)))
+    assert code == 1
+    assert listed.pop(("launcher", "right")) == "usable"
     sentences = {
         "grader": "it is module, expected a function",
         "source": "it is dict, expected a function",
@@ -199,10 +207,10 @@ def test_the_list_names_each_function_that_the_harness_cannot_call(tmp_path: Pat
         f"[harness.{kind}s]\n" + "".join(f"{kind}-{name} = odd:{name}\n" for name in names | refused[kind])
         for kind, names in callable_as.items()
     )
-    done = harness(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)), "plugins", "--json")
-    assert done.code == 2
-    listed = {plugin["name"]: plugin["problem"] for plugin in json.loads(done.out)}
-    assert {name for name, problem in listed.items() if problem is None} == {
+    code, said = listed_by_doctor(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)))
+    assert code == 1
+    listed = {name: problem for (_, name), problem in said.items()}
+    assert {name for name, problem in listed.items() if problem == "usable"} == {
         f"{kind}-{name}" for kind, names in callable_as.items() for name in names
     }
     assert "one(first) cannot be called with (answer, question): too many positional arguments" in listed["grader-one"]

@@ -83,7 +83,7 @@ def test_what_a_server_echoes_of_a_key_that_stands_in_the_body_only_is_not_shown
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
     body = json.dumps({"provider": {"options": [{"access_key": BODY_KEY}]}})
     with FaultServer(answer) as server:
-        for transport in ("fast", "aiohttp", "sdk"):
+        for transport in ("http", "openai"):
             done = harness(
                 tmp_path, "run", "--data", "q.jsonl", "--base-url", server.base_url, "--samples", "4",
                 "--extra-body", body, "--out", transport, "--no-canary", "--model", "m", "--attempts", "1",

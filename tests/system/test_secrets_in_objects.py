@@ -21,13 +21,13 @@ from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
-from harness.client.chooser import open_transport
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines
 from harness.client.protocol.reply import RequestFailed
+from harness.client.transport import open_transport
 from harness.core.errors import ServerError
 from harness.verbs.judge import judge_of
-from harness.verbs.probe.connecting import probed
+from harness.verbs.probe.probed_endpoint import probed
 from tests.faults.able import sums
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 
@@ -137,7 +137,7 @@ def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.Mon
         shown = dict(text for name, value in held.items() for text in texts(name, value))
         settings = held["settings"]
         body = settings.template("sums").body_of_text("1+1?")
-        for name in ("fast", "aiohttp", "sdk"):
+        for name in ("http", "openai"):
             transport = open_transport(name, secrets=settings.spelling.secrets)  # type: ignore[arg-type]
             shown |= dict(texts(name, transport))
             shown[f"failure by {name}"] = failure_of(settings.endpoints[0], transport, body)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.client import interface
-from tests.faults.server import FaultServer, Pause, Request, Step, delta, event, event_stream, http, models
+from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
 
 
 class Build:
@@ -126,27 +125,3 @@ def test_the_real_ones_of_a_whole_completion_are_read_as_those_of_a_stream(ask: 
     with FaultServer(plain) as server:
         run = ask(server, api="completions", stream=False, extra_body={"logprobs": 1})
     assert {sample.odd_logprobs for sample in run.samples()} == {"not numbers"}
-
-
-@pytest.mark.parametrize("late", [b"", http(200, {"id": "x", "choices": []})], ids=["nothing", "a reply"])
-def test_replies_that_a_leftover_after_the_last_one_makes_doubtful_are_counted_in_the_score(
-    ask: Any, late: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(interface, "LAST_LOOK_S", 1.0)  # a busy machine sends the late bytes late
-    believed = Build("b1")
-
-    def answer(request: Request) -> Iterator[Step]:
-        yield from believed(request)
-        if request.method == "POST" and sum(one.method == "POST" for one in server.requests) == 8:
-            yield Pause(0.002)
-            yield late
-
-    counted: list[str] = []
-    for attempt in range(3):  # on a busy machine the late bytes may miss the client's last look
-        with FaultServer(answer) as server:
-            run = ask(server, samples=2, fingerprint=False, out=tmp_path / f"run{attempt}")
-        (score,) = harness.score(run.path)
-        counted = [warning.partition(":")[0] for warning in score.warnings if "over a used connection" in warning]
-        if counted or not late:
-            break
-    assert counted == (["7 replies of this run"] if late else [])

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import yaml
 
-from harness.cli import init
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 TRAINING = r"""
@@ -97,7 +95,7 @@ print(json.dumps({
 
 def test_the_settings_of_a_training_are_what_trl_reads(trl: Path, tmp_path: Path) -> None:
     """By `trl grpo`'s own parser; this machine has no GPU, so numbers of 16 bits are switched off behind the file."""
-    settings = init.template("training") / "grpo.yaml"
+    settings = (CHECKOUT / "datasets" / "templates" / "training") / "grpo.yaml"
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(settings.read_text("utf-8") + "learning_rat: 1\n", "utf-8")
     parsed, refused = (

@@ -45,7 +45,6 @@ def scores(run: harness.Run) -> None:
     assert_type([score.accuracy for score in found], list[float | None])
     harness.score(run, judge=harness.Judge(model="judge"), price_in=0.5, price_out=2)
     harness.score("outputs.jsonl", response_key="gen", tool="lm_eval")
-    assert_type(harness.score("class.csv", as_run="results/class", by="name"), dict[str, harness.Scores])
     harness.score(run, judge="judge")  # type: ignore[call-overload]
     assert_type(harness.report([run, "results/b"], out="report"), harness.Report)
     assert_type(harness.report(run).markdown(), str)

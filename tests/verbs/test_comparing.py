@@ -30,7 +30,6 @@ from harness.reports.scored import ScoredBenchmark, read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.layout import RunLog
-from harness.runs.line_file import write_lines
 from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan, Provenance
 from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
@@ -98,34 +97,6 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
         assert done.code == 3, (command, done.err)
         assert "demo of tuned was scored before 7 samples of it were stored; score it again first." in done.err
     assert "7 samples stored since the last scoring are not in this score" in harness(tmp_path, "report", "tuned").out
-
-
-def test_at_equal_tokens_a_majority_of_k_costs_k_samples(tmp_path: Path) -> None:
-    two_runs(tmp_path)
-    (decision,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens", "--json").out)
-    points = decision["spending"]
-    assert [point["tokens"] for point in points] == sorted(point["tokens"] for point in points)
-    for run, accuracy in (("base", "second_accuracy"), ("tuned", "first_accuracy")):
-        mine = {point["k"]: point for point in points if point["run"] == run and not point["weighted"]}
-        weighted = {point["k"]: point for point in points if point["run"] == run and point["weighted"]}
-        assert [*weighted] == [2, 4, 8, 16]
-        assert all(weighted[k]["tokens"] == mine[k]["tokens"] and weighted[k]["at_most"] for k in weighted)
-        assert [*mine] == [1, 2, 4, 8, 16]
-        assert mine[1]["accuracy"] == pytest.approx(decision["paired"][accuracy])
-        assert mine[8]["tokens"] == pytest.approx(8 * mine[1]["tokens"])
-        low, high = mine[4]["sampling_interval"]
-        assert low < mine[4]["accuracy"] < high
-    told = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens").out
-    assert (told.count("maj@"), told.count("weighted@")) == (8, 8)
-    assert "maj@" not in harness(tmp_path, "compare", "base", "tuned").out
-
-
-def test_without_tokens_nothing_is_compared_by_them(tmp_path: Path) -> None:
-    base, _ = two_runs(tmp_path)
-    files = base.benchmark("demo")
-    write_lines(files.grades, [msgspec.structs.replace(grade, completion_tokens=None) for grade in grades.read(files)])
-    refused = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens")
-    assert (refused.code, "the server stated no tokens for some samples of base on demo" in refused.err) == (2, True)
 
 
 def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> None:
@@ -290,61 +261,27 @@ def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sessions", "by_budget", "resumed"),
+    ("stopped", "by_budget"),
     [
-        ([(0, 90)], True, False),
-        ([(0, 0), (0, 90)], True, False),
-        ([(0, 90), (90, 90)], True, False),
-        ([(0, 60), (60, 90)], False, True),
+        ("stopped by the budget: 54 of 60 tokens used, and the next round could take 10", True),
+        ("interrupted", False),
     ],
-    ids=["one session", "an empty one before", "an empty one after", "two sessions with samples"],
 )
-def test_a_run_that_its_budget_ended_is_one_look_and_one_that_went_on_is_not(
-    tmp_path: Path, sessions: list[tuple[int, int]], by_budget: bool, resumed: bool
-) -> None:
-    """sessions: the samples that each found, and left."""
+def test_a_run_that_its_budget_ended_owes_no_samples(tmp_path: Path, stopped: str, by_budget: bool) -> None:
     base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 4)])
     ended = write_run(tmp_path / "ended", benchmarks=[("demo", 30, 4)], seed=2)
     files = ended.benchmark("demo")
     score = json.loads(files.scores.read_text("utf-8"))
     files.scores.write_text(json.dumps({**score, "n_missing": 30, "rounds": 3}), "utf-8")
     ended.log.unlink(missing_ok=True)
-    stopped = "stopped by the budget: 54 of 60 tokens used, and the next round could take 10"
     with RunLog(ended) as log:
-        for before, after in sessions:
-            log.write("session_started", owed=120 - before, done=before)
-            log.write("session_ended", done=after, stopped=stopped)
+        log.write("session_started", owed=120, done=0)
+        log.write("session_ended", done=90, stopped=stopped)
     (comparison,) = compare([base, ended], CompareOptions())
     warnings = " ".join(comparison.decision.warnings)
     assert ("the run ended ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
     assert ("the run ended is unfinished" in warnings) != by_budget
     assert comparison.decision.n_owed == (0 if by_budget else 30)
-    assert ("the run ended was continued after a budget had ended a session" in warnings) == resumed
-
-
-@pytest.mark.parametrize(
-    ("second", "warned"),
-    [((60, 60, 120), True), ((120, 0, 120), False)],
-    ids=["continued", "another shard, with a log of its own"],
-)
-def test_a_run_that_was_completed_after_its_budget_had_ended_it_may_have_been_compared_before(
-    tmp_path: Path, second: tuple[int, int, int], warned: bool
-) -> None:
-    """second: samples that the second session owes, finds and leaves."""
-    base, tuned = two_runs(tmp_path)
-    tuned.log.unlink(missing_ok=True)
-    owed, before, after = second
-    with RunLog(tuned) as log:
-        log.write("session_started", owed=120, done=0)
-        log.write("session_ended", done=60, stopped="stopped by the budget: 54 of 60 tokens used")
-        log.write("session_started", owed=owed, done=before)
-        log.write("session_ended", done=after)
-    (comparison,) = compare([base, tuned], CompareOptions())
-    sentence = "the run tuned was continued after a budget had ended a session. If these runs were compared before"
-    assert (sentence in " ".join(comparison.decision.warnings)) == warned
-    # A report says the same beside its p values.
-    (paired,) = (table for table in report([base, tuned]).tables if table.title.startswith("Paired with base"))
-    assert (sentence in " ".join(paired.notes)) == warned
 
 
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
@@ -666,7 +603,7 @@ def test_the_costs_of_a_run_of_which_a_server_stated_some_tokens_are_unknown(tmp
     for n_stated, tokens_in in {10: 30.0, 9: None, 0: None}.items():
         work = Workload(
             n_samples=10, started=0.0, ended=1.0, busy_s=1.0, requests=10, n_stated=n_stated, prompt_tokens=300,
-            completion_tokens=500, reasoning_tokens=0, slice_s=0.1, slices=(),
+            completion_tokens=500, reasoning_tokens=0,
         )  # fmt: skip
         score = msgspec.structs.replace(stored, workload=work)
         assert SampleCosts.of(dataclasses.replace(scored, score=score)).tokens_in == tokens_in
@@ -747,65 +684,6 @@ def test_undecided_answers_that_a_person_decided_are_no_longer_open(tmp_path: Pa
     closed = said_after(q2="wrong")
     assert "the difference with verdicts by hand counts each of them as a person judged it" in closed
     assert "harness audit" not in closed
-
-
-@pytest.mark.parametrize(
-    ("sessions", "warned"),
-    [
-        ([(1, 1, 2)], True),
-        ([(2, 1, 2), (1, 2, 3)], True),
-        ([(0, 1, 1)], False),
-        ([(1, 1, 1)], False),
-        ([(1, 1, 1), (1, 1, 2)], True),
-    ],
-    ids=["more samples", "more of them, interrupted", "nothing more", "refused", "refused, then more samples"],
-)
-def test_a_run_that_grew_after_it_was_complete_may_have_been_looked_at(
-    sessions: list[tuple[int, int, int]], warned: bool, tmp_path: Path
-) -> None:
-    """sessions: (samples missing, samples there, samples there at its end), after a first one of one sample."""
-    base, tuned = two_runs(tmp_path)
-    with RunLog(tuned) as log:
-        for owed, done, done_after in sessions:
-            log.write("session_started", owed=owed, done=done)
-            log.write("session_ended", done=done_after)
-    (compared,) = compare([base, tuned], CompareOptions())
-    assert any("the run tuned was extended after" in warning for warning in compared.decision.warnings) == warned
-
-
-@pytest.mark.parametrize("stages", [(0, 1, 2), (0, 0, 0), (0, 1, 0)], ids=["one command", "three", "two"])
-def test_the_rounds_of_one_command_with_a_target_error_are_no_growth(stages: tuple[int, ...], tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path)
-    tuned.log.unlink()
-    with RunLog(tuned) as log:
-        for done, stage in enumerate(stages):
-            log.write("session_started", owed=1, done=done, stage=stage)
-            log.write("session_ended", done=done + 1)
-    (compared,) = compare([base, tuned], CompareOptions())
-    warned = any("extended" in warning for warning in compared.decision.warnings)
-    assert warned == (stages.count(0) > 1)
-
-
-@pytest.mark.parametrize(
-    ("announced", "later", "warned"),
-    [([4], [4], False), ([4], [3, 4], False), ([4], [5], True), ([0], [4], True), ([2, 4], [4], True)],
-    ids=["as announced", "interrupted", "beyond it", "no pilot", "announced after the first pilot was complete"],
-)
-def test_a_run_that_grows_to_the_size_that_its_pilot_announced_is_no_growth(
-    announced: list[int], later: list[int], warned: bool, tmp_path: Path
-) -> None:
-    """announced: by each pilot of two samples. later: samples at the end of each session of the whole run."""
-    base, tuned = two_runs(tmp_path)
-    tuned.log.unlink()
-    with RunLog(tuned) as log:
-        for number, size in enumerate(announced):
-            log.write("session_started", owed=2 * (number == 0), done=2 * (number > 0), announced=size)
-            log.write("session_ended", done=2)
-        for done, reached in zip([2, *later], later, strict=False):
-            log.write("session_started", owed=later[-1] - done, done=done)
-            log.write("session_ended", done=reached)
-    (compared,) = compare([base, tuned], CompareOptions())
-    assert any("extended" in warning for warning in compared.decision.warnings) == warned
 
 
 def _rows_of_report(folder: Path, *runs: str) -> dict[str, list[str]]:
@@ -1023,13 +901,8 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
 
 def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path)
-    for run in (base, tuned):
-        with RunLog(run) as log:
-            log.write("session_started", owed=1, done=1)
-            log.write("session_ended", done=2)
     (plain,) = compare([base, tuned], CompareOptions())
-    (warning,) = (text for text in plain.decision.warnings if "one look" in text)
-    assert warning.startswith("the run tuned and the baseline base were extended after all samples were complete")
+    assert not any("race" in text for text in plain.decision.warnings)
     (tmp_path / "race.json").write_text("{}")
     (raced,) = compare([base, tuned], CompareOptions())
     (warning,) = (text for text in raced.decision.warnings if "race" in text)
@@ -1086,7 +959,6 @@ scores:
     [
         (50.0, 0, "demo: compatible"),
         (80.0, 4, "lower by"),
-        (50.03, 0, "64 samples a question are doubtful: 50.03 % is no share of 1,920 samples"),
     ],
 )
 def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(

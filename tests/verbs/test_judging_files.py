@@ -107,19 +107,6 @@ def test_a_misspelt_judge_replaces_no_judged_score_of_a_file(file: Path) -> None
     assert scores.read_bytes() != judged
 
 
-def test_a_column_makes_runs_before_a_judge_rules_on_them(file: Path) -> None:
-    new = file.with_name("new")
-    words = ("score", str(file), *COLUMNS, "--as-run", str(new), "--by", "question", "--judge", "judge")
-    in_words = str(CliRunner().invoke(cli, words).exception)
-    with pytest.raises(harness.UsageError) as refused:
-        harness.score(
-            file, response_key="gen", answer_key="answer", as_run=new, by="question", judge=harness.Judge(model="judge")
-        )
-    for sentence in in_words, str(refused.value):
-        assert f"leave the judge out, then score the runs in {new} with it" in sentence
-    assert not new.exists()
-
-
 def test_with_all_in_scope_every_distinct_answer_is_asked(file: Path) -> None:
     judge = JudgeSettings(model="judge", prompt=VERDICT, scope="all")
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "4": True, "5": False})) as server:

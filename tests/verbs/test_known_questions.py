@@ -133,7 +133,6 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
     assert "LLMEval" not in done.out
     printed = json.loads(harness(tmp_path, "verify", "own", "--json").out)
     assert (printed[0]["comparisons"], printed[0]["reason"][:35]) == ([], sentence[:35])
-    assert harness(tmp_path, "verify", "own", "--against", "any").out == done.out
     report = harness(tmp_path, "report", "own").out
     assert sentence in report
     assert "78.65" not in report

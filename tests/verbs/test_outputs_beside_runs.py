@@ -21,7 +21,6 @@ from harness.benchmarks.prompts import BOXED
 from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.core.errors import HarnessError
-from harness.core.inert import safe_name
 from harness.core.records import Question, Sample, Timing
 from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
@@ -496,72 +495,6 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
     assert "class.csv:2" in command("show", "results/class", "--correct").output
     assert "is a run already" in refused(*way.split()[1:])
-
-
-def test_each_value_of_a_column_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has the rows of its value and their lines; hostile values stay in the folder and apart from each other."""
-    monkeypatch.chdir(tmp_path)
-    rows = [
-        ("王伟", "2", "2"),
-        ("../x", "2", "3"),
-        ("王伟 ", "4", "5"),
-        ("A b", "4", "4"),
-        ("a B", "4", "4"),
-        ("Di", "4", "1"),
-    ]
-    lines = [f"{name},{answer}-0?,{answer},{reply}" for name, answer, reply in rows]
-    Path("class.csv").write_text("\n".join(["name,question,answer,response", *lines]), "utf-8-sig")
-    printed = command("score", "class.csv", "--as-run", "runs", "--by", "name", "--json")
-    scores = {score["run"]: (score["n_correct"], score["n_samples"]) for score in json.loads(printed.stdout)}
-    x, first, second = (safe_name(value) for value in ("../x", "A b", "a B"))
-    assert scores == {"王伟": (1, 2), x: (0, 1), first: (1, 1), second: (1, 1), "di": (0, 1)}
-    assert {path.name for path in Path("runs").iterdir()} == {*scores}
-    assert f"'../x' in {x}, 'A b' in {first}, 'a B' in {second}" in " ".join(printed.stderr.split())
-    assert "class.csv:4" in command("show", "runs/王伟", "--wrong").output
-    assert "runs is not empty" in refused("score", "class.csv", "--as-run", "runs", "--by", "name")
-    # Python takes the same road: the same runs, found by the value as the file has it.
-    by_name = harness.score("class.csv", as_run="again", by="name")
-    assert {value: each.label for value, each in by_name.items()} == {
-        "王伟": "王伟", "../x": x, "A b": first, "a B": second, "Di": "di",
-    }  # fmt: skip
-    assert {each.label: (each[0].n_correct, each[0].n_samples) for each in by_name.values()} == scores
-    assert {path.name for path in Path("again").iterdir()} == {*scores}
-    # The whole file says which questions there are: p twice in each pupil's list, under ids of rows.
-    rows = [f"{n},{name},{q},1,1" for n, (name, q) in enumerate((name, q) for name in "xyz" for q in "pqpr")]
-    Path("lists.csv").write_text("\n".join(["id,name,question,answer,response", *rows]))
-    harness.score("lists.csv", as_run="lists", by="name")
-    ids = [re.findall(r'"question_id":"([^"]+)"', path.read_text()) for path in Path("lists").rglob("questions.jsonl")]
-    assert (len({*ids[0]}), ids[1:]) == (4, ids[:1] * 2)
-
-
-@pytest.mark.parametrize(
-    ("words", "refusal"),
-    [
-        (("class.csv", "--by", "name"), "each value becomes a run: name a new folder for the runs with as_run"),
-        (
-            ("class.csv", "--by", "nam", "--as-run", "new"),
-            "class.csv:2 has no column 'nam'; it has name, question, answer",
-        ),
-        (("empty.csv", "--by", "name", "--as-run", "new"), "empty.csv:3 has no text or number in the column 'name'"),
-        (("many.csv", "--by", "name", "--as-run", "new"), "has more than 200 values, and each would become a run"),
-        (("class.csv", "--by", "name", "--as-run", "new", "--benchmark", "./other.csv"), "asks '1 + 1?', which"),
-    ],
-)
-def test_no_run_is_made_of_a_column_that_does_not_split_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], refusal: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for file, names in (("class", ["Ann", "Bo"]), ("empty", ["Ann", ""]), ("many", [f"s{n}" for n in range(201)])):
-        lines = [f"{name},1 + 1?,2,2" for name in names]
-        Path(f"{file}.csv").write_text("\n".join(["name,question,answer,response", *lines]))
-    Path("other.csv").write_text("question,answer\n5 + 5?,10\n")
-    assert refusal in refused("score", *words)
-    names = {"--by": "by", "--as-run": "as_run", "--benchmark": "benchmark"}
-    options: dict[str, Any] = {names[flag]: value for flag, value in zip(words[1::2], words[2::2], strict=True)}
-    with pytest.raises(HarnessError) as raised:
-        harness.score(words[0], **options)
-    assert refusal in spell(raised.value.sentence).replace("--as-run", "as_run")
-    assert not Path("new").exists()
 
 
 @pytest.mark.parametrize(

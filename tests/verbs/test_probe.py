@@ -1,221 +1,99 @@
-"""A sound server passes a probe, and behind each proxy that spoils something the check for it finds it.
+"""The command `harness probe`, its reference, its keys, and servers that limit, reject, leave or send nothing.
 
 For: harness.cli.probe, harness.verbs.probe.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
 import re
-from collections import Counter
-from collections.abc import Mapping
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as product
 from harness.asking.options import ProbeOptions
-from harness.cli.terminal import PROSE_COLUMNS
+from harness.asking.watching import Watcher
+from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling
-from harness.verbs.probe import exact, league, probe, sampling
-from harness.verbs.probe.counterparts import SavedReference
-from harness.verbs.probe.findings import ProbeReport
-from harness.verbs.probe.subject import STORY, Draws
+from harness.core import codec, http_get
+from harness.core.errors import ServerError, UsageError
+from harness.verbs.probe import load, named_reference, overlap, passages, probe, reference
+from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, finding_of
+from harness.verbs.probe.named_reference import SavedReference
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint
 from server_launchers.keeping.supervisor import RunningServer
-from tests.faults.server import FaultServer, Request, http
-from tests.system.command import harness
-from tests.verbs.toy_model import FAULTS, Fault, Head, SaysStop, Temperature, Toy, ToyAsker, answering, between
+from tests.budget import thinned
+from tests.faults.server import FaultServer, Request, Step, http
+from tests.patience import PATIENCE_SECONDS
+from tests.system.command import harness, start
+from tests.verbs.toy_faults import FAULTS, ColdIgnored, Echoes, Empties, Messages, Rejects, Silent
+from tests.verbs.toy_model import Body, Fault, Head, Hot, SaysStop, Toy, ToyAsker, answering, between
+
+Answer = Callable[[Request], Iterable[Step]]
 
 
-def examined(fault: Fault | None = None, **toy: object) -> ProbeReport:
-    asker = ToyAsker(Toy(chance=random.Random(5), **toy), fault or Fault())  # type: ignore[arg-type]
-    return probe.examine(asker, probe.select(), seed=11)
+def sound() -> Answer:
+    return answering(Toy(chance=random.Random(2)), Fault())
 
 
-def found(report: ProbeReport) -> dict[str, str]:
-    """Checks that are not sound, with their outcome."""
-    return {one.check: one.outcome for one in report.findings if one.outcome in ("spoils", "warns")}
+def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
+    return {one.check: one for one in probe.examine(server, checks, seed=3).findings}
 
 
-def test_a_sound_server_passes_every_check() -> None:
-    report = examined()
-    assert found(report) == {}
-    untested = {one.check for one in report.findings if one.outcome == "untested"}
-    # The toy's story is shorter than the largest limit of `ends`.
-    assert untested <= {"reasoning", "thinking switch", "effort", "prompt", "ends"}
-    assert report.sound
-
-
-class OnOnePath(Fault):
-    """A gateway that multiplies the temperature of the requests of one path, and hides log-probabilities of chats."""
-
-    def __init__(self, chat: bool, factor: float = 1.0, hides: bool = False) -> None:
-        self.chat, self.factor, self.hides = chat, factor, hides
-
-    def request(self, body: dict[str, Any]) -> dict[str, Any]:
-        if ("messages" in body) is self.chat:
-            body = {**body, "temperature": self.factor * body.get("temperature", 1.0)}
-        return {**body, "logprobs": False} if self.hides and "messages" in body else body
-
-
-def test_a_temperature_is_sound_only_by_draws_on_the_path_of_a_run() -> None:
-    for fault, api, outcome, says in (
-        (OnOnePath(True, 1.6), "chat", "spoils", "hotter than asked"),
-        (OnOnePath(False, 1.6), "chat", "sound", "p = "),
-        (OnOnePath(True, 1.6, hides=True), "chat", "untested", "by raw text only: a run asks by chat"),
-        (OnOnePath(True, 1.6), "completions", "sound", "p = "),
-    ):
-        spelling = Spelling(api=api)  # type: ignore[arg-type]
-        asker = ToyAsker(Toy(chance=random.Random(5)), fault, Asker(model="toy", spelling=spelling))
-        seen = probe.examine(asker, probe.select(["temperature 1", "whole distribution"]), seed=11).findings
-        assert (seen[0].outcome, says in seen[0].came) == (outcome, True), seen[0].came
-        by_raw = "by raw text only" in seen[0].came
-        assert not by_raw or "by raw text only: a run asks by chat" in seen[1].sent, seen[1].sent
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_found_by_its_check(name: str) -> None:
-    fault = FAULTS[name]()
-    asker = ToyAsker(Toy(chance=random.Random(5)), fault)
-    report = probe.examine(asker, probe.select([*fault.finds, "temperature 1"]), seed=11)
-    assert set(fault.finds) <= found(report).keys()
-
-
-def test_draws_at_another_temperature_are_named_by_the_one_that_they_resemble() -> None:
-    def came(fault: Fault) -> str:
-        asker = ToyAsker(Toy(chance=random.Random(5)), fault)
-        (finding,) = probe.examine(asker, probe.select(["temperature 1"]), seed=11).findings
-        return finding.came
-
-    words = re.search(r"the draws are like those of temperature ([\d.]+), colder than asked", came(Temperature()))
-    assert words is not None
-    assert float(words[1]) == pytest.approx(Temperature.factor, abs=0.05)
-    assert "are like those" not in came(Fault())
-    assert came(Fault()).endswith(", a fault up to 0.001")
-
-
-def test_every_finding_says_what_it_is_about() -> None:
-    asker = ToyAsker(Toy(chance=random.Random(5)), Temperature())
-    for one in probe.examine(asker, probe.select(quick=True), seed=11).findings:
-        assert all((one.sent, one.came, one.why, one.mend)), one.check
-
-
-# ---- the command, over HTTP
+# ---- the command
 
 
 def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as sound, FaultServer(answering(Toy(), Head())) as spoilt:
-        well = harness(
-            tmp_path, "probe", sound.base_url, "--checks", "length,context", "--html", "page.html",
-            "--save-reference", "kept.json",
-        )  # fmt: skip
+    with FaultServer(answering(Toy(), Fault())) as well, FaultServer(answering(Toy(), Head())) as spoilt:
+        words = ("--checks", "length,context", "--save-reference", "kept.json")
+        passed = harness(tmp_path, "probe", well.base_url, *words)
         ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
-        both = harness(tmp_path, "probe", "--matrix", sound.base_url, spoilt.base_url, "--checks", "context")
-    assert well.code == 0, well.out
-    assert "nothing spoils a score" in well.out
-    assert [line for line in well.err.splitlines() if line.startswith("probe: ")] == [
-        "probe: length …", "probe: context …", "probe: whole context …", "probe: too long a prompt …"
+    assert passed.code == 0, passed.out
+    assert "nothing spoils a score" in passed.out
+    assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
+        "probe: length …", "probe: context …"
     ]  # fmt: skip
     assert SavedReference.read(tmp_path / "kept.json").model == "toy"
-    page = (tmp_path / "page.html").read_text()
-    assert "too long a prompt" in page
-    assert "<script" not in page
-    assert "unsafe-inline" not in page
     assert ill.code == 4
     assert "probe:" not in ill.err
-    assert re.search(r"/v1: 4 checks, about [\d,]+ tokens; this may take minutes", ill.err)
-    outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)[0]["findings"]}
-    assert outcomes == {
-        "streaming": "sound",
-        "context": "spoils",
-        "whole context": "untested",
-        "too long a prompt": "spoils",
-    }
-    assert both.code == 4
-    (row,) = [line for line in both.out.splitlines() if line.strip().startswith("context")]
-    assert row.split() == ["context", "sound", "SPOILS"]
+    assert re.search(r"/v1: 2 checks, about [\d,]+ tokens; this may take minutes", ill.err)
+    outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)["findings"]}
+    assert outcomes == {"streaming": "sound", "context": "spoils"}
 
 
-def test_a_league_keeps_a_look_at_each_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(league, "DRAWS", 3)
-    with FaultServer(answering(Toy(), Fault())) as one, FaultServer(answering(Toy(), Fault())) as two:
-        words = ["probe", "--matrix", one.base_url, two.base_url, "--checks", "errors", "--history", "days.jsonl"]
-        assert harness(tmp_path, *words).code == 0
-        again = harness(tmp_path, *words, "--html", "page.html")
-        alone = harness(tmp_path, "probe", one.base_url, "--history", "days.jsonl")
-    assert again.code == 0
-    assert again.err.count("looks: 2") == 2
-    addresses = [json.loads(line)["address"] for line in (tmp_path / "days.jsonl").read_text("utf-8").splitlines()]
-    assert addresses == [one.base_url, two.base_url] * 2
-    assert "beside its earlier looks" in (tmp_path / "page.html").read_text("utf-8")
-    assert alone.code == 2
-    assert "--matrix" in alone.err
-
-
-def test_a_budget_says_how_many_tokens_the_rest_would_take_and_a_log_has_short_lines(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as server:
-        words = ["probe", server.base_url, "--checks", "length,temperature 1,top_k"]
-        some = harness(tmp_path, *words, "--budget", "1000")
-        none = harness(tmp_path, *words, "--budget", "300")
-        rest = harness(tmp_path, *words)
-    # A draw costs 19 tokens on this server; where the budget does not pay for asking, 45 are assumed.
-    assert "--budget left out 1 check; about 4,750 more tokens make them" in some.out
-    assert "--budget left out 2 checks; about 13,050 more tokens make them" in none.out
-    assert "Left out by group: sampling 1 of 2\n" in some.out
-    assert "Left out by group: sampling 2 of 2\n" in none.out
-    assert "left out" not in rest.out
-    # A check that was not begun has no row; one line names all of them.
-    assert "not begun, each with about how many tokens it takes: temperature 1 (4,750)\n" in some.out
-    assert not [line for line in some.out.splitlines() if line.strip().startswith("temperature 1")]
-    assert [line for line in rest.out.splitlines() if line.strip().startswith("temperature 1")]
-    assert "not begun" not in rest.out
-    # Only a check that draws at a temperature above 0 can find that the server draws at another one.
-    unseen = "no temperature above 0 was decided: a server that draws at another temperature than asked passes\n"
-    assert [unseen in done.out for done in (some, none, rest)] == [True, True, False]
-    table = some.out.split("\n\n")[0]
-    assert max(map(len, table.splitlines())) <= PROSE_COLUMNS
-
-
-def test_several_servers_need_a_matrix(tmp_path: Path) -> None:
-    alone = harness(tmp_path, "probe", "http://127.0.0.1:9", "http://127.0.0.1:10")
-    assert alone.code == 2
-    assert "--matrix" in alone.err
-
-
-def test_what_a_server_says_is_inert_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
-    hostile = "<script>alert(1)</script>\x1b[31m"
-
-    def answer(request: Request):  # type: ignore[no-untyped-def]
-        if request.path.endswith("/models"):
-            yield http(200, {"data": [{"id": "m"}]})
-        else:
-            yield http(400, {"error": {"message": hostile}})
+def test_what_a_server_says_is_inert_in_the_terminal(tmp_path: Path) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        models = {"data": [{"id": "m"}]}
+        return [
+            http(200, models) if request.path.endswith("/models") else http(400, {"error": {"message": "\x1b[31m"}})
+        ]
 
     with FaultServer(answer) as server:
-        result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,errors", "--html", "page.html")
-    assert result.code == 0  # refused requests accuse nobody
+        result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,length")
+    assert result.code == 2  # refused requests accuse nobody, and no check could be made
     assert "\x1b" not in result.out + result.err
-    page = (tmp_path / "page.html").read_text()
-    assert "<script" not in page
-    assert "\x1b" not in page
 
 
 def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> None:
     nobody = harness(tmp_path, "probe", "http://127.0.0.1:9/v1")
-    assert nobody.code == 2
-    assert "127.0.0.1:9" in nobody.err
-    with FaultServer(answering(Toy(), Fault())) as server:
-        misspelt = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 1")
-    assert misspelt.code == 2
-    assert "Did you mean temperature 1" in misspelt.err
+    assert (nobody.code, "127.0.0.1:9" in nobody.err) == (2, True)
+    with FaultServer(sound()) as server:
+        misspelt = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 0")
+    assert (misspelt.code, "Did you mean temperature 0" in misspelt.err) == (2, True)
 
 
 @pytest.mark.server
@@ -231,159 +109,677 @@ def test_the_embedded_server_is_sound_and_a_proxy_before_it_is_found_out(embedde
         assert outcomes(proxy.base_url) == {"streaming": "sound", "usage": "sound", "length": "spoils"}
 
 
-# ---- the statistics
+def test_a_run_is_not_begun_where_its_score_would_be_spoilt(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "a", "problem": "1+1?", "answer": "2"}\n')
+    asked = ("--data", "q.jsonl", "--question-key", "problem", "--answer-key", "answer", "--samples", "1",
+             "--max-tokens", "8", "--no-canary", "--probe", "--base-url")  # fmt: skip
+    toy = Toy(chance=random.Random(2))
+    with FaultServer(answering(toy, SaysStop())) as spoilt, FaultServer(answering(toy, Fault())) as sound:
+        ill = harness(tmp_path, "run", *asked, spoilt.base_url, "--out", "ill")
+        well = harness(tmp_path, "run", *asked, sound.base_url, "--out", "well")
+    assert ill.code == 4
+    assert "length: a reply that was cut says finish_reason 'stop'" in ill.err
+    assert not list((tmp_path / "ill").rglob("samples.jsonl"))
+    assert well.code == 0, well.err
+    assert list((tmp_path / "well").rglob("samples.jsonl"))
 
 
-def test_a_draw_at_the_temperature_is_rejected_as_seldom_as_stated() -> None:
-    rng = random.Random(1)
-    logprobs = {str(i): -0.4 * i for i in range(20)}
-    weights = [2.718281828 ** (2 * value) for value in logprobs.values()]
-    rejected = 0
-    for i in range(60):
-        counts = dict.fromkeys(logprobs, 0)
-        for token in rng.choices(list(logprobs), weights, k=60):
-            counts[token] += 1
-        rejected += exact.temperature(counts, logprobs, 0.5, i) <= 0.05
-    assert rejected <= 11  # of 60 at 5 %: more comes by chance 4 times in 100,000
+def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
+    with FaultServer(lambda _request: iter([http(404)])) as server:
+        done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
+    assert "(HTTP 404); URL usually ends in /v1" in done.err
 
 
-def flat_model(rng: random.Random) -> list[float]:
-    """A distribution over 3,000 tokens of which the 20 likeliest hold a quarter to three quarters, likeliest first."""
-    slope = rng.uniform(0.7, 1.15)
-    return sorted((rng.uniform(0.5, 1.5) * (rank + 1) ** -slope for rank in range(3000)), reverse=True)
+# ---- a reference
 
 
-def hot_p(weights: list[float], asked: float, drawn_at: float, rng: random.Random) -> float:
-    """The p-value that 100 draws at one temperature are no hotter than asked for."""
-    total = sum(weights)
-    listed = {str(i): math.log(weight / total) for i, weight in enumerate(weights[:20])}
-    drawn = rng.choices(range(len(weights)), [weight ** (1 / drawn_at) for weight in weights], k=100)
-    return exact.hotter(sum(token >= 20 for token in drawn), 100, exact.unlisted(listed, asked))
-
-
-def test_hot_draws_show_in_the_tokens_that_are_not_listed() -> None:
-    rng = random.Random(2)
-    for _ in range(20):
-        weights = flat_model(rng)
-        for asked in (1.0, 0.5):
-            assert hot_p(weights, asked, 1.8, rng) < 1e-3
-
-
-def test_draws_at_the_temperature_are_called_hotter_as_seldom_as_stated() -> None:
-    rng = random.Random(3)
-    for asked in (1.0, 0.5):
-        assert sum(hot_p(flat_model(rng), asked, asked, rng) <= 0.05 for _ in range(100)) <= 14
-
-
-@given(st.lists(st.floats(1e-6, 1), min_size=6, max_size=60), st.floats(0.2, 1))
-def test_unlisted_tokens_never_have_more_than_their_bound(weights: list[float], temperature: float) -> None:
-    ordered = sorted(weights, reverse=True)
-    total = math.fsum(ordered)
-    listed = {str(i): math.log(weight / total) for i, weight in enumerate(ordered[:5])}
-    powers = [(weight / total) ** (1 / temperature) for weight in ordered]
-    share = math.fsum(powers[5:]) / math.fsum(powers)
-    assert share <= exact.unlisted(listed, temperature) + 1e-9
-
-
-def test_a_cut_is_tested_by_the_exact_binomial() -> None:
-    assert exact.cut(0, 10, 0.5) == pytest.approx(1 / 1024)
-    assert exact.cut(5, 10, 0.5) == pytest.approx(638 / 1024)
-    assert exact.cut(10, 10, 0.5) == 1.0
-
-
-def test_draws_are_sound_only_where_they_could_show_another_temperature() -> None:
-    """Servers of many distributions draw at a wrong temperature, through cuts of any strength: few pass as sound. Those
-    that draw as asked are accused as seldom as stated, and pass where they cut nothing.
-    """
-    rng = np.random.default_rng(7)
-    level = sampling.BOUND / sampling.PARTS
-    counted = Counter[tuple[bool, str]]()
-    for case in range(300):
-        # Flat, usual and peaked distributions; some have one likely token.
-        x = np.sort(rng.normal(0, rng.uniform(0.3, 3), 50))[::-1] + (rng.uniform(0, 6) if case % 3 == 0 else 0) * (
-            np.arange(50) == 0
-        )
-        x -= math.log(np.exp(x).sum())
-        asked, wrong, cut = rng.choice([1.0, 0.5]), case % 2 == 0, int(rng.integers(1, 51)) if case % 4 < 3 else 50
-        q = np.exp(x / (asked * (rng.choice([1.5, 1 / 1.5]) if wrong else 1.0))) * (np.arange(50) < cut)
-        n = rng.multinomial(int(rng.integers(50, 600)), q / q.sum())
-        logprobs = {str(i): float(x[i]) for i in range(20)}
-        draws = Draws(counts=Counter({str(i): int(k) for i, k in enumerate(n) if k}), n_unlisted=int(n[20:].sum()))
-        accused = False
-        for tokens in sampling._tokens_to_test(logprobs, draws):
-            values = np.array([*tokens.values()])
-            mean, deviation = exact._of_round(values[None], asked)
-            ks = n[: len(tokens)]
-            z = (ks @ values - ks.sum() * mean) / max(math.sqrt(ks.sum()) * deviation, 1e-9)
-            accused |= abs(z) > NormalDist().inv_cdf(1 - level / 2)
-        outcome = "accused" if accused else "untested" if sampling._why_blind(logprobs, draws, asked) else "sound"
-        counted[wrong, outcome] += 1
-        assert outcome != "accused" or wrong or cut < len(sampling.core(logprobs)), "a cut is no temperature"
-    assert counted[True, "sound"] <= 0.05 * 150, counted
-    assert counted[True, "accused"] >= 45, counted
-    assert counted[False, "sound"] >= 20, counted
-    assert _needs({"a": -0.01, "b": -5.0}, 0.0) == math.inf, "one token shows no temperature"
-
-
-def _needs(logprobs: dict[str, float], least: float) -> float:
-    likely = {name: value for name, value in logprobs.items() if value >= -0.1}
-    return exact.rounds_needed([likely], 1.0, factor=1.5, level=0.001, power=0.8, least=[min(least, -0.1)])
-
-
-def test_later_draws_give_the_cause_by_the_sign_of_what_they_found() -> None:
-    for fault, first in (
-        (OnOnePath(True, 1.6), "from a higher temperature than the request asks for"),
-        (OnOnePath(True, 0.5), "Tokens that are likelier than stated come first of all from cuts"),
-    ):
-        asker = ToyAsker(Toy(chance=random.Random(5)), fault)
-        for check in ("later draws", "later draws at 0.5"):
-            (seen,) = probe.examine(asker, probe.select([check]), seed=11).findings
-            assert (seen.outcome, first in seen.mend) == ("spoils", True), seen
-            assert ("checks=['temperature 0', 'temperature 1'] says" in seen.mend) == (fault.factor > 1)
-
-
-class BrokenBytes(Fault):
-    """Each reply holds a broken character. sampled: and other words each time, as at a high temperature."""
-
-    def __init__(self, *, sampled: bool) -> None:
-        self.sampled, self.n = sampled, 0
-
-    def whole(self, asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        self.n += self.sampled
-        for choice in answer["choices"]:
-            if "message" in choice:
-                choice["message"]["content"] = f"reply {self.n} \ufffd and more"
-        return answer
-
-
-@pytest.mark.parametrize(("sampled", "outcome"), [(False, "spoils"), (True, "untested")])
-def test_broken_characters_of_sampled_replies_are_not_called_lost(sampled: bool, outcome: str) -> None:
-    asker = ToyAsker(Toy(), BrokenBytes(sampled=sampled))
-    (finding,) = probe.examine(asker, probe.select(["characters"]), seed=11).findings
-    assert finding.outcome == outcome
-    assert ("were lost" in finding.came) == (not sampled)
-
-
-class FirstChoiceCounted(Fault):
-    """The usage of a whole reply counts the new tokens of its first choice alone, as llama.cpp's does."""
-
-    def whole(self, asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        n = len(answer["choices"])
-        return {**answer, "usage": {**answer["usage"], "completion_tokens": answer["usage"]["completion_tokens"] // n}}
+def weights(server: Toy, fault: Fault | None = None, noise: float = 0.003) -> dict[str, Finding]:
+    """What is found of `server` beside true weights, whose logits have so much noise."""
+    asker = ToyAsker(toy=server, fault=fault or Fault())
+    return examined(
+        asker, *reference.against(reference.ServerReference(ToyAsker(toy=Toy(noise=noise)), "the reference"))
+    )
 
 
 @pytest.mark.parametrize(
-    ("fault", "came"),
+    ("spread", "outcome"), [(0.0, "sound"), (0.003, "sound"), (0.05, "warns"), (0.3, "spoils"), (1.0, "spoils")]
+)
+def test_other_weights_are_told_by_how_far_they_are_off(spread: float, outcome: str) -> None:
+    assert weights(Toy("b", spread))["weights"].outcome == outcome
+
+
+def test_a_server_without_log_probabilities_is_not_judged() -> None:
+    class Silent(Fault):
+        def answer(self, asked: dict[str, Any], content: bytes) -> bytes:
+            return content.replace(b'"logprobs"', b'"unsaid"')
+
+    found = weights(Toy(), Silent())
+    assert {check: one.outcome for check, one in found.items()} == {
+        "weights": "untested", "greedy replies": "sound"
+    }  # fmt: skip
+
+
+def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> None:
+    same, other = (weights(Toy(*one), noise=0.0)["greedy replies"] for one in (("a",), ("b", 1.0)))
+    assert same.outcome == "sound"
+    assert "8 of 8" in same.came
+    assert other.outcome == "spoils"
+    assert "samples at temperature 0" not in other.came
+
+
+def test_a_server_that_samples_at_temperature_0_is_not_called_another_model() -> None:
+    hot = weights(Toy(chance=random.Random(5)), Hot(), noise=0.0)["greedy replies"]
+    assert hot.outcome == "untested", hot.came
+    assert "the probed server repeats" in hot.came
+    assert "so nothing is known of the weights" in hot.came
+    cold = weights(Toy("b", 2.0, chance=random.Random(5)), noise=0.0)["greedy replies"]
+    assert (cold.outcome, "asked again" in cold.came) == ("spoils", False), cold.came
+
+
+def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "true.json"
+    path.write_bytes(
+        codec.pretty(SavedReference.of(reference.ServerReference(ToyAsker(toy=Toy(noise=0.003)), "http://h")))
+    )
+    for toy, expected in ((Toy(), "sound"), (Toy("b", 0.9), "spoils")):
+        held = named_reference.named_by(ProbeOptions.of(reference=str(path)), Watcher())
+        assert held is not None
+        found = examined(ToyAsker(toy=toy), *reference.against(held))
+        assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
+    path.write_text(path.read_text().replace(passages.VERSION, "0" * 12))
+    for name, says in ((str(path), "save the reference again"), ("none.json", "no saved reference")):
+        with pytest.raises(UsageError, match=says):
+            named_reference.named_by(ProbeOptions.of(reference=name), Watcher())
+
+
+def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy("b", 1.0), Fault())) as true:
+        asked = ("probe", server.base_url, "--checks", "length", "--quiet", "--save-reference")
+        harness(tmp_path, *asked, "own.json")
+        harness(tmp_path, *asked, "true.json", "--reference", true.base_url)
+    own, other = (SavedReference.read(tmp_path / name) for name in ("own.json", "true.json"))
+    assert (own.address, other.address) == (server.base_url, true.base_url)
+    assert own.likeliest != other.likeliest
+
+
+@pytest.mark.server
+def test_a_running_server_is_a_reference_by_its_name(
+    embedded_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a path of that name would come first
+    address = embedded_server.base_urls[0]
+    named = ProbeOptions(base_url=address, reference=embedded_server.name, checks=["length"])
+    told = list[str]()
+    watcher = Watcher()
+    monkeypatch.setattr(watcher, "warn", told.append)
+    probe.probe(named, watcher)
+    assert [named_reference.ITSELF in sentence for sentence in told] == [True], "the name leads to the server's address"
+
+
+@given(st.lists(st.floats(0.001, 1), min_size=12, max_size=12), st.lists(st.floats(0.001, 1), min_size=12, max_size=12))
+def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: list[float]) -> None:
+    p, q = ([weight**3 / sum(one**3 for one in weights) for weight in weights] for weights in (a, b))
+    true = sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    for n in (2, 3, 5, 8):
+        lists = [
+            dict(sorted(((str(i), math.log(x)) for i, x in enumerate(full)), key=lambda item: -item[1])[:n])
+            for full in (p, q)
+        ]
+        assert overlap.divergence(*lists) <= true + 1e-4
+
+
+def test_replies_that_come_empty_under_load_are_found() -> None:
+    class Overrun(ToyAsker):
+        def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> Any:
+            few = [{**one, "max_tokens": 0} for one in requests] if at_once > 1 else requests
+            return super().streamed(few, at_once)
+
+    assert examined(ToyAsker(toy=Toy()), *load.CHECKS)["load"].outcome == "sound"
+    assert examined(Overrun(toy=Toy()), *load.CHECKS)["load"].outcome == "spoils"
+
+
+def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:
+    class Gone(ToyAsker):
+        def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
+            raise ServerError("connection refused")
+
+    found = examined(Gone(toy=Toy()), *probe.select(["protocol"]))
+    assert len(found) == len(probe.select(["protocol"]))
+    assert found["length"].outcome == "spoils"
+    assert "connection refused" in found["length"].came
+
+
+def refusing(toy: Toy) -> Any:
+    """A server that shows its model and refuses every request."""
+    well = answering(toy, Fault())
+
+    def answer(request: Request) -> Iterable[Step]:
+        return well(request) if request.method == "GET" else [http(401, {"error": {"message": "no such key"}})]
+
+    return answer
+
+
+@pytest.mark.parametrize("refuses", thinned(["reference", "probed server", "neither"]))
+def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_success(
+    tmp_path: Path, refuses: str
+) -> None:
+    def answers(server: str) -> Any:
+        toy = Toy(chance=random.Random(2))
+        return refusing(toy) if server == refuses else answering(toy, Fault())
+
+    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference", "--quiet")
+        done = harness(tmp_path, *words)
+        as_json = harness(tmp_path, *words, "--json")
+    findings = json.loads(as_json.out)["findings"]
+    if refuses == "neither":
+        assert (done.code, as_json.code) == (0, 0), done.out
+        assert "nothing spoils a score" in done.out
+        return
+    assert (done.code, as_json.code) == (2, 2), done.out
+    assert "no check could be made" in done.out
+    assert "nothing spoils a score" not in done.out
+    name = f"the reference {theirs.base_url}" if refuses == "reference" else "the probed server"
+    assert {one["came"].partition(": HTTP 401: ")[0] for one in findings} == {name}
+
+
+def chats_only(toy: Toy) -> Any:
+    """A server without a page for raw text."""
+    well = answering(toy, Fault())
+
+    def answer(request: Request) -> Iterable[Step]:
+        raw = request.path.endswith("/completions") and not request.path.endswith("/chat/completions")
+        return [http(404, {"error": {"message": "Not Found"}})] if raw else well(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("lacks", ["reference", "probed server"])
+def test_a_server_for_chats_only_is_found_by_one_request(tmp_path: Path, lacks: str) -> None:
+    def answers(server: str) -> Any:
+        toy = Toy(chance=random.Random(2))
+        return chats_only(toy) if server == lacks else answering(toy, Fault())
+
+    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "weights", "--quiet")
+        done = harness(tmp_path, *words, "--json")
+        asked = [len([r for r in server.requests if r.path.endswith("/v1/completions")]) for server in (mine, theirs)]
+    assert done.code == 2
+    assert {one["outcome"] for one in json.loads(done.out)["findings"]} == {"untested"}
+    for finding in json.loads(done.out)["findings"]:
+        assert "HTTP 404" in finding["came"]
+        assert "POST /v1/completions" in finding["came"]
+    assert asked == ([1, 1] if lacks == "reference" else [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "outcome", "says"),
     [
-        (Fault(), "two choices that differ"),
-        (FirstChoiceCounted(), "two choices that differ; usage counts 24 of their 48 tokens"),
+        ("the same", "sound", "the reference has as many tokens, so the model's own template adds it"),
+        ("none", "spoils", "the server adds a system prompt that the reference does not add"),
+        ("longer", "spoils", "both add a system prompt, the reference the longer one; which of the two departs"),
+        ("no reply", "warns", "the reference cannot be asked"),
+        ("no reference", "warns", "a system prompt is added where none is sent"),
     ],
 )
-def test_both_of_two_choices_are_billed_though_usage_counts_one(fault: Fault, came: str) -> None:
-    with FaultServer(answering(Toy(chance=random.Random(5)), fault)) as server:
-        report = product.probe(server.base_url, checks="several choices", seed=3)
-        bodies = [request.json for request in server.requests if request.method == "POST"]
-    (finding,) = report.findings
-    assert (finding.outcome, finding.came) == ("sound", came)
-    n_prompt = len(STORY.split()) + 4 + Toy().bos
-    assert report.tokens == sum(n_prompt + 24 * body.get("n", 1) for body in bodies)
+def test_a_system_prompt_that_the_reference_adds_too_is_the_models_own(theirs: str, outcome: str, says: str) -> None:
+    adding = FAULTS["a system prompt added"]
+
+    def longer(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        system = {"role": "system", "content": "You are the voice of a lighthouse. " * 9}
+        return messages if messages[0]["role"] == "system" else [system, *messages]
+
+    servers = {
+        "longer": ToyAsker(toy=Toy(), fault=Messages(longer)),
+        "the same": ToyAsker(toy=Toy(), fault=adding()),
+        "none": ToyAsker(toy=Toy()),
+        "no reply": ToyAsker(toy=Toy(names=("other",))),
+    }
+    (check,) = probe.select(["added words"])
+    (finding,) = probe.examine(ToyAsker(toy=Toy(), fault=adding()), [check], beside=servers.get(theirs)).findings
+    assert (finding.outcome, says in finding.came) == (outcome, True), finding.came
+
+
+def test_nothing_spoils_only_if_no_check_spoils_and_two_servers_differ_only_if_nothing_else_does() -> None:
+    for outcomes in itertools.product(("sound", "warns", "untested", "spoils"), repeat=3):
+        seen = [
+            Seen(outcome=outcome, sent="", came="", beside=beside)  # type: ignore[arg-type]
+            for outcome, beside in zip(outcomes, ("", "prompts", ""), strict=True)
+        ]
+        checks = [replace(probe.CHECKS[0], name=name, group=group) for name, group in zip("abc", GROUPS, strict=True)]
+        report = ProbeReport(
+            address="", model="", engine=None, version="", seed=1, requests=0,
+            findings=[finding_of(check, one, 0) for check, one in zip(checks, seen, strict=True)],
+            tokens=0, seconds=0.0,
+        )  # fmt: skip
+        spoilt = [name for name, outcome in zip(("", "prompts", "c"), outcomes, strict=True) if outcome == "spoils"]
+        assert report.sound == (not spoilt)
+        assert report.differs == (spoilt if "" not in spoilt else [])
+
+
+GROUPS: tuple[Group, ...] = ("protocol", "template", "reference")
+
+
+def test_where_the_weights_are_the_same_other_greedy_replies_are_not_laid_to_them() -> None:
+    class Short(Fault):
+        """Cuts the prompts of chats on their way."""
+
+        def request(self, body: dict[str, Any]) -> dict[str, Any]:
+            asked = body.get("messages")
+            return body if asked is None else {**body, "messages": [{**one, "content": "Hi"} for one in asked]}
+
+    true = reference.ServerReference(ToyAsker(toy=Toy()), "R")
+    found = {one.check: one for one in examined(ToyAsker(toy=Toy(), fault=Short()), *reference.against(true)).values()}
+    assert (found["weights"].outcome, found["greedy replies"].outcome) == ("sound", "spoils")
+    assert "a prompt that is cut or changed on its way" in found["greedy replies"].why
+    # Wrong twins: weights that differ or are unknown, replies that agree, and replies that only end early.
+    for weighed, greedy, mend in itertools.product(
+        ("sound", "warns", "spoils", "untested"), ("sound", "warns", "spoils", "untested"), ("", reference.MEND_CUT)
+    ):
+        seen = [
+            Seen(outcome=weighed, sent="", came=""),  # type: ignore[arg-type]
+            Seen(outcome=greedy, sent="", came="", mend=mend),  # type: ignore[arg-type]
+        ]
+        *_, last = reference.beside_equal_weights(
+            [finding_of(check, one, 0) for check, one in zip(reference.against(true), seen, strict=True)]
+        )
+        same = weighed == "sound" and greedy in ("warns", "spoils") and not mend
+        assert ("The weights are the same" in last.why, "Other weights" in last.why) == (same, not same)
+
+
+def at(url: str) -> ProbedEndpoint:
+    return ProbedEndpoint(asker=Asker(model="m"), endpoint=Endpoint(url))
+
+
+def test_one_server_by_two_names_is_the_same_and_two_names_of_one_address_need_not_be() -> None:
+    for theirs, same in {
+        "http://127.0.0.1:8001/v1": True, "http://127.0.0.1:8002/v1": False,
+        "http://127.0.0.1:8001/v2": False, "http://10.9.8.7:8001/v1": False, "http://no.such.invalid:8001/v1": False,
+    }.items():  # fmt: skip
+        assert named_reference.is_same_server(at("http://localhost:8001/v1"), at(theirs)) == same, theirs
+    assert not named_reference.is_same_server(at("http://a.localhost/v1"), at("http://b.localhost/v1"))
+
+
+SWITCHED = {"extra_body": {"top_k": 7}, "chat_template_kwargs": {"enable_thinking": False}}
+
+
+@pytest.mark.parametrize("fields", [SWITCHED, {}])
+def test_further_fields_are_in_the_requests_to_both_servers(fields: dict[str, Any]) -> None:
+    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(answering(Toy(), Fault())) as theirs:
+        checks = ("length", "weights", "greedy replies", "later cuts")
+        product.probe(mine.base_url, reference=theirs.base_url, checks=checks, seed=1, **fields)
+        sent = [request for server in (mine, theirs) for request in server.requests if request.method == "POST"]
+    assert {request.json.get("top_k") for request in sent} == ({7, 2} if fields else {None, 2})
+    chats = [request.json for request in sent if request.path.endswith("/chat/completions")]
+    switches = {body.get("chat_template_kwargs", {}).get("enable_thinking") for body in chats}
+    assert switches == ({False} if fields else {None})
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (ColdIgnored, "of 8 greedy replies when asked again: it may sample at temperature 0"),
+        (Silent, "sent no text in 8 of 8 replies"),
+        (Echoes, "sent the prompt itself as the reply in 8 of 8 cases"),
+    ],
+)
+def test_a_reference_whose_greedy_replies_show_nothing_accuses_nobody(fault: Callable[[], Fault], says: str) -> None:
+    def beside(server: Fault, true: Fault, weights: str = "a") -> Finding:
+        theirs = reference.ServerReference(ToyAsker(toy=Toy(), fault=true), "the reference")
+        return examined(ToyAsker(toy=Toy(weights, 1.0), fault=server), *reference.against(theirs)[1:])["greedy replies"]
+
+    theirs, mine = beside(Fault(), fault()), beside(fault(), Fault())
+    assert (theirs.outcome, says in theirs.came) == ("untested", True), theirs.came
+    assert theirs.came.startswith("the reference the reference ")
+    assert (mine.outcome, says in mine.came) == ("untested", True), mine.came
+    assert mine.came.startswith("the probed server ")
+    assert beside(Fault(), Fault(), "b").outcome == "spoils", "other weights, and both sides repeat themselves"
+
+
+class Thinking(Fault):
+    """All text of a chat comes in a field that no client reads."""
+
+    def answer(self, asked: dict[str, Any], content: bytes) -> bytes:
+        return content.replace(b'{"content": "', b'{"thinking": "').replace(b', "content": "', b', "thinking": "')
+
+
+def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_path: Path) -> None:
+    checks = "reply text,streaming,reasoning,other seed"
+    with FaultServer(answering(Toy(), Thinking())) as odd, FaultServer(answering(Toy(), Fault())) as plain:
+        words = ("--checks", checks, "--quiet", "--json")
+        reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
+    ill, well = ({one["check"]: one for one in report["findings"]} for report in reports)
+    assert ill["reply text"]["outcome"] == "warns"
+    assert "a field of the message that is not read: thinking" in ill["reply text"]["came"]
+    assert {name for name, one in ill.items() if one["outcome"] != "untested"} == {"reply text"}
+    assert "thinking" in ill["reasoning"]["came"]
+    assert {one["outcome"] for name, one in well.items() if name != "reasoning"} == {"sound"}
+
+
+def test_a_reference_that_is_the_probed_server_shows_nothing(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as other:
+        words = ("probe", server.base_url.removesuffix("/v1"), "--checks", "length", "--quiet")
+        itself = harness(tmp_path, *words, "--reference", server.base_url)
+        two = harness(tmp_path, *words, "--reference", other.base_url)
+    assert "the reference is the probed server itself" in itself.err
+    assert "itself" not in two.out + two.err
+
+
+# ---- keys of two servers
+
+KEYS = {"OPENAI_API_KEY": "key-shared", "MINE": "key-mine", "THEIRS": "key-theirs"}
+
+
+def keys_of(server: FaultServer) -> set[str]:
+    """The keys in any header of any request, as the first word that begins with `key-`; "" of a request without."""
+    seen = ["\n".join(request.headers.values()) for request in server.requests]
+    return {text[text.index("key-") :].split()[0] if "key-" in text else "" for text in seen}
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "theirs"),
+    thinned(
+        [
+            (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
+            ((), "key-shared", ""),
+            (("--api-key-env", "MINE"), "key-mine", ""),
+            (("--api-key-file", "mine.txt"), "key-in-file", ""),
+            (("--api-key-env", "UNSET", "--header", "X-Secret: key-header"), "key-header", ""),
+            (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
+            (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
+            (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
+        ]
+    ),
+)
+def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
+    tmp_path: Path, words: tuple[str, ...], own: str, theirs: str
+) -> None:
+    (tmp_path / "mine.txt").write_text("key-in-file\n")
+    toy = Toy(chance=random.Random(2))
+    with FaultServer(answering(toy, Fault())) as server, FaultServer(answering(toy, Fault())) as true:
+        asked = ("probe", server.base_url, "--reference", true.base_url, "--checks", "weights", "--json", *words)
+        done = harness(tmp_path, *asked, extra=KEYS)
+        assert done.code == 0, done.err
+        assert len(server.requests) > 90 < len(true.requests)
+        assert (keys_of(server), keys_of(true)) == ({own}, {theirs})
+    assert "key-" not in (done.out + done.err).replace("api-key-", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is not set or empty"),
+        (("--reference-api-key-env", "UNSET"), "--reference-api-key-env: the environment variable UNSET is not set"),
+        (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is not set or empty"),
+    ],
+)
+def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
+    tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy(), Fault())) as true:
+        done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, *words, extra=KEYS)
+        assert not [request for request in (*server.requests, *true.requests) if request.method == "POST"]
+    assert done.code == 2
+    assert sentence in done.err
+    assert "key-typed" not in done.err
+
+
+def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: Path) -> None:
+    def closed(request: Request) -> Iterable[Step]:
+        return [http(401, {"error": {"message": "who are you?"}})]
+
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(closed) as true:
+        done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, extra=KEYS)
+        assert done.code == 2
+        assert f"{true.base_url} answers HTTP 401" in done.err
+        assert "name the variable that holds it, such as --reference-api-key-env OPENAI_API_KEY" in done.err
+        alone = harness(tmp_path, "probe", server.base_url, "--reference-api-key-env", "THEIRS", extra=KEYS)
+    assert alone.code == 2
+    assert (
+        "--reference-api-key-env: it is the key of a reference server; name that server with --reference" in alone.err
+    )
+
+
+# ---- fields that a server rejects
+
+
+def asker(fault: Fault, **extra_body: Any) -> ToyAsker:
+    toy = Toy(weights="3", spread=1.0, chance=random.Random(5))
+    return ToyAsker(toy=toy, fault=fault, asker=Asker(model="toy", spelling=Spelling(extra_body=extra_body)))
+
+
+def found(server: ToyAsker, *checks: str) -> dict[str, Finding]:
+    true = reference.against(reference.ServerReference(ToyAsker(toy=Toy(weights="3", spread=1.0)), "the reference"))
+    selected = probe.select(checks, checks=(*probe.CHECKS, *true))
+    return {finding.check: finding for finding in probe.examine(server, selected, seed=11).findings}
+
+
+@pytest.mark.parametrize("check", ["reply text", "streaming", "load", "weights"])
+def test_a_users_field_that_the_server_rejects_ends_the_probe_at_the_first_reply(check: str) -> None:
+    server = asker(Rejects("top_k", "min_p"), top_k=-1, min_p=0)
+    with pytest.raises(UsageError, match=r"the server rejects top_k: leave it out .*Unrecognized request argument"):
+        found(server, check)
+    assert server.n_requests <= 64  # `load` sends its crowd at once; every other check sends one request
+
+
+def test_a_field_that_a_check_sends_ends_no_probe_once_the_users_fields_were_answered() -> None:
+    class OnlyWithCuts(Rejects):
+        """Rejects the user's min_p beside a top_k."""
+
+        def rejects(self, body: Body) -> str | None:
+            return "min_p" if "top_k" in body else None
+
+    seen = found(asker(OnlyWithCuts(), min_p=0), "reply text", "later cuts")
+    assert seen["reply text"].outcome == "sound"
+    assert "top_k is refused" in seen["later cuts"].came
+
+
+def test_refused_streams_accuse_nobody_and_broken_ones_do() -> None:
+    seen = found(asker(Rejects("stream_options")), "streaming", "load", "prefix cache", "finished streams")
+    assert {finding.outcome for finding in seen.values()} == {"untested"}, seen
+    assert "the server refused" in seen["streaming"].came
+
+
+def test_a_server_that_rejects_seeds_is_compared_without_them() -> None:
+    server = asker(Rejects("seed"))
+    seen = found(server, "weights", "same seed", "other seed", "later draws at 0.5")
+    for check in ("weights", "later draws at 0.5"):
+        assert seen[check].outcome == "sound", seen[check].came
+    for check in ("same seed", "other seed"):
+        assert seen[check].outcome == "untested"
+        assert "the server rejects seed, so no request has one" in seen[check].came
+    # Another refusal is no matter of the seed.
+    assert asker(Rejects("top_k")).no_seed == ""
+    other = asker(Rejects("logit_bias"))
+    found(other, "same seed")
+    assert other.no_seed == ""
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: float) -> None:
+    seen = found(asker(Empties(share)), "protocol", "sampling", "load")
+    accused = {check: finding.came for check, finding in seen.items() if finding.outcome == "spoils"}
+    assert accused.keys() == {"empty replies"}, accused
+    assert "came empty with finish_reason stop" in accused["empty replies"]
+
+
+def test_an_empty_reply_at_any_place_of_a_check_ends_no_probe_and_accuses_no_load() -> None:
+    class Nth(Empties):
+        """Sends the n-th chat reply empty, and the 41st after it."""
+
+        def __init__(self, n: int) -> None:
+            super().__init__(0.0)
+            self.n = n
+
+        def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+            self.n -= 1
+            self.share = 1.0 if self.n in (0, -41) else 0.0
+            return super().whole(asked, answer)
+
+    # The first eight requests of `load` come one by one.
+    for n, outcome in ((4, "untested"), (12, "spoils"), (99, "sound")):
+        seen = found(asker(Nth(n)), "load")["load"]
+        assert seen.outcome == outcome, seen.came
+
+
+def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
+    class Speechless(Empties):
+        """Has nothing to say to one prompt, ever."""
+
+        def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+            self.share = 1.0 if "virus" in str(asked["messages"]) else 0.0
+            return super().whole(asked, answer)
+
+    seen = found(asker(Speechless(1.0)), "empty replies")["empty replies"]
+    assert (seen.outcome, seen.came) == ("sound", "none was empty to a prompt that has a text at other times")
+
+
+# ---- servers that limit, fail or leave
+
+
+class Limited:
+    """A sound server that takes `n` requests in each half second and refuses the others with status 429."""
+
+    def __init__(self, n: int = 30) -> None:
+        self.n, self.well = n, sound()
+        self.n_refused, self.times = 0, list[float]()
+        self.lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if request.method == "POST":
+            with self.lock:
+                now = time.monotonic()
+                self.times = [moment for moment in self.times if now - moment < 0.5]
+                if len(self.times) >= self.n:
+                    self.n_refused += 1
+                    return [http(429, {"error": {"message": "60 requests per minute"}}, retry_after="0.5")]
+                self.times.append(now)
+        return self.well(request)
+
+
+def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path) -> None:
+    limited = Limited()
+    with FaultServer(sound()) as theirs, FaultServer(limited) as mine:
+        words = ("--reference", theirs.base_url, "--checks", "weights,greedy replies,ends,model name", "--quiet")
+        done = harness(tmp_path, "probe", mine.base_url, *words)
+    assert done.code == 0, done.out
+    assert "96 of 96 places" in done.out
+    assert "8 of 8 replies begin" in done.out
+    assert "3 sound, 0 with a warning, 1 could not be tested" in done.out  # `ends`: its reply stops early
+    assert limited.n_refused > 0
+
+
+class Ends:
+    """A sound server that answers `n` requests and then refuses all with this status and Retry-After."""
+
+    def __init__(self, n: int, status: int, words: str, **headers: str) -> None:
+        self.n, self.well, self.n_posted = n, sound(), 0
+        self.refusal = http(status, {"error": {"message": words}}, **headers)
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        self.n_posted += request.method == "POST"
+        return [self.refusal] if request.method == "POST" and self.n_posted > self.n else self.well(request)
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "headers"),
+    [(429, "60 requests per day", {"retry_after": "3600"}), (402, "insufficient balance", {})],
+)
+@pytest.mark.parametrize("n", [0, 5])
+def test_a_refusal_for_good_ends_the_probe_and_is_no_answer_to_any_check(
+    tmp_path: Path, n: int, status: int, words: str, headers: dict[str, str]
+) -> None:
+    with FaultServer(Ends(n, status, words, **headers)) as mine:
+        done = harness(tmp_path, "probe", mine.base_url, "--quick", "--quiet", "--seed", "1", "--json")
+    report = json.loads(done.out)
+    assert (done.code, words in report["ended"]) == (2, True)
+    assert {one["outcome"] for one in report["findings"]} <= {"sound", "untested"}
+
+
+def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0.0)
+    leaving: list[FaultServer] = []
+    well = sound()
+
+    def answer(request: Request) -> Iterable[Step]:
+        if sum(one.method == "POST" for one in leaving[0].requests) > 6:
+            leaving[0].stop()
+        return well(request)
+
+    with FaultServer(answer) as server:
+        leaving.append(server)
+        words = ("--checks", "added words,length,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
+        done = harness(tmp_path, "probe", server.base_url, *words)
+    assert done.code == 2, done.out
+    assert "NOT finished, the server is asked no more" in done.out
+    assert "SPOILS" not in done.out
+
+
+class Fails:
+    """A sound server that fails every request of raw text whose number is one of these, from 0."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.numbers, self.well, self.n, self.lock = set(numbers), sound(), 0, threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        if request.method == "POST" and request.path.endswith("/v1/completions"):
+            with self.lock:
+                self.n += 1
+                if self.n - 1 in self.numbers:
+                    return [http(500, {"error": {"message": "out of memory"}})]
+        return self.well(request)
+
+
+@pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (9, "sound"), (10, "untested"), (50, "untested")])
+def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
+    with FaultServer(sound()) as theirs:
+        words = ("--reference", theirs.base_url, "--checks", "weights")
+        with FaultServer(Fails(range(1, 1 + n_lost))) as mine:
+            report = json.loads(harness(tmp_path, "probe", mine.base_url, *words, "--quiet", "--json").out)
+    for finding in report["findings"]:
+        assert finding["outcome"] == outcome
+        assert (f"{n_lost} of 96 requests brought nothing to judge" in finding["came"]) == bool(n_lost)
+        assert ("out of memory" in finding["came"]) == bool(n_lost)
+
+
+class Stalls:
+    """A sound server that answers no further request after `n` of them: `under_way` is set, and it waits."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.well, self.n_posted = n, sound(), 0
+        self.under_way, self.ends, self.lock = threading.Event(), threading.Event(), threading.Lock()
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        with self.lock:
+            self.n_posted += request.method == "POST"
+        if self.n_posted > self.n:
+            self.under_way.set()
+            self.ends.wait(PATIENCE_SECONDS)
+        return self.well(request)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("check", ["ends", "later cuts"], ids=["in a stream", "in many replies at once"])
+def test_a_probe_that_is_stopped_reports_its_finished_checks(
+    tmp_path: Path, signum: signal.Signals, check: str
+) -> None:
+    with FaultServer(sound()) as well:
+        finished = json.loads(harness(tmp_path, "probe", well.base_url, "--checks", "usage,length", "--json").out)
+    stalls = Stalls(finished["requests"])
+    with FaultServer(stalls) as mine:
+        run = start(tmp_path, ["probe", mine.base_url, "--checks", f"usage,length,{check}", "--seed", "1", "--json"])
+        assert stalls.under_way.wait(PATIENCE_SECONDS)
+        run.send_signal(signum)
+        # The requests under way in threads of their own end before the process does.
+        time.sleep(0.5)
+        stalls.ends.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert run.returncode == 128 + signum
+    assert f"stopped by {signum.name}: 1 check of 3 were not finished" in err
+    assert f"--checks {shlex.quote(check)} makes these" in err
+    report = json.loads(out)
+    assert {finding["check"]: finding["outcome"] for finding in report["findings"]} == {
+        "usage": "sound", "length": "sound", check: "untested",
+    }  # fmt: skip

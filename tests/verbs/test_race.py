@@ -138,11 +138,11 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
             posts = [[request for request in server.requests if request.method == "POST"] for server in (one, two)]
             return [sum(request.json["temperature"] == 0 for request in each) for each in posts]
 
-        given = [*words(one.base_url, two.base_url), "--fingerprint", "--open-ended", "--samples"]
-        first = harness(tmp_path, *given, "6")
+        given = [*words(one.base_url, two.base_url), "--fingerprint", "--samples", "6", "--step"]
+        first = harness(tmp_path, *given, "2", "--max-tokens", "64", "--budget-tokens", "4000")
         assert n_greedy() == [8, 8], first.err
-        harness(tmp_path, *given, "8")
-        assert n_greedy() == [16, 16]
+        harness(tmp_path, *given, "2", "--max-tokens", "64")
+        assert n_greedy()[1] == 16, "the candidate that still has rounds to sample"
 
 
 @pytest.mark.usefixtures("questions")
@@ -156,21 +156,20 @@ def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("questions")
-def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_path: Path) -> None:
+def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
         given = [*words(one.base_url, second.base_url), "--step", "2"]
         assert harness(tmp_path, *given, "--samples", "4").code == 1
         raised = harness(tmp_path, *given, "--samples", "6")
         assert raised.code == 2
         assert "began with 4 samples, a look every 2, 2 candidates" in raised.err
-        assert "--open-ended" in raised.err
         assert harness(tmp_path, *given, "--samples", "4").code == 1
-        given[given.index("out")] = "open"
-        assert harness(tmp_path, *given, "--samples", "4", "--open-ended").code == 1
-        longer = harness(tmp_path, *given, "--samples", "6", "--open-ended")
-        assert (longer.code, "after 6 rounds" in longer.out) == (1, True), longer.err
-        (tmp_path / "open" / "race.json").write_text("{")
-        assert harness(tmp_path, *given, "--samples", "6").code == 3
+        plan = next(tmp_path.rglob("race.json"))
+        plan.write_text("{")
+        assert harness(tmp_path, *given, "--samples", "4").code == 3
+        plan.unlink()
+        lost = harness(tmp_path, *given, "--samples", "4")
+        assert (lost.code, "holds rounds of a race and no race.json" in lost.err) == (2, True)
 
 
 def murky(request: Request) -> Iterator[Step]:

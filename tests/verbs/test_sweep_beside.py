@@ -257,9 +257,6 @@ def test_several_sources_stand_in_one_cell_and_all_six_outputs_agree(tmp_path: P
     run = Library([folder]).run(folder.name)
     page = benchmark_page(run.benchmark("aime24"), published_beside(run.folder, "aime24"))
     assert (page.reported_by, page.verdict) == (line.sources, line.standing)
-    (llmeval,) = (point for point in page.points if point.printed == "78.65")
-    assert (round(llmeval.accuracy, 4), llmeval.decides) == (0.7865, True)
-    assert all(not point.decides for point in page.points if point.printed == "55.83")
 
 
 def test_a_sparse_cell_stands_beside_no_source_of_full_attention_and_an_unscored_run_beside_none(

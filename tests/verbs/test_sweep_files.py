@@ -221,7 +221,7 @@ M = D + "models: [m]\n"
         (D + "models:\n- {name: m, url: x}\n", 3, "unknown key 'models.0.url'. Did you mean base_url?"),
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
-        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "metrics_port, metrics_host, benchmark."),
+        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "salvage, benchmark."),
         (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),

@@ -1,6 +1,6 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
-For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series, harness.scoring.late_steps.
+For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.series.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import pytest
 from harness.asking.options import ReportOptions
 from harness.cli import sweep as cli_sweep
 from harness.core.errors import UsageError
-from harness.reports.scored import read_runs
 from harness.reports.tables import Table
-from harness.reports.trainings import training_tables
 from harness.runs import RunFolder
 from harness.scoring.differences import holm
 from harness.verbs.report import report
@@ -33,7 +31,6 @@ from tests.verbs.test_comparing import long_reply, with_replies
 from tests.verbs.test_sweep_following import Told
 
 BENCHMARKS = ("demo", "aime24")
-GREW = "ck-step_20+demo was extended after all samples were complete. If these runs were compared before"
 
 
 @pytest.fixture
@@ -273,131 +270,6 @@ def test_a_change_is_counted_from_the_last_step_that_does_not_lack_samples(
     assert ("a row with more than 1 % of its samples missing is passed over" in series.title) == passed_over
 
 
-def test_the_last_three_steps_together_are_compared_with_the_three_before(training: Path) -> None:
-    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.45, 60: 0.45, 70: 0.45}
-    for step in strengths:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {"demo": strengths, "aime24": {step: 0.4 for step in strengths if step < 60}})
-    Path("ck/step_80").mkdir()
-    write_runs(training, {"demo": {80: 0.45}}, missing=0.7)  # under way, and so no step yet
-    write_records(8, *strengths, benchmarks=BENCHMARKS)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    ((series, before, last, difference, same, _new, detectable, within, same_within, smallest),) = late.rows
-    assert (series, before, last) == ("demo ck", "20, 30, 40", "50, 60, 70"), "aime24 has only five steps"
-    accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
-    of_steps = [accuracies[f"ck-step_{step}+demo"] for step in (20, 30, 40, 50, 60, 70)]
-    assert float(difference) == pytest.approx(100 * (sum(of_steps[3:]) - sum(of_steps[:3])) / 3, abs=0.051)
-    low, high = (float(end) for end in same.split(" to "))
-    assert 0 < low < float(difference) < high
-    # Three steps of 320 samples each find about 1/√3 of what one step finds.
-    assert float(detectable) < float(difference)
-    assert 1.2 < float(smallest) / float(detectable) < 2.2
-    assert late.notes == ()
-    # The training levelled off at step 50: the six steps rose, and the last three did not.
-    assert float(within) == pytest.approx(100 * (of_steps[5] - of_steps[3]), abs=0.051)
-    low, high = (float(end) for end in same_within.split(" to "))
-    assert low < float(within) < high
-    assert low < 0
-    assert "above 0, it rose somewhere in these 6 steps, perhaps only in the first of them" in late.title
-
-
-def test_a_rise_within_the_last_three_steps_is_seen_there(training: Path) -> None:
-    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.1, 50: 0.3, 60: 0.45}
-    for step in strengths:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {"demo": strengths})
-    write_records(8, *strengths)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    assert float(late.rows[0][-2].split(" to ")[0]) > 0
-
-
-def highest_notes(swept: Results) -> dict[str, str]:
-    """Benchmark → the footnote of its highest step."""
-    shown = [one for one in table.tables(swept) if "against step" in one.title]
-    return {one.title.partition(":")[0]: note for one in shown for note in one.notes if note.startswith("highest")}
-
-
-def test_the_highest_step_names_the_steps_that_cannot_be_told_from_it(training: Path) -> None:
-    strengths = {10: 0.1, 20: 0.4, 30: 0.4, 40: 0.4, 50: 0.2}
-    for step in strengths:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {"demo": strengths, "aime24": {10: 0.1, 20: 0.45}})
-    write_records(8, *strengths, benchmarks=BENCHMARKS)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    notes = highest_notes(swept)
-    accuracies = {row.cell: row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"}
-    highest = max(accuracies, key=accuracies.__getitem__)
-    others = ", ".join(str(step) for step in (20, 30, 40) if f"ck-step_{step}+demo" != highest)
-    assert notes["demo"].startswith(f"highest, perhaps by luck; cannot be told from it: {others}. The best step")
-    assert notes["aime24"] == (
-        "highest with all samples, above every other step with all samples by more than chance if this curve alone is "
-        "looked at, once (p and * allow for all comparisons). Nothing is said of steps without all "
-        "samples: 30 (0 of 320), 40 (0 of 320), 50 (0 of 320)"
-    )
-    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
-    (marked,) = (row for row in shown.rows if row[2].endswith(f" [{shown.notes.index(notes['demo']) + 1}]"))
-    assert float(marked[2].split()[0]) == pytest.approx(100 * accuracies[highest], abs=0.051)
-
-
-def test_a_step_without_all_its_samples_is_named_apart_from_those_that_may_be_the_best(training: Path) -> None:
-    steps = (10, 20, 30, 40)
-    for step in steps:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {name: {10: 0.4, 20: 0.4, 40: 0.4} for name in BENCHMARKS})
-    write_runs(training, {"demo": {30: 0.4}}, missing=0.7)  # its run ended early
-    write_runs(training, {"aime24": {30: 0.4}})
-    write_records(8, 10, 20, 40, benchmarks=BENCHMARKS)
-    write_records(8, 30, benchmarks=["aime24"])
-    write_suite()
-
-    def notes() -> list[str]:
-        """The footnote of the highest step of demo, of aime24 and of the mean."""
-        swept = results(sweeps.plan_of("s.yaml", {}, {}))
-        of_mean = [note for note in mean_table(swept).notes if note.startswith("highest")]
-        return [*highest_notes(swept).values(), *of_mean]
-
-    of_demo, of_aime24, of_mean = notes()
-    rows = {row.cell: row.samples or 0 for row in table.records(results(sweeps.plan_of("s.yaml", {}, {})))}
-    partial = rows["ck-step_30+demo"]
-    for note, n, planned in ((of_demo, partial, 320), (of_mean, partial + 320, 640)):
-        told, apart = note.split(". Nothing is said of steps without all samples: ")
-        assert apart == f"30 ({n} of {planned})"
-        assert "30" not in told
-        assert told.startswith("highest with all samples, ")
-    assert "30" in of_aime24, "with all its samples it may be the best"
-    assert "Nothing is said" not in of_aime24
-    # Two steps with all samples are left when the file asks for more; one alone has no rank.
-    write_records(16, 10, 20)
-    write_suite()
-    assert notes()[0].endswith(f"30 ({partial} of 320), 40 (320 of 320)")
-    write_records(8, 20)
-    write_file(16)
-    assert [*highest_notes(results(sweeps.plan_of("s.yaml", {}, {})))] == ["aime24"], "demo has a single whole step"
-
-
-def test_a_report_of_the_sweep_ranks_the_steps_that_its_table_ranks(training: Path) -> None:
-    steps = (10, 20, 30, 40, 50, 60, 70, 80)
-    for step in steps:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    for step in steps[:-1]:  # the last has no run
-        run = training / f"ck-step_{step}+demo"
-        write_run(run, benchmarks=[("demo", 12, 8)], strength=0.3, seed=step, missing=0.5 * (step == 40))
-    for n_fewer in (0, 1):  # number of steps with fewer samples than the file asks for now
-        write_records(4, *steps[:n_fewer])
-        write_records(8, *steps[n_fewer:])
-        planned = sweeps.plan_of("s.yaml", {}, {})
-        run_notes.note_cells(planned)
-        swept = results(planned)
-        by_step, *late = training_tables(read_runs([RunFolder(path.parent) for path in training.glob("*/suite.json")]))
-        note = highest_notes(swept)["demo"]
-        assert re.search("without all samples: (10 .96 of 96., )?40 .[0-9]+ of 96., 80 .0 of 96.$", note)
-        assert ("10 (96 of 96)" in note, note in by_step.notes) == (n_fewer == 1, True)
-        assert [one.rows for one in late] == [one.rows for one in table.tables(swept) if "stopped" in one.title]
-        assert len(late) == 1 - n_fewer, "six whole steps, and five"
-
-
 def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
     training: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,67 +286,6 @@ def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
     with pytest.raises(KeyboardInterrupt):
         cli_sweep._run(planned, verify=False, as_json=False)
     assert "ck-step_20+demo" in (training / "table.md").read_text("utf-8").replace("\\_", "_")
-
-
-def test_each_table_with_p_or_a_mark_says_which_compared_runs_grew_after_a_look(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.4}, "aime24": {10: 0.1, 20: 0.4}})
-    write_suite()
-    for sessions, notes in ((((0, 640),), 0), (((0, 320), (320, 640)), 1)):  # in one session; then extended
-        events: list[dict[str, Any]] = []
-        for before, after in sessions:
-            events.append({"event": "session_started", "owed": after - before, "done": before})
-            events.append({"event": "session_ended", "done": after})
-        (training / "ck-step_20+demo/log.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
-        shown = table.tables(results(sweeps.plan_of("s.yaml", {}, {})))
-        grew = [one.title for one in shown for note in one.notes if note.startswith(GREW)]
-        assert [title.split()[0] for title in grew] == ["Mean", "demo:"][: 2 * notes]
-    (of_demo,) = (one for one in shown if one.title.startswith("demo: accuracy against"))
-    assert (of_demo.title[-4:], of_demo.notes[0].startswith(GREW)) == (" [1]", True)
-
-
-def test_a_single_step_is_not_called_the_highest(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1}})
-    write_records(8, 10)
-    assert highest_notes(results(sweeps.plan_of("s.yaml", {}, {}))) == {}
-
-
-def test_a_series_of_five_steps_has_no_late_steps(training: Path) -> None:
-    for step in (10, 20, 30, 40, 50):
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {"demo": dict.fromkeys((10, 20, 30, 40, 50), 0.4)})
-    assert not titles(results(sweeps.plan_of("s.yaml", {}, {})), "stopped improving")
-
-
-def test_a_step_with_fewer_samples_than_the_file_asks_for_is_no_late_step(training: Path) -> None:
-    steps = (10, 20, 30, 40, 50, 60, 70)
-    for step in steps:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, {"demo": dict.fromkeys(steps, 0.4)})
-    write_records(4, 50)  # its checkpoint was deleted before the samples were raised
-    write_records(8, 10, 20, 30, 40, 60, 70)
-
-    def late_steps() -> list[tuple[str, ...]]:
-        swept = results(sweeps.plan_of("s.yaml", {}, {}))
-        return [row[1:3] for one in table.tables(swept) if "stopped improving" in one.title for row in one.rows]
-
-    assert late_steps() == [("10, 20, 30", "40, 60, 70")]
-    # Wrong twin: with all its samples it is one of the last six.
-    write_records(8, 50)
-    assert late_steps() == [("20, 30, 40", "50, 60, 70")]
-    write_records(4, 40, 50)
-    write_file(8)
-    assert late_steps() == [], "five steps are too few"
-
-
-def test_a_curve_of_equal_steps_has_no_highest(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.0, 20: 0.0, 30: 0.0}})
-    write_records(8, 10, 20, 30)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert highest_notes(swept) == {}
-    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against"))
-    equal = "exactly as high as 20, 30: none of these steps is seen to be better than another"
-    assert shown.notes.count(equal) == 1
-    assert shown.rows[0][2].endswith(f" [{shown.notes.index(equal) + 1}]")
 
 
 def write_suite() -> None:
@@ -578,35 +389,6 @@ def test_a_mean_of_a_run_that_misses_samples_has_no_interval(training: Path) -> 
     assert row.mean is not None
     assert (row.sampling_low, row.question_low, row.p) == (None, None, None)
     assert "(" not in shown[-2]
-
-
-def test_the_mean_has_its_own_highest_step_and_its_own_late_steps(training: Path) -> None:
-    strengths = {10: 0.1, 20: 0.1, 30: 0.1, 40: 0.45, 50: 0.45, 60: 0.45}
-    for step in strengths:
-        Path(f"ck/step_{step}").mkdir(exist_ok=True)
-    write_runs(training, dict.fromkeys(BENCHMARKS, strengths))
-    write_records(8, *strengths, benchmarks=BENCHMARKS)
-    write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    means = {int(row.models.rpartition("_")[2]): row.mean or 0 for row in table.mean_records(swept) if row.models}
-    highest = max(means, key=means.__getitem__)
-    shown = mean_table(swept)
-    ((number, note),) = ((i, note) for i, note in enumerate(shown.notes, 1) if note.startswith("highest"))
-    others = note.partition("told from it: ")[2].partition(".")[0]
-    assert {*map(int, others.split(", "))} <= {40, 50, 60} - {highest}, "a low step is above chance below"
-    assert [f"[{number}]" in row[-2] for row in shown.rows] == [step == highest for step in strengths]
-    (late,) = (one for one in table.tables(swept) if one.title.startswith("Has it stopped improving?"))
-    *alone, mean = late.rows
-    assert [row[0] for row in late.rows] == ["demo ck", "aime24 ck", "mean ck"]
-    assert [row[5] == "– [1]" for row in late.rows] == [False, False, True]
-    assert late.notes == ("for a mean over benchmarks only the interval for the same questions is computed",)
-    assert float(mean[3]) == pytest.approx(sum(float(row[3]) for row in alone) / 2, abs=0.11)
-    widths = [float(high) - float(low) for low, high in (row[4].split(" to ") for row in late.rows)]
-    assert widths[2] < min(widths[:2]), "two benchmarks tell more than one"
-    # Wrong twin: without `suite` there is no mean, and nothing is said of one.
-    write_file(8)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert not any("mean" in row[0] for one in table.tables(swept) for row in one.rows)
 
 
 def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:

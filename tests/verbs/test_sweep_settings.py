@@ -126,8 +126,7 @@ def test_a_deleted_checkpoint_is_incomplete_only_with_fewer_samples_than_the_fil
         (1, ""),
     ):
         planned = write(trained, start=True, samples=samples)
-        with running.Hold(Told()) as hold:
-            running.run_group(planned, planned.groups[1], no_scores, hold)
+        running.run_group(planned, planned.groups[1], no_scores, Told())
         record = records.read(planned, planned.cells[1])
         assert record is not None
         assert (record.reason, record.lost) == (reason, bool(reason))

@@ -295,49 +295,6 @@ class Streamed(Fault):
         return b"\n\n".join(out)
 
 
-class Calls(Fault):
-    """Breaks calls of tools. share: of the calls; stream: only streams or only whole replies; None: both."""
-
-    def __init__(
-        self, change: Callable[[Body], None], *finds: str, share: float = 1.0, stream: bool | None = None, says: str
-    ) -> None:
-        self.change, self.finds, self.share, self.stream, self.says = change, finds, share, stream, says
-        self.chance = random.Random(9)
-
-    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
-        ours = self.stream is None or self.stream == bool(asked.get("stream"))
-        for choice in answer["choices"]:
-            if ours and choice.get("message", {}).get("tool_calls") and self.chance.random() < self.share:
-                self.change(choice)
-        return answer
-
-
-def _as_text(choice: Body) -> None:
-    function = choice["message"].pop("tool_calls")[0]["function"]
-    choice["message"]["content"] = f"<tool_call>{json.dumps(function)}</tool_call>"
-    choice["finish_reason"] = "stop"
-
-
-def _arguments(change: Callable[[str], str]) -> Callable[[Body], None]:
-    def apply(choice: Body) -> None:
-        function = choice["message"]["tool_calls"][0]["function"]
-        function["arguments"] = change(function["arguments"])
-
-    return apply
-
-
-def _says_stop(choice: Body) -> None:
-    choice["finish_reason"] = "stop"
-
-
-def _leaks(choice: Body) -> None:
-    choice["message"]["content"] = "I need the weather.</think>"
-
-
-def _renamed(choice: Body) -> None:
-    choice["message"]["tool_calls"][0]["function"]["name"] = "weather_of"
-
-
 class Opens(Fault):
     """A chat's prompt opens with so many BOS."""
 
@@ -346,48 +303,6 @@ class Opens(Fault):
 
     def server(self, toy: Toy, body: Body) -> Toy:
         return replace(toy, bos=self.bos, adds=self.adds)
-
-
-class Lenient(Fault):
-    """Puts its own value in the place of a wrong one."""
-
-    finds, says = ("refused parameters",), "accepted"
-
-    def request(self, body: Body) -> Body:
-        bounded = {
-            "temperature": min(2.0, body.get("temperature", 1.0)),
-            "top_p": min(1.0, body.get("top_p", 1.0)),
-            "max_tokens": abs(body.get("max_tokens", 64)),
-        }
-        choice = body.get("tool_choice")
-        known = not isinstance(choice, str) or choice in ("auto", "none", "required")
-        return {**body, **bounded, **({} if known else {"tool_choice": "none"})}
-
-
-class Fails(Fault):
-    """Answers a request that it cannot obey by text instead of a reason."""
-
-    finds, says = ("refused parameters",), "without a reason"
-
-    def refusal(self, content: bytes) -> bytes:
-        return b"Bad Request"
-
-
-class Blind(Fault):
-    """Drops pictures without a word."""
-
-    finds, says, pictures = ("pictures",), "dropped", True
-
-    def request(self, body: Body) -> Body:
-        if "messages" not in body:
-            return body
-        messages = []
-        for message in body["messages"]:
-            content = message.get("content")
-            if isinstance(content, list):
-                content = " ".join(part["text"] for part in content if part["type"] == "text")
-            messages.append({**message, "content": content})
-        return {**body, "messages": messages}
 
 
 class StreamUsage(Fault):
@@ -450,7 +365,7 @@ class Echoes(Fault):
 
     def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
-            if "message" in choice and isinstance(asked["messages"][-1]["content"], str):
+            if "message" in choice:
                 words = asked["messages"][-1]["content"].split()[: asked.get("max_tokens", 64)]
                 choice["message"]["content"] = " ".join(words)
         return answer
@@ -533,7 +448,7 @@ class Reasoning(Fault):
     def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
             message = choice.get("message")
-            if message is not None and message.get("content") and "tools" not in asked:
+            if message is not None and message.get("content"):
                 pieces = message["content"].split(" ")
                 thought, rest = " ".join(pieces[:13]), " ".join(pieces[13:])
                 message["reasoning_content"] = thought
@@ -590,8 +505,8 @@ class Slow(Fault):
 class HotBehindCuts(Fault):
     """A gateway that asks for temperature 1.8 whatever is asked, before a server with llama.cpp's own cuts."""
 
-    finds = ("temperature 1",)
-    says = "hotter than asked"
+    finds = ("later draws at 0.5",)
+    says = "less likely"
 
     def request(self, body: Body) -> Body:
         return {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8}
@@ -695,54 +610,27 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         lambda s, _: s.strip(" "), "copied text", says="stream has ''"
     ),
     "the stream counts other tokens": StreamUsage,
-    # Tools
-    "calls left in the text": lambda: Calls(_as_text, "tool calls", says="a call in the text"),
-    "1 in 10 calls left in the text": lambda: Calls(_as_text, "tool calls", share=0.1, says="a call in the text"),
-    "1 in 20 calls with broken JSON": lambda: Calls(
-        _arguments(lambda s: s[:-2]), "tool calls", share=0.05, says="no JSON"
-    ),
-    "numbers as text in calls": lambda: Calls(
-        _arguments(lambda s: s.replace("3", '"3"')), "tool calls", says="break the schema"
-    ),
-    "an argument too many in 1 of 5 calls": lambda: Calls(
-        _arguments(lambda s: s.replace("{", '{"note": 1, ')), "tool calls", share=0.2, says="break the schema"
-    ),
-    "tools renamed": lambda: Calls(_renamed, "tool calls", says="does not exist"),
-    "calls that say stop": lambda: Calls(_says_stop, "tool calls", says="finish_reason"),
-    "reasoning beside calls": lambda: Calls(_leaks, "tool calls", says="reasoning in the text"),
-    "calls broken in the stream": lambda: Calls(
-        _arguments(lambda s: s[1:]), "streamed calls", stream=True, says="no JSON"
-    ),
-    "tool_choice ignored": lambda: Drops("tool_choice", finds=("tool choice",), says="ignored: none"),
     # Replies without the reply
     "the prompt as the reply": Echoes,
     "every fourth stream unfinished": lambda: Unfinished(4),
     "1 in 5 replies empty": lambda: Empties(0.2),
     # After the first token
-    "temperature × 0.5 after the first token": lambda: Late("later draws", factor=0.5, says="likelier"),
-    "temperature 0 after the first token": lambda: Late("later draws", temperature=0.0, says="likelier"),
-    "temperature × 1.6 after the first token": lambda: Late("later draws", factor=1.6, says="less likely"),
+    "temperature × 0.5 after the first token": lambda: Late("later draws at 0.5", factor=0.5, says="likelier"),
+    "temperature 0 after the first token": lambda: Late("later draws at 0.5", temperature=0.0, says="likelier"),
+    "temperature × 1.6 after the first token": lambda: Late("later draws at 0.5", factor=1.6, says="less likely"),
     "temperature 1 after the first token": lambda: Late("later draws at 0.5", temperature=1.0, says="less likely"),
-    "top_k 5 filled in after the first token": lambda: Late("later draws", top_k=5, says="likelier"),
-    "top_p 0.6 filled in after the first token": lambda: Late("later draws", top_p=0.6, says="likelier"),
+    "top_k 5 filled in after the first token": lambda: Late("later cuts", top_k=5, says="top_k is forgotten"),
+    "top_p 0.6 filled in after the first token": lambda: Late("later cuts", top_p=0.6, says="top_p is forgotten"),
     "top_k forgotten after the first token": lambda: Late("later cuts", drop=("top_k",), says="top_k is forgotten"),
     "top_p forgotten after the first token": lambda: Late("later cuts", drop=("top_p",), says="top_p is forgotten"),
     "min_p forgotten after the first token": lambda: Late("later cuts", drop=("min_p",), says="min_p is forgotten"),
     "greedy forgotten after the first token": lambda: Late("temperature 0", temperature=1.0, says="not the likeliest"),
-    "half of the tokens from a draft": lambda: Late("later draws", bend=drafted, says="less likely"),
+    "half of the tokens from a draft": lambda: Late("later draws at 0.5", bend=drafted, says="less likely"),
     "a decode kernel off by 0.3": lambda: Decoding(0.3, "writing and reading", says="other probabilities"),
     "a decode kernel off by 0.6": lambda: Decoding(0.6, "writing and reading", says="other probabilities"),
-    # Mixtures
-    "one replica of eight with another model": lambda: Replicas(8, "one model"),
-    "one replica of eight with another model, in turn": lambda: Replicas(8, "one model", in_turn=True),
-    "one replica of two with another model": lambda: Replicas(2, "one model"),
-    "one replica of four in 4 bits": lambda: Replicas(4, "one model", spread=0.35),
-    # Openings and refusals
+    # Openings
     "a doubled BOS": lambda: Opens(2, "doubled BOS"),
     "a lost BOS": lambda: Opens(0, "BOS is lost", adds=False),
-    "wrong parameters accepted": Lenient,
-    "refusals without a reason": Fails,
-    "pictures dropped": Blind,
     "head dropped, no usage": lambda: CutsPrompt((0.5, 1), stated=False),
 }
 """By what is wrong. Faults of later kinds follow with the checks that find them."""

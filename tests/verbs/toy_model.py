@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -26,10 +26,7 @@ from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
-from harness.verbs.probe import overlap, reference
-from harness.verbs.probe.acceptance import Acceptance, Attempt
-from harness.verbs.probe.asking import CHAT, SECONDS, ProbeReply, Refused
-from harness.verbs.probe.protocol import UNICODE
+from harness.verbs.probe.asking import CHAT, SECONDS, ProbedServer, ProbeReply, Refused
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
 from tests.patience import PATIENCE_SECONDS
 
@@ -98,10 +95,6 @@ class Toy:
             return 404, {"error": {"message": f"no model {body.get('model')}", "type": "NotFoundError"}}
         if not 0 <= body.get("temperature", 1.0) <= 2 or body.get("max_tokens", 1) < 0 or body.get("top_p", 1) > 1:
             return 400, {"error": {"message": "temperature is 0 to 2, top_p at most 1, max_tokens at least 0"}}
-        if isinstance(choice := body.get("tool_choice", "auto"), str) and choice not in ("auto", "none", "required"):
-            return 400, {"error": {"message": f"no tool_choice {choice}", "code": 400}}
-        if chat and any(not isinstance(m.get("content") or "", str) for m in body["messages"]):
-            return 400, {"error": {"message": "this model reads no images", "code": 400}}
         prompt = " ".join(m.get("content") or "" for m in body["messages"]) if chat else str(body["prompt"])
         # A raw text gets a BOS if `adds`; a chat's prompt has four marks, and a BOS in its template.
         n_prompt = len(prompt.split()) + (4 + self.bos if chat else self.adds)
@@ -115,11 +108,7 @@ class Toy:
             return status, answer
         if n_prompt + 1 > self.context:
             return 400, {"error": {"message": f"{n_prompt} tokens exceed the context of {self.context}", "code": 400}}
-        if chat and body.get("tools") and body.get("tool_choice") != "none":
-            body = {**body, "max_tokens": 1}  # the call takes the place of the text
         choices = [self._choice(i, prompt, body, chat, bend) for i in range(body.get("n", 1))]
-        if chat and body.get("tools"):
-            _call(choices[0][0], prompt, body)
         n_new = sum(n for _, n in choices)
         usage = {"prompt_tokens": n_prompt, "completion_tokens": n_new, "total_tokens": n_prompt + n_new}
         return 200, {"model": "toy", "id": "r", "choices": [one for one, _ in choices], "usage": usage}
@@ -136,24 +125,13 @@ class Toy:
         moved = _moved(zlib.crc32(prompt.encode() + b"<bos>" * abs(self.bos - 1))) if chat else 0.0
         last = -1 if chat else _last_token(prompt)
         natural = 10**6 if "every number" in prompt else NATURAL
-        echoed = list(UNICODE) if "Repeat this line" in prompt else None
-        if "Copy this text" in prompt:
-            echoed = list(prompt.partition(": ")[2])
-        penalties = (body.get("presence_penalty", 0), body.get("frequency_penalty", 0))
-        penalized = any(penalties) or body.get("repetition_penalty", 1.0) != 1.0
+        echoed = list(prompt.partition(": ")[2]) if "Copy this text" in prompt else None
         while len(said) < limit:
             values = _logits(self.weights, self.spread, head, ids[-1] if ids else last) + moved
             if self.noise:
                 values += self.noise * np.random.default_rng(rng.getrandbits(32)).standard_normal(len(values))
             if ("one word" in prompt and len(ids) >= 4) or len(ids) >= natural:
                 values[END_TOKEN] = 20.0
-            if "again and again" in prompt:
-                values[0] += 12.0
-            if penalized:
-                for token in set(ids):
-                    values[token] -= body.get("presence_penalty", 0)
-                    values[token] -= body.get("frequency_penalty", 0) * ids.count(token)
-                    values[token] -= 8 * (body.get("repetition_penalty", 1.0) - 1.0)
             logprobs = values - math.log(np.exp(values).sum())
             drawn, asked = (logprobs, body) if bend is None else bend(logprobs, len(said), body, rng)
             token = self._draw(drawn, asked, rng)
@@ -194,19 +172,6 @@ class Toy:
         return int(np.searchsorted(np.cumsum(q) / q.sum(), rng.random(), side="right"))
 
 
-def _call(choice: dict[str, Any], prompt: str, body: Mapping[str, Any]) -> None:
-    """Call a tool in place of the text, as `tool_choice` says."""
-    chosen = body.get("tool_choice", "auto")
-    if chosen == "none":
-        return
-    name = chosen["function"]["name"] if isinstance(chosen, dict) else "get_weather"
-    city = (prompt.partition(" be in ")[2].split() or ["Oslo"])[0]
-    values = {"city": city} | ({"days": 3, "unit": "celsius"} if name == "get_weather" else {})
-    function = {"name": name, "arguments": json.dumps(values)}
-    choice["message"] = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]}
-    choice["finish_reason"] = "tool_calls"
-
-
 def _shown(logprobs: np.ndarray[Any, Any], token: int, body: Mapping[str, Any]) -> dict[str, Any]:
     if not body.get("logprobs"):
         return {}
@@ -227,9 +192,6 @@ class Fault:
     finds: tuple[str, ...] = ()
     says: str = ""
     """Part of what one of these checks must say."""
-
-    pictures: bool = False
-    """Whether it rewrites requests with pictures, too."""
 
     first_seconds: float = 0.0
     """Seconds from the last request to its first token; a `ToyAsker` gives up as a probe does, without waiting."""
@@ -272,7 +234,7 @@ class Fault:
 
 
 class Temperature(Fault):
-    finds = ("temperature 1",)
+    finds = ("later draws at 0.5",)
     factor = 0.3
 
     def request(self, body: Body) -> Body:
@@ -309,7 +271,7 @@ class Adds(Fault):
 class Head(Fault):
     """Keeps the last 500 words of a prompt."""
 
-    finds = ("context", "too long a prompt")
+    finds = ("context",)
 
     def request(self, body: Body) -> Body:
         if "messages" not in body:
@@ -321,7 +283,7 @@ class Head(Fault):
 class Cache(Fault):
     """Answers a prompt that it knows by what it said before, whatever the seed."""
 
-    finds = ("other seed", "no cached replies")
+    finds = ("other seed",)
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
@@ -370,7 +332,7 @@ class NoUsage(Fault):
 
 
 class Mangled(Fault):
-    finds = ("characters",)
+    finds = ("copied text",)
 
     def answer(self, asked: Body, content: bytes) -> bytes:
         """As of a proxy that decodes each piece by itself: characters of three bytes and more are lost."""
@@ -406,12 +368,10 @@ class LosesText(Fault):
 FAULTS: dict[str, Callable[[], Fault]] = {
     "temperature × 0.3": Temperature,
     "temperature always 1": Hot,
-    "top_k ignored": lambda: Drops("top_k"),
-    "top_p ignored": lambda: Drops("top_p"),
-    "min_p ignored": lambda: Drops("min_p"),
-    "top_k 20 filled in": lambda: Adds("whole distribution", top_k=20),
+    "top_k ignored": lambda: _named(Drops("top_k"), "later cuts"),
+    "top_p ignored": lambda: _named(Drops("top_p"), "later cuts"),
+    "min_p ignored": lambda: _named(Drops("min_p"), "later cuts"),
     "one seed for all": lambda: Adds("other seed", seed=7),
-    "penalties ignored": lambda: _named(Drops("frequency_penalty"), "penalties"),
     "stop texts ignored": lambda: _named(Drops("stop"), "stop texts"),
     "head of the prompt dropped": Head,
     "replies cached": Cache,
@@ -433,70 +393,49 @@ def _named(fault: Fault, *finds: str) -> Fault:
 # ---- as an asker, without a socket
 
 
-@dataclass
-class ToyAsker:
-    """The model behind a fault, asked in memory. See `harness.verbs.probe.asking.ProbedServer`."""
+@dataclass(kw_only=True)
+class ToyAsker(ProbedServer):
+    """The model behind a fault, asked in memory."""
 
     toy: Toy
     fault: Fault = field(default_factory=Fault)
     asker: Asker = field(default_factory=lambda: Asker(model="toy"))
-    engine: str | None = None
     context: int | None = CONTEXT
-    deterministic: bool = False
-    n_requests: int = 0
-    n_tokens: int = 0
-    n_bounded: int = 0
-    n_refused: int = 0
-    refused_for_good: Mapping[str, int] = field(default_factory=dict)
-    seconds_waited: float = 0.0
-    ended: str = ""
-    n_unsent: int = 0
 
-    @cached_property
-    def acceptance(self) -> Acceptance:
-        return Acceptance(self.asker)
-
-    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
-        return self.acceptance.whole(fields, partial(self._whole, path=path))
-
-    def _whole(self, fields: Mapping[str, Any], path: str) -> ProbeReply:
+    def send(self, body: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1
-        status, content = passed(self.toy, self.fault, fields, chat=path == CHAT)
+        status, content = passed(self.toy, self.fault, dict(body), chat=path == CHAT)
         if status == 200 and self.fault.whole_seconds > SECONDS:
             raise SlowAnswer(f"no answer within {SECONDS:g} s")
         if status != 200:
             raise Refused(status, error_words(content))
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
-        self.n_bounded += answer.usage is None
-        self.n_tokens += (
-            (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0) if answer.usage else 0
-        )
         return answer
 
-    def many(self, requests: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[ProbeReply | Refused]:
-        return [self.whole(one, path) for one in requests]
+    def many(self, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[ProbeReply | Refused]:
+        return [self._answer(body, path) for body in bodies]  # one after the other, so that a seed decides all
 
-    def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:
-        attempts = [Attempt(self.acceptance, one) for one in requests]
+    def _answer(self, body: Mapping[str, Any], path: str) -> ProbeReply | Refused:
+        try:
+            return self.whole(body, path)
+        except Refused as refused:
+            return refused
+
+    def send_streams(self, bodies: Sequence[Mapping[str, Any]], at_once: int) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
-        for n, attempt in enumerate(attempts):
-            status, content = passed(self.toy, self.fault, dict(attempt.body))
-            while status != 200 and attempt.refused(failure_of_status(status, content).message):
-                status, content = passed(self.toy, self.fault, dict(attempt.body))
+        for n, body in enumerate(bodies):
+            status, content = passed(self.toy, self.fault, dict(body))
             statuses.append(status)
             contents.append(content)
             # Of many requests at once, eight are worked on and the others wait for their turn.
             waited = (n // 8) * self.fault.whole_seconds if at_once > 1 else 0.0
             late.append(waited + self.fault.first_seconds > SECONDS)
         if at_once > 1:
-            contents = self.fault.together([dict(attempt.body) for attempt in attempts], contents)
-        replies = [
+            contents = self.fault.together([dict(body) for body in bodies], contents)
+        return [
             RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(status, content)
             for slow, status, content in zip(late, statuses, contents, strict=True)
         ]
-        for attempt, reply in zip(attempts, replies, strict=True):
-            self.acceptance.streamed(attempt, reply, alone=at_once == 1)
-        return replies
 
     def _stream(self, status: int, content: bytes) -> Reply | RequestFailed:
         self.n_requests += 1
@@ -515,44 +454,15 @@ class ToyAsker:
                 reason = choice.get("finish_reason") or reason
             if said := value.get("usage"):
                 usage = Usage(prompt_tokens=said["prompt_tokens"], completion_tokens=said["completion_tokens"])
-        self.n_tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         if not reason:
             return RequestFailed("cut", "the reply ended without a finish reason")
         timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2)
         return Reply(text=text, reasoning=thought or None, finish_reason=reason, usage=usage, timing=timing)
 
-    def posted(self, content: bytes) -> tuple[int, bytes]:
-        try:
-            body = json.loads(content)
-        except ValueError:
-            return 400, b'{"error": {"message": "no JSON"}}'
-        return self.acceptance.posted(body, lambda sent: passed(self.toy, self.fault, dict(sent)))
-
-    def render(self, messages: object, kwargs: object) -> None:
-        return None
-
-    def tokens(self, text: str) -> list[int] | None:
-        return None
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        return ""
-
-
-@dataclass
-class Rounded(reference.ServerReference):
-    """A reference that knows what rounding does to its model. rounded: the model with that."""
-
-    rounded: ToyAsker
-
-    def rounding(self) -> Sequence[float]:
-        both = zip(reference.ServerReference(self.rounded, "").likely(), self.likely(), strict=True)
-        return [overlap.divergence(one, other) for one, other in both]
-
 
 def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:
     """Status and bytes of what the toy answers behind the fault; of a stream, its events."""
-    pictured = any(isinstance(message.get("content"), list) for message in body.get("messages", ()))
-    through = fault.request(body) if fault.pictures or not pictured else body
+    through = fault.request(body)
     if isinstance(through, bytes):
         return 200, through
     if (refused := fault.rejects(body)) is not None:
@@ -575,13 +485,6 @@ def events(answer: Mapping[str, Any]) -> Iterator[bytes]:
         gap = " " if text.isascii() else ""
         for i, piece in enumerate(pieces if text else ()):
             yield event({**frame, "choices": [{"index": 0, "delta": {name: piece if i == 0 else gap + piece}}]})
-    for i, call in enumerate(choice["message"].get("tool_calls") or ()):
-        words = call["function"]["arguments"]
-        head = {**call, "index": i, "function": {"name": call["function"]["name"], "arguments": ""}}
-        yield event({**frame, "choices": [{"index": 0, "delta": {"tool_calls": [head]}}]})
-        for half in (words[: len(words) // 2], words[len(words) // 2 :]):
-            part = {"index": i, "function": {"arguments": half}}
-            yield event({**frame, "choices": [{"index": 0, "delta": {"tool_calls": [part]}}]})
     yield event({**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
     if "usage" in answer:
         yield event({**frame, "choices": [], "usage": answer["usage"]})

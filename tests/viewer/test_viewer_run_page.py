@@ -39,7 +39,7 @@ def facts(folder: RunFolder) -> RunFacts:
 
 def get(results: Path, path: str) -> tuple[int, Any]:
     """Status and JSON of a page of the viewer over `results`."""
-    application = Viewer(Library((results,)), lambda *_: PublishedBeside("", "", ()), facts, TOKEN, PORT).application()
+    application = Viewer(Library((results,)), lambda *_: PublishedBeside(), facts, TOKEN, PORT).application()
     application.freeze()
     headers = {"Host": f"127.0.0.1:{PORT}", "Cookie": f"harness-view-{PORT}={TOKEN}"}
 

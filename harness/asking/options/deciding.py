@@ -6,7 +6,7 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from harness.core.errors import UsageError, option
 from harness.core.options import POINTS, SERIES, Option, Options
@@ -31,19 +31,12 @@ class Margin(Options):
 
 
 class CompareOptions(Margin):
-    """The baseline of a comparison, the loss that matters, and whether the tokens of an answer count."""
+    """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[
         Path | None,
         Option("The run that all others are compared with. Default: in each benchmark the first run that has it."),
     ] = None
-    at_equal_tokens: Annotated[
-        bool,
-        Option(
-            "Also compare pass@1, maj@k and votes weighted by 1/tokens of the two runs at equal numbers of tokens per "
-            "answer. Default: off."
-        ),
-    ] = False
 
 
 class VerifyOptions(Options):
@@ -59,37 +52,6 @@ class VerifyOptions(Options):
             "scores that are shipped."
         ),
     ] = None
-    against: Annotated[
-        Literal["shipped", "any"],
-        Option(
-            "Which public scores to compare with: those that are shipped, or also those in the local index of "
-            "`harness published`. Default: shipped."
-        ),
-    ] = "shipped"
-
-    def _check(self) -> None:
-        """Raise `UsageError` if a file of scores is given, but all public scores are to be read (`against="any"`)."""
-        super()._check()
-        if self.against == "any" and self.published is not None:
-            raise UsageError(
-                f"{option('against', 'any')} reads all public scores, {option('published')} those of one file: give "
-                "one of the two"
-            )
-
-
-class PublishedUpdateOptions(Options):
-    """Where public scores are read from."""
-
-    source: Annotated[
-        str,
-        Option(
-            "Folder of records (Every Eval Ever's, or .eval_results of models), or `hub`: the datastore of Every Eval "
-            "Ever and the leaderboards of the cards' data sets.",
-            flag="from",
-            metavar="FOLDER|hub",
-            chars=1,
-        ),
-    ] = "hub"
 
 
 class PlanBasis(Margin):
@@ -192,10 +154,6 @@ class RaceRules(Options):
     step: Annotated[
         int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
     ] = 2
-    open_ended: Annotated[
-        bool,
-        Option("Use a test that stays valid if you raise the samples later, but needs more of them. Default: off."),
-    ] = False
 
 
 class Reality(Options):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from harness.asking.options.headings import LIMITS, MONEY, OUTPUT
-from harness.core.errors import option
+from harness.asking.options.headings import LIMITS, MONEY
 from harness.core.options import POINTS, Option, Options
 
 
@@ -14,9 +13,6 @@ class Limits(Options):
     """Bounds of a session. Timeouts are seconds."""
 
     rpm: Annotated[float | None, Option("Maximum requests per minute.", under=LIMITS, above=0)] = None
-    tpm: Annotated[
-        float | None, Option("Maximum tokens per minute, prompts and replies together.", under=LIMITS, above=0)
-    ] = None
     budget_tokens: Annotated[
         int | None,
         Option(
@@ -58,15 +54,6 @@ class Limits(Options):
     attempts: Annotated[int | None, Option("Maximum requests for one sample. Default: 5.", under=LIMITS, least=1)] = (
         None
     )
-    disk_reserve: Annotated[
-        float,
-        Option(
-            "End the run cleanly when fewer megabytes than this are free on the disk. Default: 200; 0: never.",
-            under=LIMITS,
-            metavar="MB",
-            least=0,
-        ),
-    ] = 200.0
     fit_context: Annotated[
         bool,
         Option(
@@ -94,25 +81,3 @@ class Money(Options):
             metavar="FILE",
         ),
     ] = None
-
-
-class Metrics(Options):
-    """The address that serves a session's figures in the format of OpenMetrics."""
-
-    metrics_port: Annotated[
-        int | None,
-        Option(
-            "Serve the figures of the run on this port for Prometheus (OpenMetrics); 0: any free port. Default: off.",
-            under=OUTPUT,
-            least=0,
-            most=65535,
-        ),
-    ] = None
-    metrics_host: Annotated[
-        str,
-        Option(
-            f"Address for {option('metrics_port')}. Default: 127.0.0.1, this machine only.",
-            under=OUTPUT,
-            metavar="ADDRESS",
-        ),
-    ] = "127.0.0.1"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from harness.asking.options.headings import WHOM
 from harness.asking.options.request import HowWritten
@@ -23,10 +21,9 @@ class ProbeRules(Options):
         str | None,
         Option(
             "What the server should equal: a server with the true weights (its address, with #MODEL if it has several "
-            "models, or the name of a running one); the model's folder (its template, and its weights by "
-            f"transformers), GGUF or Jinja file; a file of {option('save_reference')}; a run's folder. A reference "
-            "server is compared, not examined.",
-            metavar="URL[#MODEL]|NAME|PATH",
+            f"models, or the name of a running one), or a file of {option('save_reference')}. A reference server is "
+            "compared, not examined.",
+            metavar="URL[#MODEL]|NAME|FILE",
         ),
     ] = None
     reference_api_key_env: Annotated[
@@ -44,8 +41,8 @@ class ProbeRules(Options):
     save_reference: Annotated[
         Path | None,
         Option(
-            f"Write a file for later use with {option('reference')}: from the weights that {option('reference')} "
-            "names, else from this server.",
+            f"Write a file for later use with {option('reference')}: from the server that {option('reference')} "
+            "names, else from this one.",
             metavar="FILE",
         ),
     ] = None
@@ -56,20 +53,10 @@ class ProbeRules(Options):
     context: Annotated[
         int | None,
         Option(
-            "Length of the longest prompt to try, with template and reply. Default: the stated context, at most 16,384 "
+            "Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 "
             "tokens or what the server reads in 20 s.",
             metavar="TOKENS",
             least=1024,
-        ),
-    ] = None
-    budget: Annotated[
-        int | None,
-        Option(
-            "Tokens that the probe may cost on this server (those on a reference server are not bounded): it makes the "
-            "checks that find the most kinds of faults within this budget and names the others as untested. A request "
-            "that could exceed it is not sent. Default: all checks.",
-            metavar="TOKENS",
-            least=1,
         ),
     ] = None
     quick: Annotated[bool, Option("Only the checks that take a few short requests.")] = False
@@ -128,37 +115,3 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
                 f"it saves the replies to plain requests: leave out {option(self.further_fields)}",
                 field="save_reference",
             )
-
-
-_KEY_MARK = ",key="
-"""Separates an address from the environment variable that holds the server's key."""
-
-
-def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
-    """The options of a probe for each address `URL[,key=VARIABLE]`; without addresses, for the running server alone.
-
-    given: the other options. Raises `UsageError` for a key or header beside several addresses: all those servers would
-    get it, and not only the server that it was meant for.
-    """
-    secret = ("api_key_env", "api_key_file", "header")
-    if len(addresses) > 1 and (stray := next((name for name in secret if given.get(name)), None)):
-        raise UsageError(
-            f"it would go to all {len(addresses)} servers; after the URL of each server, write the environment "
-            f"variable that holds its key: URL{_KEY_MARK}VARIABLE",
-            field=stray,
-        )
-    probes = []
-    for address in addresses:
-        url, mark, variable = address.partition(_KEY_MARK)
-        if mark and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-            # The message leaves out the text, in whose place the key itself may have been typed.
-            raise UsageError(f"expected the name of an environment variable behind {_KEY_MARK}", field="base_url")
-        if mark and given.get("api_key_env"):
-            raise UsageError(
-                f"the environment variable of the key is named twice, here and behind the address ({_KEY_MARK}…): "
-                "leave one out",
-                field="api_key_env",
-            )
-        own = {"api_key_env": variable} if mark else {}
-        probes.append(ProbeOptions.of(base_url=url, **{**given, **own}))
-    return probes or [ProbeOptions.of(**given)]

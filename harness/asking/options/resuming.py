@@ -44,29 +44,11 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = False
-    break_lock: Annotated[bool, Option("Take over the lock of a run whose host is dead.", under=RESUMING)] = False
     salvage: Annotated[
         SalvageMode,
         Option(
-            "Continue answers that were half written when a session was killed or a stream broke. exact: only if the "
-            "server gets the same tokens again; near: also if their text is turned into tokens again.",
+            "Continue answers that were half written when a session was killed or a stream broke, if the server gets "
+            "the same tokens again.",
             under=RESUMING,
         ),
     ] = "exact"
-    continue_from: Annotated[
-        Path | None,
-        Option(
-            "Another tool's file of replies to these questions, also unfinished (LLMEval's, LIMO's, any that `harness "
-            "score` reads): the run takes its replies over, marks them, and asks only for the rest.",
-            under=RESUMING,
-            metavar="FILE",
-        ),
-    ] = None
-    lengths_from: Annotated[
-        Path | None,
-        Option(
-            "An earlier run of these questions; its lengths tell which answers to start first. Changes no sample.",
-            under=RESUMING,
-            metavar="RUN",
-        ),
-    ] = None

@@ -13,7 +13,6 @@ from typing import Annotated
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
-    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -21,7 +20,7 @@ from harness.asking.options.deciding import (
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
-from harness.asking.options.limits import Limits, Metrics, Money
+from harness.asking.options.limits import Limits, Money
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
@@ -45,7 +44,6 @@ class RunOptions(
     Limits,
     Money,
     Resuming,
-    Metrics,
 ):
     """All options of a run; only the benchmark is required.
 
@@ -75,12 +73,6 @@ class RunOptions(
                 field="target_error",
                 value=self.target_error,
             )
-        if self.allocate is not None and self.target_error is not None:
-            raise UsageError(
-                f"it does not work with {option('target_error')}, which samples whole rounds: give one of them",
-                field="allocate",
-                value=self.allocate,
-            )
         if self.batch or self.batch_file is not None:
             self._check_batch("batch" if self.batch else "batch_file")
         if self.price_in is not None and self.prices is not None:
@@ -94,7 +86,7 @@ class RunOptions(
         """
         if self.batch and self.batch_file is not None:
             raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
             raise UsageError(
                 f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
@@ -183,14 +175,6 @@ class RepeatedOptions(RunOptions):
         ),
     ] = None
 
-    def _check(self) -> None:
-        """Raise `UsageError` for samples that differ from question to question."""
-        super()._check()
-        if self.allocate is not None:
-            raise UsageError(
-                "an experiment takes equally many samples of every question: leave this option out", field="allocate"
-            )
-
 
 class RepeatsOptions(RepeatedOptions, RepeatsRules):
     """The options of an experiment of repeats."""
@@ -246,13 +230,12 @@ VERBS: dict[str, Verb] = {
     ),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
-    "published update": Verb(PublishedUpdateOptions),
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
-    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "tpm", "concurrency"), _OWN_PACE)),
+    "probe": Verb(ProbeOptions, dict.fromkeys(("rpm", "concurrency"), _OWN_PACE)),
 }
 """Every verb whose options come from declarations, by its words on a command line."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from harness.asking.options.headings import ASKED
@@ -38,17 +37,6 @@ class WhatIsAsked(Options):
         ),
     ] = None
     """Samples of each question; an error if every benchmark names its own number."""
-    allocate: Annotated[
-        Path | None,
-        Option(
-            "A former run, or a table with the columns question_id, correct and samples (both numbers). Questions on "
-            "which it was uncertain get more samples, the others fewer, at least 2 each; "
-            f"{option('samples')} is then the mean of a question.",
-            under=ASKED,
-            metavar="RUN",
-        ),
-    ] = None
-    """A scored run of these questions with other samples, or a table of items; see docs/running.md."""
     limit: Annotated[int | None, Option("Only the first N questions.", under=ASKED, least=1)] = None
     ids: Annotated[
         tuple[str, ...] | None, Option("Only these question ids, separated by commas.", under=ASKED, kind=COMMAS)

@@ -171,8 +171,7 @@ class HowReached(Options):
     transport: Annotated[
         TransportName,
         Option(
-            "Transport of requests. auto: fast for plain http, aiohttp for https, proxies and unix sockets. "
-            "sdk: the openai package (extra sdk).",
+            "Transport of requests. http: our own. openai: the openai package (extra sdk).",
             under=WHOM,
         ),
-    ] = "auto"
+    ] = "http"

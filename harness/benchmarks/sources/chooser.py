@@ -32,7 +32,7 @@ def read(card: Card) -> Rows:
         # Tests of programs may be as long as a model's outputs, and hold any characters.
         has_tests = card.program is not None
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
-        return Rows(rows, source.path, tuple(filter(None, [tables.encoding_note(path)])))
+        return Rows(rows, source.path)
     if isinstance(source, HubSource):
         return hub.read(source, long_fields=card.program is not None)
     if isinstance(source, UrlSource):

@@ -2,8 +2,7 @@
 
 Guarantees: a row keeps its values and says where it stands; whatever is wrong is one sentence with file and line. JSON
 Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
-are accepted. A CSV or TSV file may be GB 18030, as Chinese Excel saves it; see `table_encoding`. Refused: all other
-encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits,
+are accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits,
 deep nesting, files and fields over the bounds of `limits`.
 
 Long: the formats share one set of bounds and one way of naming what is wrong.
@@ -11,7 +10,6 @@ Long: the formats share one set of bounds and one way of naming what is wrong.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import datetime
 import decimal
@@ -20,7 +18,6 @@ import io
 import json
 import math
 import os
-import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -40,14 +37,10 @@ from harness.benchmarks.limits import (
     MAX_UNPACKED_RATIO,
 )
 from harness.benchmarks.sources import json_array
-from harness.benchmarks.usual_columns import IN_CHINESE, PUPIL_COLUMNS
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
-
-GB_18030 = "gb18030"
-"""The encoding of what Chinese Excel saves as CSV, by its name in Python."""
 
 
 class Row(NamedTuple):
@@ -106,7 +99,7 @@ def read(
     else:
         data = _read_bytes(path, compression, shown)
         if suffix in (".csv", ".tsv"):
-            text = _text(data, shown, table_encoding(data))
+            text = _text(data, shown)
             rows = csv_rows(text, shown, "\t" if suffix == ".tsv" else None, damaged_rows)
         elif suffix == ".json":
             rows = _json_rows(data, shown, split, responses)
@@ -425,41 +418,15 @@ def _zstd(raw: BinaryIO, most: int) -> bytes:
         raise UsageError(f"{visible(raw.name)} is damaged or no zstd file: {quoted(str(error))}") from error
 
 
-def table_encoding(data: bytes) -> str:
-    """The encoding of a CSV or TSV file, by its first line: "gb18030" if this is not UTF-8 and names a usual column, or
-    one of pupils, in Chinese characters when read as GB 18030; else "utf-8-sig"."""
-    header = data.partition(b"\n")[0]
-    for encoding in ("utf-8-sig", GB_18030):
-        with contextlib.suppress(UnicodeDecodeError):
-            names = (name.strip(' "\r') for name in re.split("[,;\t]", header.decode(encoding)))
-            is_usual = bool((IN_CHINESE | PUPIL_COLUMNS).intersection(names))
-            return GB_18030 if encoding == GB_18030 and is_usual else "utf-8-sig"
-    return "utf-8-sig"
-
-
-def encoding_note(path: Path) -> str:
-    """A sentence on the encoding of a table that is not UTF-8; empty for any other file, and for one that is not there.
-
-    Raises `UsageError` for a file that cannot be read.
-    """
-    suffix, compression = _suffixes(path)
-    if suffix not in (".csv", ".tsv") or not path.is_file():
-        return ""
-    name = visible(path.name, 80)
-    data = _read_bytes(path, compression, name)
-    return f"{name} is read as GB 18030, since it is not UTF-8" if table_encoding(data) == GB_18030 else ""
-
-
-def _text(data: bytes, shown: str, encoding: str = "utf-8-sig") -> str:
+def _text(data: bytes, shown: str) -> str:
     try:
-        return data.decode(encoding)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if data.startswith(_WORKBOOK):
             raise UsageError(f"{shown} is a workbook, whatever its name says: {_CONVERTED['.xlsx']}") from error
         line = data.count(b"\n", 0, error.start) + 1
         how = "save the file as UTF-8 (in Excel: CSV UTF-8)"
-        name = "GB 18030, as its first line is" if encoding == GB_18030 else "UTF-8"
-        raise UsageError(f"{shown}:{line} is not {name} (byte {error.start}); {how}") from error
+        raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); {how}") from error
 
 
 def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:

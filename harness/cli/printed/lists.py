@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.benchmarks.data import status
-from harness.core.plugins import Kind
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk
 from harness.showing.running_score import RunningScore
@@ -47,17 +46,6 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.licence, self.data
 
 
-class PluginRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One plug-in. value: `module:attribute`; package: its name and version. problem: why it cannot be used, in a
-    sentence; None where it can."""
-
-    kind: Kind
-    name: str
-    value: str
-    package: str
-    problem: str | None
-
-
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     """One server. log: of its first process. versions: of the engine and what it runs on, as far as known."""
 
@@ -89,10 +77,9 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers. unreadable: state files that cannot be read; their servers may still be running."""
+    """The servers of this machine."""
 
     servers: list[ServerRow]
-    unreadable: list[str]
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):

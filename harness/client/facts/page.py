@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
-from harness.client.protocol.http1 import request_head
+from harness.client.interface import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError, option
 from harness.core.http_get import Page
@@ -149,7 +150,7 @@ def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> htt
     proxy = proxy_for(endpoint)
     headers = {**http_get.HEADERS, **endpoint.own_headers()}
     # Check the headers before httpx does: its error would show a key that no header can carry.
-    request_head(endpoint.base_url, headers)
+    request_head("/", urlsplit(endpoint.base_url).netloc, headers)
     if not endpoint.base_url.startswith("https://"):
         # An empty context: reading the system's certificates, which plain http needs not, takes longer than the page.
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -96,30 +96,6 @@ class Tokenizer:
         """
         return self._tokenize(self._pages.of_text(self._model, text, special)) if text else []
 
-    def tokens_of_pieces(self, pieces: Sequence[str]) -> list[int] | None:
-        """The ids of tokens that were streamed as `pieces`, one token per piece; None if that is not certain.
-
-        A piece is certain if tokenizing all pieces gives a token with exactly its text. A piece may be several tokens
-        only if it has a character outside ASCII: a server holds such a character back until all its bytes have come.
-        """
-        if self._pages.of_pieces is None:
-            return None
-        tokens = iter(self._ask(_TOKENIZE, self._pages.of_pieces(pieces), _Pieces).tokens)
-        ids: list[int] = []
-        for piece in pieces:
-            rest = piece.encode("utf-8", "surrogatepass")
-            n_before = len(ids)
-            while rest:
-                token = next(tokens, None)
-                # A token without bytes would fit any text, so nothing would be certain.
-                if token is None or not (spelt := token.bytes) or not rest.startswith(spelt):
-                    return None
-                ids.append(token.id)
-                rest = rest[len(spelt) :]
-            if len(ids) - n_before > 1 and piece.isascii():
-                return None
-        return None if next(tokens, None) is not None else ids
-
     def _tokenize(self, body: Mapping[str, Any]) -> list[int]:
         """The token ids that the server's tokenizer returns. Raises `ServerError` if it returns none."""
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
@@ -159,20 +135,3 @@ class _Text(msgspec.Struct):
     prompt: str = ""
     text: str = ""
     content: str = ""
-
-
-class _Piece(msgspec.Struct):
-    """A token of llama.cpp. piece: its text, or its bytes if they are not whole characters."""
-
-    id: int
-    piece: str | list[int]
-
-    @property
-    def bytes(self) -> bytes:
-        if isinstance(self.piece, str):
-            return self.piece.encode("utf-8", "surrogatepass")
-        return b"" if any(not 0 <= n < 256 for n in self.piece) else bytes(self.piece)
-
-
-class _Pieces(msgspec.Struct):
-    tokens: list[_Piece]

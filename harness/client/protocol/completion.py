@@ -1,9 +1,8 @@
 """What the events of one reply add up to: texts, times of tokens, finish reason, token counts, names.
 
-The reply parser (`sse`) feeds it decoded events; it never sees bytes. There are three ways in, from the fastest to the
-most general, and the same events give the same reply by each of them:
+The reply parser (`sse`) feeds it decoded events; it never sees bytes. There are two ways in, and the same events
+give the same reply by both:
 
-    add_tokens   texts of many token events at once, from the fast transport
     add_plain    one event of the usual form (`PlainEvent`)
     add          one event of any form, or a whole body in one piece
 
@@ -16,8 +15,7 @@ An event against the rule raises `BadEvent`, and no sample is made of the reply.
 a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
 is kept as six counts, and texts are joined every `_JOIN_AT` pieces.
 
-Long: a completion is one value that is fed in three ways (batches of tokens, plain events, any event), which must add
-up to the same.
+Long: a completion is one value that is fed in two ways (plain events, any event), which must add up to the same.
 """
 
 from __future__ import annotations
@@ -25,14 +23,13 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import sub
 from typing import Any, Final, Literal, NoReturn
 
 from harness.client.protocol.event_fields import (
     BadEvent,
     json_kind,
-    likeliest_of,
     may_hold_text,
     name_of,
     reasoning_parts,
@@ -85,8 +82,8 @@ class Completion:
 
     stamps: arrival time of each event with text. finish_reason: None until it has come; then the text is complete, and
     only token counts may follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for
-    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request. `add`,
-    `add_plain` and `add_tokens` raise `BadEvent`.
+    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request. `add`
+    and `add_plain` raise `BadEvent`.
     """
 
     __slots__ = (
@@ -95,7 +92,6 @@ class Completion:
         "_came",
         "_fingerprint",
         "_id",
-        "_likeliest",
         "_n_logprobs",
         "_n_odd_logprobs",
         "_n_pending",
@@ -128,7 +124,6 @@ class Completion:
         self._n_pending = 0  # characters in `_pieces`
         self._n_taken = 0  # characters received by `add` and `add_plain`; the difference gives an event's length
         self._n_logprobs = self._n_odd_logprobs = 0  # tokens with a log-probability; those where it is no number
-        self._likeliest: dict[str, float] = {}  # `top_logprobs` of the latest token
         self._usage: StatedUsage | None = None
         self._id: str | None = None
         self._server_model: str | None = None
@@ -146,42 +141,6 @@ class Completion:
         held = self._block_bytes + _CHAR_BYTES * self._n_pending + _PIECE_BYTES * n_pieces
         held += self.stamps.itemsize * len(self.stamps)
         return held if self.written is None else held + self.written.held_bytes
-
-    def add_tokens(
-        self,
-        texts: Sequence[str],
-        stamps: Sequence[float],
-        *,
-        reasoning: bool,
-        ids: Sequence[list[int]] | None = None,
-        reply_id: str | None = None,
-        model: str | None = None,
-    ) -> None:
-        """Add many token events at once.
-
-        texts, stamps, ids: text, arrival time and token ids of each event, in order; ids is None if the events state
-        none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state.
-        """
-        self._name(reply_id, model)
-        if reply_id != self._text_id or model != self._text_model:
-            self._attribute(reply_id, model)
-            # Ids that varied before are those of a server that gives each event its own. Here several events share
-            # one, so the change is an error, which `_attribute` raises when it is called again.
-            if len(texts) > 1 and self._text_id is _VARYING:
-                self._attribute(reply_id, model)
-        if self.written is not None:
-            self.written.add_events(texts, ids)
-        # Single texts that came before must stand before this block.
-        if self._n_pending:
-            self._join()
-        self._add_block(reasoning, "".join(texts))
-        self._came[reasoning] = True
-        if self.finish_reason is not None:
-            self.note(LATE_TEXT)
-        # An event with an empty text is no token, and gets no stamp.
-        if not all(texts):
-            stamps = [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
-        self.stamps.extend(stamps)
 
     def add_plain(self, event: PlainEvent, arrived: float) -> None:
         """Add an event of the usual form, which arrived at the time `arrived`."""
@@ -202,12 +161,10 @@ class Completion:
             has_reasoning = delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content)
             if not has_reasoning and delta.reasoning is not None:
                 has_reasoning = self._take(_REASONING, delta.reasoning)
-            logprobs: list[float | None] = []
             if choice.logprobs is not None and choice.logprobs.content:
-                logprobs = [token.logprob for token in choice.logprobs.content]
-                self._count_logprobs(logprobs)
+                self._count_logprobs([token.logprob for token in choice.logprobs.content])
             if self.written is not None:
-                self.written.add_event(self._n_taken - before, choice.token_ids, logprobs)
+                self.written.add_event(self._n_taken - before, choice.token_ids)
             added = added or has_reasoning
             reason = choice.finish_reason
             if added or reason:
@@ -280,7 +237,6 @@ class Completion:
             request_id=self._id or request_id,
             n_logprobs=self._n_logprobs,
             n_odd_logprobs=self._n_odd_logprobs,
-            likeliest=self._likeliest,
             notes=tuple(self.notes),
         )
 
@@ -292,11 +248,9 @@ class Completion:
             reasoning=self._text(1),
             ids=written.ids,
             prompt_ids=written.prompt_ids,
-            lengths=written.lengths,
             n_events=len(self.stamps),
             server_model=self._server_model,
             request_id=self._id,
-            logprobs=written.logprobs,
         )
 
     def _is_ours(self, choice: object) -> bool:
@@ -334,14 +288,10 @@ class Completion:
             added = False
         else:
             raise BadEvent(f"its message is no object but {json_kind(body)}")
-        stated = choice.get("logprobs")
-        logprobs = [*token_logprobs(stated)]
-        self._count_logprobs(logprobs)
-        if logprobs and type(stated) is dict and type(top := stated.get("top_logprobs")) is list and top:
-            self._likeliest = likeliest_of(top[-1])
+        self._count_logprobs(token_logprobs(choice.get("logprobs")))
         if self.written is not None:
             self.written.add_prompt(choice.get("prompt_token_ids"))
-            self.written.add_event(self._n_taken - before, choice.get("token_ids"), logprobs)
+            self.written.add_event(self._n_taken - before, choice.get("token_ids"))
         reason = choice.get("finish_reason")
         if reason is not None and type(reason) is not str:
             raise BadEvent(f"its finish_reason is {json_kind(reason)}")

@@ -5,11 +5,8 @@ A field of the wrong type raises `BadEvent` if it could hold a part of the answe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
-
-from harness.client.protocol.reply import MAX_LIKELIEST
 
 MAX_NAME_CHARS = 1024
 """Longest id, model name, fingerprint or finish reason that is accepted."""
@@ -30,18 +27,6 @@ def token_logprobs(stated: object) -> Iterator[object]:
             yield from (token.get("logprob") if isinstance(token, dict) else None for token in content)
         elif isinstance(alone := stated.get("token_logprobs"), list):
             yield from alone
-
-
-def likeliest_of(stated: object) -> dict[str, float]:
-    """`stated` if it is a mapping of tokens to log-probabilities, of at most `MAX_LIKELIEST` tokens; else {}."""
-    if (
-        type(stated) is not dict
-        or len(stated) > MAX_LIKELIEST
-        or sum(map(len, stated)) > MAX_LIKELIEST * MAX_NAME_CHARS
-    ):
-        return {}
-    numbers = {token: value for token, value in stated.items() if type(value) in (int, float) and math.isfinite(value)}
-    return numbers if len(numbers) == len(stated) else {}
 
 
 def string_or_none(value: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -49,7 +49,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     n_logprobs: int = 0
     n_odd_logprobs: int = 0
-    likeliest: Mapping[str, float] = {}
     notes: tuple[str, ...] = ()
 
 
@@ -84,8 +83,8 @@ class RequestFailed(Exception):
     to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
     nonsense. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
-    and the transport sends the request again on a new connection. going_on: whether the request was to continue a
-    half-written answer and brought no token; n_events: token events that had come before; both are set by the sender.
+    and the transport sends the request again on a new connection. n_events: token events that had come before, set by
+    the sender.
     """
 
     def __init__(
@@ -103,7 +102,6 @@ class RequestFailed(Exception):
         self.status = status
         self.retry_after = retry_after
         self.unanswered = unanswered
-        self.going_on = False
         self.n_events = 0
 
     @property

@@ -21,8 +21,8 @@ The way of a byte through the state `events`, with the buffers (their sizes are 
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
-instance); after the finish reason it is noted. `client.fast.batches` is a shortcut for runs of plain token events; it
-hands everything else to this parser, and both give the same reply.
+instance); after the finish reason it is noted. `feed_events` is a shortcut for whole events that the transport has
+found; both give the same reply.
 
 Long: this module is one state machine, which reads every form that a body takes.
 """
@@ -173,7 +173,7 @@ class ReplyParser:
 
     @property
     def at_event_border(self) -> bool:
-        """Whether the next byte begins an event, so that `feed_events` and `feed_tokens` may be called."""
+        """Whether the next byte begins an event, so that `feed_events` may be called."""
         return self._state != "json" and not self._partial and not self._has_data and not self._event_name
 
     def feed(self, data: bytes, arrived: float) -> None:
@@ -248,40 +248,6 @@ class ReplyParser:
         seen = self._completion.so_far()
         texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
         return None if any(repeats_a_key(text, self.secrets) for text in texts if text) else seen
-
-    def feed_tokens(
-        self,
-        texts: Sequence[str],
-        stamps: Sequence[float],
-        *,
-        reasoning: bool,
-        n_bytes: int,
-        ids: Sequence[list[int]] | None = None,
-        reply_id: str | None = None,
-        model: str | None = None,
-    ) -> None:
-        """Add many token events at once, which a batch reader has parsed already. n_bytes: their length in the body.
-
-        texts, stamps, ids: text, arrival time (in order) and token ids of each event; ids is None if the events state
-        none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state. The
-        caller checks `at_event_border` first. Raises `RequestFailed`.
-        """
-        if self._is_over():
-            return
-        self._state = "events"
-        if stamps[0] < self._arrived:
-            stamps = [max(arrived, self._arrived) for arrived in stamps]
-        try:
-            self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids, reply_id=reply_id, model=model)
-        except BadEvent as bad:
-            raise self._unbelievable(bad) from None
-        # Without this a stream that breaks off here would look like a body without any event.
-        self._events += len(texts)
-        self._arrived = stamps[-1]
-        self._bytes += n_bytes
-        if self._bytes > self._max_bytes:
-            raise self._runaway()
-        self._count()
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.

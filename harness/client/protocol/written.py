@@ -6,7 +6,7 @@ another request can continue the reply after an interruption.
 Memory:
 
     read of a socket ──▶ ReplyParser ──▶ Share.count(bytes that the reply takes) ──▶ Memory.held_bytes
-    read that waits unparsed (fast transport) ────────────────────────────────────▶ Memory.unparsed_bytes
+    read that waits unparsed ─────────────────────────────────────────────────────▶ Memory.unparsed_bytes
 
 A reply takes memory for its unfinished line or body, the data of the unfinished event, texts, stamps and token ids. The
 parser knows the size of each, so a count costs a few additions per read. All else that a server sends (comments, names
@@ -17,13 +17,11 @@ has ended, in whatever way. While the sum is above the limit, each reply above `
 count. So n replies take at most the limit + n × `LONG_REPLY_BYTES`. In addition each request has buffers of a fixed
 size, less than `FIXED_BYTES` (a head, a read, a chunk's size line, the beginning of an error's body).
 
-Tokens: vLLM and SGLang state the ids of a reply's tokens when asked (`return_token_ids`). Other servers state none, and
-most of them send one token per event, so the length of each event's text is recorded too.
+Tokens: vLLM and SGLang state the ids of a reply's tokens when asked (`return_token_ids`).
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,8 +43,8 @@ FIXED_BYTES = 1024 * 1024
 class Memory:
     """Counts the bytes that all unfinished replies of one transport hold, or of several transports that share it.
 
-    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that the fast transport has read and not yet
-    parsed, counted once a second.
+    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: bytes that a transport has read and not yet
+    parsed, counted at each of its looks.
     """
 
     __slots__ = ("held_bytes", "limit", "unparsed_bytes")
@@ -85,18 +83,7 @@ class Share:
 MAX_IDS = 1_000_000
 """Largest number of token ids of a reply, or of its prompt; a server that states more is not believed."""
 
-KEPT_LOGPROBS = 16
-"""Number of last tokens whose log-probabilities are kept.
-
-When another request continues the reply, these are compared with what the server then states for the same tokens.
-"""
-
-_MAX_PENDING = 256
-"""Number of log-probabilities in memory: the kept ones, and those of later tokens whose text has not come yet."""
-
 _MAX_ID = (1 << 31) - 1
-_MAX_EVENT_CHARS = (1 << 16) - 1
-"""Largest length of an event's text that is recorded; it stands for longer texts too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,44 +91,37 @@ class SoFar:
     """The part of a reply that has come so far.
 
     text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
-    did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. lengths: characters of each
-    event's text, in order; at most `_MAX_EVENT_CHARS`. n_events: events with text. server_model, request_id: as in
-    `Reply`. logprobs: log-probabilities of the last tokens of `ids`, in order, at most `KEPT_LOGPROBS`; empty if the
-    server did not state them.
+    did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. n_events: events with text.
+    server_model, request_id: as in `Reply`.
     """
 
     text: str | None
     reasoning: str | None
     ids: Sequence[int] | None
     prompt_ids: Sequence[int] | None
-    lengths: Sequence[int]
     n_events: int
     server_model: str | None
     request_id: str | None = None
-    logprobs: tuple[float, ...] = ()
 
 
 class WrittenTokens:
-    """Records the token ids and the events' lengths of a reply, event by event.
+    """Records the token ids of a reply, event by event.
 
     If the server once states no ids, or something that is no id, the ids of the whole reply count as unknown.
     """
 
-    __slots__ = ("_complete", "_ids", "_logprobs", "_sure", "lengths", "prompt_ids")
+    __slots__ = ("_complete", "_ids", "_sure", "prompt_ids")
 
     def __init__(self) -> None:
         self.prompt_ids: array[int] | None = None
-        self.lengths = array("H")
         self._ids = array("i")
         self._complete = True  # every event with text has stated its ids
         self._sure = 0  # number of ids whose text has come
-        self._logprobs: list[float] = []  # of the last tokens in `_ids`, without a gap
 
     @property
     def held_bytes(self) -> int:
         """Memory that the record takes, in bytes, about."""
-        n_numbers = len(self._ids) + (0 if self.prompt_ids is None else len(self.prompt_ids))
-        return 4 * n_numbers + 2 * len(self.lengths) + 32 * len(self._logprobs)
+        return 4 * (len(self._ids) + (0 if self.prompt_ids is None else len(self.prompt_ids)))
 
     @property
     def ids(self) -> array[int] | None:
@@ -152,68 +132,20 @@ class WrittenTokens:
         """
         return self._ids[: self._sure] if self._complete and self._sure else None
 
-    @property
-    def logprobs(self) -> tuple[float, ...]:
-        """Log-probabilities of the last tokens of `ids`; see `SoFar`."""
-        if not self._complete:
-            return ()
-        # The last ids may still lack their text; then `ids` leaves them out, and so does this.
-        n_without_text = len(self._ids) - self._sure
-        end = max(0, len(self._logprobs) - n_without_text)
-        return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : end])
-
     def add_prompt(self, value: Any) -> None:
         """Record the prompt's token ids, which the server states in one of the events."""
         if value is not None and self.prompt_ids is None and _are_ids(value):
             self.prompt_ids = array("i", value)
 
-    def add_events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
-        """Record several events at once. texts, ids: text and token ids of each; ids None: the events state none."""
-        lengths = list(map(len, texts))
-        if not all(lengths) or max(lengths) > _MAX_EVENT_CHARS:
-            for n, length in enumerate(lengths):
-                self.add_event(length, None if ids is None else ids[n])
-            return
-        self.lengths.extend(lengths)
-        # A batch brings no log-probabilities, and the kept ones must be those of the last tokens.
-        self._logprobs.clear()
-        if ids is None or not self._complete:
-            self._complete = False
-            return
-        try:
-            self._ids.extend([number for event_ids in ids for number in event_ids])
-        except OverflowError:
-            # A number beyond 32 bits is no token id.
-            self._complete = False
-        self._complete = self._complete and len(self._ids) <= MAX_IDS
-        self._sure = len(self._ids)
-
-    def add_event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
-        """Record an event with `n_chars` characters of text. ids, logprobs: of its tokens; ids None: not stated."""
+    def add_event(self, n_chars: int, ids: Any) -> None:
+        """Record an event with `n_chars` characters of text. ids: of its tokens; None: not stated."""
         if ids is not None and self._complete:
             self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
             if self._complete:
                 self._ids.extend(ids)
-                if logprobs or self._logprobs:
-                    self._keep_logprobs(len(ids), logprobs)
         if n_chars:
             self._complete = self._complete and ids is not None
             self._sure = len(self._ids)
-            self.lengths.append(min(n_chars, _MAX_EVENT_CHARS))
-
-    def _keep_logprobs(self, n_ids: int, logprobs: Sequence[object]) -> None:
-        """Keep the log-probabilities of an event's tokens. If a token has none, drop all that were kept before it.
-
-        n_ids: number of the event's tokens.
-        """
-        numbers = [value for value in logprobs if isinstance(value, int | float) and math.isfinite(value)]
-        if len(numbers) != n_ids or len(logprobs) != n_ids:
-            # After a gap the earlier ones are no longer those of the last tokens.
-            self._logprobs.clear()
-            return
-        self._logprobs.extend(numbers)
-        if len(self._logprobs) > 2 * _MAX_PENDING:
-            del self._logprobs[:-_MAX_PENDING]
 
 
 def _are_ids(value: Any) -> bool:

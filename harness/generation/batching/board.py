@@ -270,10 +270,9 @@ class ByBatch:
         """Empty: the progress of a batch is unknown until it has ended."""
         return {}
 
-    async def close(self) -> int:
-        """Close the board. Returns 0: a batch result names its request, so none can be a leftover of another one."""
+    async def close(self) -> None:
+        """Close the board."""
         await self._board.close()
-        return 0
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:

@@ -18,14 +18,12 @@ from harness.runs.record import Task
 class Ask(msgspec.Struct, frozen=True):
     """Send one request. Its end is reported once: by `answered`, `failed`, `cancelled` or `broke`.
 
-    attempt: number of this request for the sample in this session, from 1. go_on: whether the request may continue the
-    part of the reply that an earlier request left; False: it asks for the whole reply.
+    attempt: number of this request for the sample in this session, from 1.
     """
 
     task: Task
     endpoint: Endpoint
     attempt: int
-    go_on: bool = True
 
 
 class Cancel(msgspec.Struct, frozen=True):

@@ -133,68 +133,36 @@ SHORTEST_WAIT_S = 1e-6
 """A wait of at most this many seconds counts as none: it is a rounding error of a sum of times."""
 
 
-class _Bucket:
-    """A token bucket. It holds what may be used in one second, at least 1, and fills evenly over time.
-
-    So at most `per_minute` is taken out in any 60 seconds. level: what it holds now; a negative level is a debt.
-    """
-
-    def __init__(self, per_minute: float, now: float) -> None:
-        self.capacity = max(1.0, per_minute / MINUTE_S)
-        # A full bucket can be emptied at once, so its content is a part of the minute's number.
-        spread = per_minute - self.capacity if self.capacity > 1 else per_minute
-        self.per_second = spread / MINUTE_S
-        self.level = self.capacity
-        self._at = now
-
-    def fill(self, now: float) -> None:
-        if now > self._at:
-            self.level = min(self.capacity, self.level + (now - self._at) * self.per_second)
-            self._at = now
-
-    def seconds_to(self, level: float) -> float:
-        return (level - self.level) / self.per_second if level > self.level else 0.0
-
-
 class RateLimit:
-    """Says when the next request may be sent, by limits on requests and tokens per minute.
+    """Says when the next request may be sent, by a limit on requests per minute, as a token bucket.
 
-    requests, tokens: per minute, above 0; None = no limit. Tokens are those of prompt and completion together, as
-    providers count them. clock: monotonic seconds.
+    The bucket holds what may be sent in one second, at least 1, and fills evenly, so at most `per_minute` are sent in
+    any 60 seconds. per_minute: above 0; None = no limit. clock: monotonic seconds.
     """
 
-    def __init__(self, requests: float | None, tokens: float | None, clock: Callable[[], float]) -> None:
+    def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
         self._clock = clock
-        now = clock()
-        self._requests = None if requests is None else _Bucket(requests, now)
-        self._tokens = None if tokens is None else _Bucket(tokens, now)
+        self._capacity = max(1.0, (per_minute or 0.0) / MINUTE_S)
+        # A full bucket can be emptied at once, so its content is a part of the minute's number.
+        spread = (per_minute or 0.0) - (self._capacity if self._capacity > 1 else 0.0)
+        self._per_second = spread / MINUTE_S
+        self._level = self._capacity
+        self._at = clock()
 
     def wait(self) -> float:
         """Seconds until a request may be sent; 0: now."""
-        if self._requests is None and self._tokens is None:
+        if not self._per_second:
             return 0.0
-        now, longest = self._clock(), 0.0
-        if self._requests is not None:
-            self._requests.fill(now)
-            longest = self._requests.seconds_to(1.0)
-        if self._tokens is not None:
-            self._tokens.fill(now)
-            if (wait := self._tokens.seconds_to(0.0)) > longest:
-                longest = wait
-        return longest if longest > SHORTEST_WAIT_S else 0.0
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._at) * self._per_second)
+        self._at = now
+        wait = (1.0 - self._level) / self._per_second
+        return wait if wait > SHORTEST_WAIT_S else 0.0
 
-    def sent(self, expected_tokens: float) -> None:
-        """Charge for a request that was sent and is expected to cost `expected_tokens`."""
-        if self._requests is not None:
-            self._requests.fill(self._clock())
-            self._requests.level -= 1.0
-        self.settle(0.0, expected_tokens)
-
-    def settle(self, expected_tokens: float, tokens: float) -> None:
-        """Replace a request's charge of `expected_tokens` by the `tokens` that it cost; 0 if it was refused."""
-        if self._tokens is not None:
-            self._tokens.fill(self._clock())
-            self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)
+    def sent(self) -> None:
+        """Charge for a request that is sent."""
+        self.wait()
+        self._level -= 1.0
 
 
 # ---- what a request is billed for

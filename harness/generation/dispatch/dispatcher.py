@@ -36,11 +36,11 @@ from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, 
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import Continuations, Retries, RetryPolicy, fault_of
-from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
+from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
-from harness.generation.forecast import Outlook
+from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -60,14 +60,12 @@ _LOWERED = "during the run, the concurrency was lowered"
 class _Flight(msgspec.Struct, eq=False):
     """One request in flight.
 
-    attempt: number of this request for the sample, from 1. expected_tokens: what it is expected to cost, as charged to
-    the limit of tokens per minute. ending: whether it has been cancelled. given_up: whether the user has cancelled its
-    sample too.
+    attempt: number of this request for the sample, from 1. ending: whether it has been cancelled. given_up: whether the
+    user has cancelled its sample too.
     """
 
     ticket: Ticket
     attempt: int
-    expected_tokens: float
     ending: bool = False
     given_up: bool = False
 
@@ -97,7 +95,6 @@ class Dispatcher:
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
-        self._started = clock()
         self._concurrency = settings.concurrency
         self._paused = False
         self._actions: deque[Action] = deque()
@@ -105,10 +102,9 @@ class Dispatcher:
         self._n_unwritten = 0
         self._refused_questions: set[tuple[str, str]] = set()
         self._starved_since: float | None = None
-        self._retries = Retries(policy or RetryPolicy.of(settings.patience), settings.concurrency, jitter)
-        self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
+        self._retries = Retries(policy or RetryPolicy.of(settings.patience), jitter)
+        self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
-        self._continuations = Continuations()
         self._canary = Canary(answered, on=settings.canary)
         self.counts = Counts(plan.done, plan.total)
         self.causes = Causes()
@@ -123,17 +119,14 @@ class Dispatcher:
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account())
-        order = self._budget.order(settings.order)
-        self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
+        self._arrivals = Arrivals(clock, max_tokens)
         self._scheduler = Scheduler(
             plan.owed,
             clock,
-            order=order,
+            order=self._budget.order(settings.order),
             n_endpoints=len(settings.endpoints),
             prior=prior_lengths,
             may_start_round=self._budget.may_start if self._budget else None,
-            max_tokens=max_tokens,
-            long_prompts=plan.long_prompts,
         )
 
     # ---- what to do
@@ -152,7 +145,7 @@ class Dispatcher:
         """Do what is due by now.
 
         End a grace period that is over, and a session in which no endpoint answers any more. Queue failed samples again
-        after their wait; give up samples at which every endpoint has failed. Try endpoints again after their wait.
+        after their wait; Try endpoints again after their wait.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
@@ -167,10 +160,6 @@ class Dispatcher:
                     self.stop(hopeless)
         for task in self._retries.due(now):
             self._scheduler.give_back(task)
-        if self._scheduler.elsewhere_only:
-            for task in self._scheduler.stranded(self._lanes.may_still_answer()):
-                kind, status, message = self.causes.last(task)
-                self._give_up_waiting(task, kind, f"{message} (every endpoint has failed it)", status)
         self._lanes.advance()
 
     def _fill(self) -> None:
@@ -203,16 +192,12 @@ class Dispatcher:
             task = self._scheduler.next(lane_number, probe=lane.set_aside)
             if task is not None:
                 assert task not in self._flights, "one sample is asked for by two requests at the same time"
-                mean = self.counts.tokens_per_request
-                expected = UNKNOWN_LENGTH if mean is None else mean
-                self._rate.sent(expected)
-                flight = _Flight(self._lanes.sent(lane_number), self._retries.begin(task), expected)
+                self._rate.sent()
+                flight = _Flight(self._lanes.sent(lane_number), self._retries.begin(task))
                 self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
                 self._arrivals.began(task, lane_number)
-                # Whether the request may go on from the part of the reply that an earlier request wrote.
-                continues = self._continuations.allowed(task, lane_number, set_aside=lane.set_aside)
-                self._actions.append(Ask(task, lane.endpoint, flight.attempt, continues))
+                self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
         return False
 
@@ -251,7 +236,6 @@ class Dispatcher:
         self._arrivals.finished(task, new, sample.timing.events or 0)
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
-        self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + new)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
         # What the request cost is charged above; its sample is dropped, as the user wished.
@@ -265,7 +249,6 @@ class Dispatcher:
             self.warnings.append(another)
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
-        self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply, billed)
         stated = sample.usage.completion_tokens
@@ -290,7 +273,6 @@ class Dispatcher:
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
         flight = self._landed(task, failure)
-        self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
         lane = self._lanes[flight.ticket.lane_number]
         endpoint = lane.endpoint.base_url
@@ -305,11 +287,6 @@ class Dispatcher:
             self._lanes.cancelled(flight.ticket)
             return
         fault = fault_of(failure, probing=lane.set_aside)
-        if failure.going_on and fault != "machine":
-            self._continuation_failed(task, flight.ticket, failure)
-            return
-        if fault in ("endpoint", "pace", "chance"):
-            self._continuations.whole_failed(flight.ticket.lane_number, by_chance=fault == "chance")
         match fault:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
@@ -329,16 +306,12 @@ class Dispatcher:
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)
             case "pace":
-                # Without a retry left the endpoint waits instead of the sample: a 429 never costs a sample.
-                if self._lanes.failed(flight.ticket, failure) and not self._retries.budget.take():
-                    self._lanes.hold(flight.ticket.lane_number)
+                self._lanes.failed(flight.ticket, failure)
                 self._again(task, failure)
             case "endpoint" | "chance":
                 self._lanes.failed(flight.ticket, failure)
                 self._scheduler.steer_away(task)
-                after, why, used_up = self._retries.failed(task, failure, fault)
-                if used_up and self._scheduler.leave_to_others(task, self._lanes.may_still_answer()):
-                    after = 0.0 if fault == "endpoint" or self._retries.budget.take() else None
+                after, why = self._retries.failed(task, fault)
                 if after is None:
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
                 else:
@@ -350,7 +323,6 @@ class Dispatcher:
         trace: the exception with its traceback.
         """
         flight = self._landed(task)
-        self._rate.settle(flight.expected_tokens, 0)
         self._lanes.cancelled(flight.ticket)
         self._log("internal_error", task=list(task), trace=trace)
         if not flight.given_up:
@@ -404,37 +376,6 @@ class Dispatcher:
         else:
             self._scheduler.give_back(task)
 
-    def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """Ask again for a sample whose continuation brought no token.
-
-        A continuation is a request that goes on from a half-written reply. The failure costs no retry and no attempt.
-        An endpoint that is up is not blamed for it: at most its number of requests at once falls.
-        """
-        n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
-        pause = 0.0
-        if failure.kind == "rate_limited" or self._lanes[ticket.lane_number].set_aside:
-            self._lanes.failed(ticket, failure)
-        else:
-            self._lanes.obey_retry_after(ticket.lane_number, failure.retry_after)
-            self._lanes.cancelled(ticket)
-            pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
-        self._again(task, failure, pause)
-
-    def _learn_of_continuations(self, task: Task, lane_number: int, sample: Sample) -> None:
-        """Learn whether the endpoint of this lane, which answered, supports continuations.
-
-        lane_number: the number of that lane (one endpoint).
-        """
-        if sample.salvaged_at:
-            self._continuations.answered(task, lane_number)
-        elif self._continuations.whole_answered(task, lane_number):
-            endpoint = self._lanes[lane_number].endpoint.base_url
-            self.warnings.append(
-                f"{endpoint} answers whole requests but fails to continue half-written answers: from here on it is "
-                f"asked for whole answers, as with {option('salvage', 'off')}."
-            )
-            self._log("continuations_off", endpoint=endpoint)
-
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         """Do not ask for `task` again in this session, and list why. It is in flight, or waits for a retry."""
         self._scheduler.drop(task)
@@ -448,7 +389,6 @@ class Dispatcher:
         return waits
 
     def _forget(self, task: Task, kind: str, message: str, status: int | None) -> None:
-        self._continuations.forget(task)
         self._retries.forget(task)
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
@@ -555,7 +495,6 @@ class Dispatcher:
         """Change the number of requests in flight."""
         self._concurrency = number
         self._lanes.set_concurrency(number)
-        self._retries.budget.allow_for(number)
 
     def cancel(self, question_id: str, index: int | None, why: str) -> int:
         """Give up samples of a question for this session, in every benchmark that has the question; return how many.
@@ -599,17 +538,23 @@ class Dispatcher:
         """The present state of the session."""
         retrying = [*self._retries.postponed, *self._scheduler.returned]
         return snapshot(
-            self._clock(), self._started, counts=self.counts, causes=self.causes, arrivals=self._arrivals,
+            self._clock(), counts=self.counts, causes=self.causes, arrivals=self._arrivals,
             ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
             n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self._paused,
+            paused=self._paused, eta=self._time_left(),
         )  # fmt: skip
 
-    def outlook(self) -> Outlook:
-        """The facts from which the time to the end of the session is estimated."""
-        if not self.ending.asking:
-            return self._arrivals.outlook({}, ())
-        return self._arrivals.outlook(self._scheduler.waiting_by_question(), self._retries.postponed)
+    def _time_left(self) -> TimeLeft | None:
+        """The forecast of the session's end; None while too little is known."""
+        scheduler, arrivals = self._scheduler, self._arrivals
+        if arrivals.n_finished < MIN_FINISHED:
+            return None
+        mean = scheduler.mean_length
+        n_again = len(scheduler.returned) + self._retries.n_postponed
+        waiting = scheduler.tokens_left + n_again * mean if self.ending.asking else 0.0
+        return time_left(
+            waiting, arrivals.streams, arrivals.rate_now, mean=mean, n=arrivals.n_finished, longest=arrivals.longest
+        )
 
     def _log(self, event: str, **facts: object) -> None:
         self._actions.append(Log(event, facts))

@@ -312,15 +312,6 @@ class Lanes:
         tries = (lane.until for lane in self._present() if lane.try_owed)
         return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
 
-    def may_still_answer(self) -> set[int]:
-        """Lanes that may still answer: neither left nor set aside beyond the patience."""
-        alive_since = self._clock() - self.patience
-        return {
-            lane_number
-            for lane_number, lane in enumerate(self._lanes)
-            if not lane.left and not (lane.set_aside and lane.aside_since <= alive_since)
-        }
-
     @property
     def unreachable(self) -> bool:
         """Whether nothing was ever answered, and every endpoint's last failure was that it could not be reached."""

@@ -1,48 +1,21 @@
-"""What happens after a request failed: whether its sample is asked again, when, and which budget pays for the retry.
+"""What happens after a request failed: whether its sample is asked again, when, and at what cost.
 
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
 | machine | no descriptor left for a socket | after a pause, with fewer requests at once | nothing |
 | endpoint | no connection, 502, 503, 504, a probe's deadline | at once, elsewhere first | nothing |
-| pace | 429 | at once, by whichever endpoint's pace allows it | one retry of the run's budget |
-| chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt and a retry |
+| pace | 429 | at once, by whichever endpoint's pace allows it | nothing |
+| chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
 | run | 401, 403, 404 | never: the run stops | – |
 
-A sample whose attempts are used up is sent once more to each endpoint that has not failed it, and is given up when none
-is left: an endpoint may fail questions that another one serves.
-
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
 not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
-
-Continuations
--------------
-A continuation is a request that goes on from the written part of a sample, which an earlier request left when its
-stream broke (docs/salvage.md). `Continuations` decides whether the next request for such a sample continues that part
-or asks for the whole sample. A continuation that brings no token has one of two causes: the server is down, or it
-takes whole requests but no continuations (a gateway without token ids). Only whole requests tell the two apart. So a
-failed continuation only puts its endpoint *in doubt*, until a whole request there is answered or fails:
-
-| what ended | the sample | the endpoint |
-| --- | --- | --- |
-| a continuation, without a token | has one failure more; from `TRIES` on it is asked whole | is in doubt |
-| a continuation, answered | has no failure | is trusted |
-| a whole request, answered | is done | if in doubt: its count of doubts rises by one, and it is no longer in doubt |
-| a whole request, failed by the server or refused | (below) | is no longer in doubt: the server was down |
-| a whole request, failed by chance | – (its question may be what fails) | is no longer in doubt |
-
-Once the count of an endpoint's doubts is `DOUBTS`, it gets no more continuations in this session. After a whole request
-that the server failed or refused, every sample with a written part may be continued there again.
-
-An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next. A rate
-limiter refuses the whole request too; a gateway that takes no continuations answers it and so is found out. The written
-part is kept until another reply brings tokens, so that a server that was down costs nothing.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -81,20 +54,12 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
 class RetryPolicy:
     """How often, and after which wait, a sample is asked again after failures of the fault "chance".
 
-    attempts: a sample is given up after this many failures. alike: it is given up earlier, after this many failures in
-    a row with the same message, since such a failure will not go away. first_wait, longest_wait: seconds of the
-    backoff. share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus
-    `floor`, plus `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the
-    server, which costs each request in flight a retry.
+    attempts: a sample is given up after this many failures. first_wait, longest_wait: seconds of the backoff.
     """
 
     attempts: int = 5
-    alike: int = 4
     first_wait: float = 1.0
     longest_wait: float = 60.0
-    share: float = 0.2
-    floor: int = 50
-    floor_per_slot: int = 4
 
     @classmethod
     def of(cls, patience: Patience) -> RetryPolicy:
@@ -106,55 +71,24 @@ class RetryPolicy:
         return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
 
 
-class RetryBudget:
-    """Counts the retries of a whole run, and says whether the policy allows one more."""
-
-    def __init__(self, policy: RetryPolicy, concurrency: int) -> None:
-        self._policy = policy
-        self._floor = 0
-        self.requests = 0
-        self.retries = 0
-        self.allow_for(concurrency)
-
-    def allow_for(self, concurrency: int) -> None:
-        """Raise the budget for `concurrency` requests in flight; it never shrinks."""
-        self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
-
-    def count_request(self) -> None:
-        """Count the first request of a sample."""
-        self.requests += 1
-
-    def take(self) -> bool:
-        """Return whether one more retry is allowed, and count it if so."""
-        if self.retries >= self._floor + self._policy.share * self.requests:
-            return False
-        self.retries += 1
-        return True
-
-
 class RetryDecision(NamedTuple):
     """What to do with a sample after its request failed.
 
-    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`. used_up: the sample's
-    attempts are used up, but an endpoint that has not failed it yet may be asked once.
+    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`.
     """
 
     again_after: float | None
     why: str = ""
-    used_up: bool = False
 
 
 class _Attempts(msgspec.Struct, eq=False):
     """The history of one sample that is not finished.
 
-    requests: how many were made. failures: how many failed by the fault "chance". last, alike: the last failure, and
-    how often it occurred in a row.
+    requests: how many were made. failures: how many failed by the fault "chance".
     """
 
     requests: int = 0
     failures: int = 0
-    last: tuple[str, int | None, str] | None = None
-    alike: int = 0
 
 
 class Retries:
@@ -163,37 +97,28 @@ class Retries:
     jitter: returns a random number between two bounds. Memory: one entry for each unfinished sample.
     """
 
-    def __init__(self, policy: RetryPolicy, concurrency: int, jitter: Callable[[float, float], float]) -> None:
+    def __init__(self, policy: RetryPolicy, jitter: Callable[[float, float], float]) -> None:
         self.policy = policy
         self._jitter = jitter
         self._attempts: dict[Task, _Attempts] = {}
         self._later: list[tuple[float, Task]] = []
-        self.budget = RetryBudget(policy, concurrency)
 
     def begin(self, task: Task) -> int:
         """Count a request for `task`, which is about to be sent; return its number, from 1."""
         if (attempts := self._attempts.get(task)) is None:
             attempts = self._attempts[task] = _Attempts()
-            self.budget.count_request()
         attempts.requests += 1
         return attempts.requests
 
-    def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> RetryDecision:
+    def failed(self, task: Task, fault: Fault = "chance") -> RetryDecision:
         """Decide what to do after a request for `task` failed, by the fault "endpoint" or "chance"."""
         attempts = self._attempts[task]
         if fault == "chance":
             attempts.failures += 1
-            words = (failure.kind, failure.status, failure.message)
-            attempts.alike = attempts.alike + 1 if words == attempts.last else 1
-            attempts.last = words
-        if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
-            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}", used_up=True)
+        if attempts.failures >= self.policy.attempts:
+            return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}")
         if fault == "endpoint":
             return RetryDecision(0.0)
-        if not self.budget.take():
-            return RetryDecision(
-                None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent"
-            )
         return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:
@@ -231,87 +156,3 @@ class Retries:
         """Remove these samples from those that wait."""
         self._later = [entry for entry in self._later if entry[1] not in tasks]
         heapq.heapify(self._later)
-
-
-# ---- continuations
-
-
-TRIES = 2
-"""After this many failed continuations of a sample in a row, an endpoint is asked for the whole sample."""
-
-DOUBTS = 3
-"""An endpoint gets no more continuations after this many doubts without a successful continuation in between.
-
-A doubt is a whole request that the endpoint answered after a continuation failed there. A restart of the server
-explains one doubt, not three.
-"""
-
-
-class Continuations:
-    """Decides which endpoints are asked to go on from half-written replies (continuations), and which for whole ones.
-
-    lane_number: number of an endpoint, as in `Lanes`.
-    """
-
-    def __init__(self) -> None:
-        self._failures: defaultdict[int, dict[Task, int]] = defaultdict(dict)  # By lane number.
-        self._in_doubt: set[int] = set()
-        self._refused: set[int] = set()  # Lanes in doubt that answered 429.
-        self._doubts: dict[int, int] = {}
-        self._off: set[int] = set()  # Lanes that get no more continuations in this session.
-
-    def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
-        """Whether the next request for `task` at this endpoint may continue the written part of the reply."""
-        # A whole request tells whether the endpoint is down or takes no continuations.
-        needs_whole = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
-        return lane_number not in self._off and not needs_whole and self._failures[lane_number].get(task, 0) < TRIES
-
-    def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
-        """Note that a continuation brought no token.
-
-        Return how many continuations of this sample have failed at this endpoint. refused: the endpoint answered 429.
-        """
-        n_failed = self._failures[lane_number].get(task, 0) + 1
-        self._failures[lane_number][task] = n_failed
-        self._in_doubt.add(lane_number)
-        if refused:
-            self._refused.add(lane_number)
-        return n_failed
-
-    def answered(self, task: Task, lane_number: int) -> None:
-        """Note that a continuation became a sample: the endpoint is trusted."""
-        self.forget(task)
-        self._end_doubt(lane_number)
-        self._doubts.pop(lane_number, None)
-
-    def whole_answered(self, task: Task, lane_number: int) -> bool:
-        """Note that a whole request became a sample.
-
-        Return whether the endpoint gets no more continuations from now on. lane_number: the number of the endpoint's
-        lane.
-        """
-        self.forget(task)
-        if lane_number not in self._in_doubt:
-            return False
-        self._end_doubt(lane_number)
-        self._doubts[lane_number] = self._doubts.get(lane_number, 0) + 1
-        if self._doubts[lane_number] < DOUBTS or lane_number in self._off:
-            return False
-        self._off.add(lane_number)
-        return True
-
-    def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
-        """Note that a whole request failed. by_chance: False if the server was at fault or refused (429)."""
-        self._end_doubt(lane_number)
-        if not by_chance:
-            self._failures[lane_number].clear()
-
-    def forget(self, task: Task) -> None:
-        """Drop the failures of `task`, which has finished or is given up."""
-        for failures in self._failures.values():
-            if failures:
-                failures.pop(task, None)
-
-    def _end_doubt(self, lane_number: int) -> None:
-        self._in_doubt.discard(lane_number)
-        self._refused.discard(lane_number)

@@ -10,8 +10,9 @@ finished. So each event counts as many tokens as in the finished samples, on ave
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -22,7 +23,7 @@ from harness.core.records import Sample
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.forecast import Outlook, QuestionKey, Streaming
+from harness.generation.forecast import Streaming, TimeLeft
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.progress import (
     BenchmarkProgress,
@@ -85,31 +86,21 @@ class _Stream:
 
 
 class Arrivals:
-    """How much of the requests in flight has arrived, how fast it comes, and how long finished samples are.
+    """How much of the requests in flight has arrived, and how fast it comes.
 
-    `began` and `ended` come in pairs; `look` is called from time to time.
-
-    prior: expected lengths by question from an earlier run. max_tokens: by benchmark. longest_first: the order of
-    asking.
+    `began` and `ended` come in pairs; `look` is called from time to time. max_tokens: by benchmark.
     """
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        prior: Mapping[QuestionKey, float],
-        max_tokens: Mapping[str, int],
-        *,
-        longest_first: bool,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], max_tokens: Mapping[str, int]) -> None:
         self._clock = clock
-        self._prior = prior
         self._max_tokens = max_tokens
-        self._longest_first = longest_first
-        self._started = clock()
+        self.started = clock()
         self._flights: dict[Task, _Arriving] = {}
         self._streams: dict[int, _Stream] = {}
-        self._lengths: dict[QuestionKey, list[float]] = {}
-        self._looks: deque[tuple[float, float]] = deque([(self._started, 0.0)])
+        self.n_finished = 0
+        self.longest = 0.0
+        """Tokens of the longest finished sample."""
+        self._looks: deque[tuple[float, float]] = deque([(self.started, 0.0)])
         self._finished_tokens = 0.0
         self._finished_events = 0
         self._any_events = False
@@ -140,7 +131,8 @@ class Arrivals:
         flight = self._flights[task]
         # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
         self._streams[flight.lane_number].tokens += tokens - flight.tokens
-        self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
+        self.n_finished += 1
+        self.longest = max(self.longest, tokens)
         # A reply in one piece does not say how many tokens an event has.
         if events > 1:
             self._finished_tokens += tokens
@@ -176,7 +168,7 @@ class Arrivals:
     @property
     def rate(self) -> float | None:
         """Tokens per second since the beginning; None before the first token."""
-        tokens, seconds = self.tokens, self._clock() - self._started
+        tokens, seconds = self.tokens, self._clock() - self.started
         return tokens / seconds if tokens and seconds > 0 else None
 
     @property
@@ -193,32 +185,18 @@ class Arrivals:
             return task, self._clock() - flight.started, self._tokens_of(flight)
         return None
 
-    def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
-        """The facts from which the time to the end of the session is estimated.
-
-        waiting: by question, how many samples can be handed out. again: further samples, which wait for a retry.
-        """
-        to_come = dict(waiting)
-        for task in again:
-            question = task.benchmark, task.question_id
-            to_come[question] = to_come.get(question, 0) + 1
+    @property
+    def streams(self) -> list[Streaming]:
+        """The samples in flight, for a forecast of the session's end."""
         paces = {lane_number: stream.pace for lane_number, stream in self._streams.items()}
         # An endpoint that has sent nothing yet is expected to be as fast as the mean of the others.
         measured = [pace for pace in paces.values() if pace is not None]
         usual = sum(measured) / len(measured) if measured else 0.0
-        return Outlook(
-            finished={question: tuple(lengths) for question, lengths in self._lengths.items()},
-            running=[
-                Streaming(
-                    (task.benchmark, task.question_id), self._tokens_of(flight), paces[flight.lane_number] or usual
-                )
-                for task, flight in self._flights.items()
-            ],
-            waiting=to_come,
-            prior=self._prior,
-            max_tokens=self._max_tokens,
-            longest_first=self._longest_first,
-        )
+        bounds = self._max_tokens
+        return [
+            Streaming(self._tokens_of(flight), paces[flight.lane_number] or usual, bounds.get(task.benchmark, math.inf))
+            for task, flight in self._flights.items()
+        ]
 
     def _tokens_of(self, flight: _Arriving) -> float:
         """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
@@ -361,18 +339,12 @@ class Counts:
         self.failures += 1
         self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
 
-    @property
-    def tokens_per_request(self) -> float | None:
-        """Mean tokens of a prompt and its reply; None before the first one has finished."""
-        return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None
-
 
 # ---- the snapshot
 
 
 def snapshot(
     now: float,
-    started: float,
     *,
     counts: Counts,
     causes: Causes,
@@ -384,16 +356,18 @@ def snapshot(
     n_waiting: int,
     concurrency: int,
     paused: bool,
+    eta: TimeLeft | None,
 ) -> Progress:
     """Return the state of the session at `now`, a monotonic second, as one value.
 
-    started: when the session began, on the same clock. retrying: samples that wait for another attempt. n_waiting:
-    number of samples that nobody has asked yet. concurrency: the present limit of requests in flight.
+    retrying: samples that wait for another attempt. n_waiting:
+    number of samples that nobody has asked yet. concurrency: the present limit of requests in flight. eta: when the
+    session ends.
     """
     flying, again = _by_benchmark(in_flight), _by_benchmark(retrying)
     oldest = arrivals.oldest
     return Progress(
-        elapsed_s=now - started,
+        elapsed_s=now - arrivals.started,
         done=sum(counts.done.values()),
         total=sum(counts.total.values()),
         in_flight=len(in_flight),
@@ -424,6 +398,7 @@ def snapshot(
             for kind, (n, message, failed_at) in sorted(counts.failed.items(), key=lambda item: -item[1][2])
         ),
         oldest=oldest and _oldest(*oldest),
+        eta=eta,
         concurrency=concurrency,
         paused=paused,
         stopping=not ending.asking,

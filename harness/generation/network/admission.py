@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Event, Thread
 
+import msgspec
+
 from harness.client.address.endpoint import Endpoint
 from harness.core.errors import ServerError
 
@@ -14,6 +16,12 @@ RETRY_S = 2.0
 Check = Callable[[Endpoint], str | None]
 """Blocking function: endpoint → a sentence why it may not join; None if it may. Raises `ServerError` while it is down.
 """
+
+
+class _Verdict(msgspec.Struct, eq=False):
+    """Whether an endpoint may join, from its listing on. admitted: None while it is being checked."""
+
+    admitted: bool | None = None
 
 
 class Admission:
@@ -29,8 +37,7 @@ class Admission:
         self._on_event = on_event
         self.listed = listed
         self.present = list(present)
-        # Base URL → True: admitted, False: refused, None: being checked.
-        self._verdicts: dict[str, bool | None] = dict.fromkeys((endpoint.base_url for endpoint in present), True)
+        self._verdicts = {endpoint.base_url: _Verdict(admitted=True) for endpoint in present}
         self._stopped = Event()
 
     def admitted(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
@@ -40,22 +47,21 @@ class Admission:
         """
         listed = {endpoint.base_url for endpoint in endpoints}
         for url in self._verdicts.keys() - listed:
-            del self._verdicts[url]  # An endpoint that returns may be another server.
+            del self._verdicts[url]  # Its thread ends. An endpoint that returns may be another server.
         for endpoint in endpoints:
             if endpoint.base_url not in self._verdicts:
-                # Set before the thread starts, so that no second thread checks the same endpoint.
-                self._verdicts[endpoint.base_url] = None
+                verdict = self._verdicts[endpoint.base_url] = _Verdict()
                 # A server that loads its model keeps a check waiting for minutes.
-                Thread(target=self._look, args=(endpoint,), daemon=True, name="admission").start()
-        return [endpoint for endpoint in endpoints if self._verdicts.get(endpoint.base_url)]
+                Thread(target=self._look, args=(endpoint, verdict), daemon=True, name="admission").start()
+        return [endpoint for endpoint in endpoints if self._verdicts[endpoint.base_url].admitted]
 
     def stop(self) -> None:
         """Start no more checks."""
         self._stopped.set()
 
-    def _look(self, endpoint: Endpoint) -> None:
-        """Check an endpoint until it answers, and note whether it may join the run; the work of a thread."""
-        while not self._stopped.is_set():
+    def _look(self, endpoint: Endpoint, verdict: _Verdict) -> None:
+        """Check an endpoint until it answers or leaves the list, and note whether it may join; the work of a thread."""
+        while not self._stopped.is_set() and self._verdicts.get(endpoint.base_url) is verdict:
             try:
                 refusal = self._check(endpoint)
             except ServerError:
@@ -63,9 +69,7 @@ class Admission:
                 continue
             except Exception as error:  # noqa: BLE001 - a bug in a check keeps the endpoint out, and is logged
                 refusal = f"the endpoint could not be examined: {error}"
-            # If it was taken off the list meanwhile, and returns, it must be checked again.
-            if endpoint.base_url in self._verdicts:
-                self._verdicts[endpoint.base_url] = refusal is None
+            verdict.admitted = refusal is None
             if refusal is not None:
                 self._on_event("endpoint_refused", endpoint=endpoint.base_url, reason=refusal)
             return

@@ -1,45 +1,41 @@
-"""Decides which samples in flight are written to `inflight.jsonl`, and when. Used on the network's loop."""
+"""Writes the parts of replies that have arrived to `inflight.jsonl`: every `KEEP_S`, on signals and at the end.
+
+Used on the network's loop; a thread of its own writes. If the file cannot be written, it is given up for the session,
+and the log says so.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from itertools import islice
 
 from harness.client.interface import Arriving
-from harness.client.protocol.reply import FailureKind
+from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.core.errors import StoreError
 from harness.runs import inflight
-from harness.runs.inflight import Inflight, Partial
+from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
 from harness.runs.record import Owed, Task
 
-KEEP_S = 5.0
-"""Smallest number of seconds between two writes of the same stream (the reply of one request)."""
+KEEP_S = 30.0
+"""Seconds between two writes of the file."""
 
-MIN_A_LOOK, SHARE_A_LOOK = 4, 8
-"""Each look writes at most `MIN_A_LOOK` replies, plus one for every `SHARE_A_LOOK` in flight.
+TRIES = 2
+"""After this many failed continuations of a sample without a token, it is asked for whole."""
 
-Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
-"""
+DOWN = 0.25
+"""A failed continuation counts as this many if the server seems to be down: it then fails whole requests, too."""
 
-CONTINUABLE: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
+CONTINUABLE = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
 """Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
 
 
-@dataclass(slots=True)
-class _Watched:
-    """One request in flight. view: makes a partial sample of its reply so far. due: the time of its next write."""
-
-    arriving: Arriving
-    view: Callable[[SoFar], Partial]
-    due: float
-
-
 class Keeper:
-    """Writes the parts of replies that have arrived to `inflight.jsonl`.
+    """Keeps the parts of replies that have arrived, for the requests and sessions that continue them.
 
     partials: the parts that can be continued, by sample; from earlier sessions and from failed requests.
     """
@@ -56,85 +52,93 @@ class Keeper:
         stored = inflight.read(folder, lambda key: key.sample_index in rows().get((key.benchmark, key.question_id), ()))
         self.partials = stored.partials
         self.damaged = stored.damaged
+        self._folder = folder
+        self._on_event = on_event
         self._clock = clock
-        self._watched: dict[Task, _Watched] = {}
-        self._file = Inflight(folder, on_event)
-        if stored.partials or stored.damaged or stored.notes:
-            tokens = inflight.kept_tokens(stored.partials.values())
+        self._views: dict[Task, Callable[[], Partial | None]] = {}
+        self._failures: Counter[Task] = Counter()
+        self._due = clock() + KEEP_S
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
+        self._writing: Future[None] | None = None
+        self._given_up = False
+        self._in_file = bool(stored.partials or stored.damaged or stored.notes)
+        if self._in_file:
             on_event(
-                "inflight_found",
-                samples=len(stored.partials),
-                tokens=tokens,
-                damaged=stored.damaged,
-                notes=stored.notes,
-            )
-            # The new file has no damaged lines, and no parts of samples that are no longer missing.
-            self._file.rewrite(stored.partials)
+                "inflight_found", samples=len(stored.partials), damaged=stored.damaged, notes=stored.notes,
+                tokens=sum(partial.tokens for partial in stored.partials.values()),
+            )  # fmt: skip
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
         """Note that a request for `task` is sent. view: makes a partial sample of what has arrived."""
         arriving.written = WrittenTokens()
-        self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
+
+        def now() -> Partial | None:
+            so_far = arriving.so_far()
+            partial = None if so_far is None or not so_far.n_events else view(so_far)
+            return partial if partial is not None and partial.tokens else None
+
+        self._views[task] = now
 
     def look(self) -> None:
-        """Write the parts of those replies whose turn it is."""
-        # A slow disk must not fill the memory with writes that wait for it.
-        if self._file.busy:
-            return
-        now = self._clock()
-        due = ((task, watched) for task, watched in self._watched.items() if watched.due <= now)
-        for task, watched in [*islice(due, MIN_A_LOOK + len(self._watched) // SHARE_A_LOOK)]:
-            self._keep(task, watched)
-        if self._file.wants_rewriting:
-            self._file.rewrite({**self.partials, **dict(self._all())})
+        """Write the file if it is due and the last write has ended."""
+        if self._clock() >= self._due and (self._writing is None or self._writing.done()):
+            self.keep_all()
 
     def keep_all(self) -> None:
-        """Write the parts of all replies now, because the process may be killed soon."""
-        for task, partial in self._all():
-            self._file.keep(task, partial)
-        self._file.sync()
+        """Write the parts of all replies now."""
+        self._due = self._clock() + KEEP_S
+        now = {task: partial for task, view in [*self._views.items()] if (partial := view()) is not None}
+        parts = {**self.partials, **now}
+        if parts or self._in_file:
+            self._in_file = True
+            self._writing = self._writer.submit(self._write, parts)
+
+    def may_continue(self, task: Task) -> bool:
+        """Whether the next request for `task` may continue its part."""
+        return task in self.partials and self._failures[task] < TRIES
+
+    def failed(self, task: Task, failure: RequestFailed, *, continued: bool, n_events: int) -> None:
+        """Note that the request failed. The part that arrived stays for the next request, or is dropped as bad.
+
+        continued: the request was to continue a part. n_events: token events that came of its reply.
+        """
+        if failure.kind not in CONTINUABLE:
+            self.forget(task)
+        self.keep(task)
+        if n_events:
+            del self._failures[task]
+        elif continued:
+            is_down = failure.kind in ("connect", "rate_limited") or failure.status in (502, 503, 504)
+            self._failures[task] += DOWN if is_down else 1  # type: ignore[assignment]
 
     def keep(self, task: Task) -> None:
-        """Write the part of `task` that has arrived; its request is about to be ended."""
-        if task in self._watched:
-            self._keep(task, self._watched[task])
-
-    def failed(self, task: Task, kind: FailureKind) -> None:
-        """Note that the request failed. The part that arrived is stored for the next request, or dropped as bad."""
-        watched = self._watched.pop(task, None)
-        if kind not in CONTINUABLE:
-            self.forget(task)
+        """Take what has arrived of `task`, whose request is over or about to be ended, as the part to continue."""
+        view = self._views.pop(task, None)
         # A part without a token would cost a continuation's requests and save nothing.
-        elif watched is not None and (partial := _partial(watched)) is not None and partial.tokens:
+        if view is not None and (partial := view()) is not None:
             self.partials[task] = partial
-            self._file.keep(task, partial)
 
     def ended(self, task: Task) -> None:
-        """Stop watching the request for `task`, which is over. Its part stays in the file until `forget`."""
-        self._watched.pop(task, None)
+        """Note that the request for `task` is over: nothing more of it arrives."""
+        self._views.pop(task, None)
 
     def forget(self, task: Task) -> None:
         """Drop the written part of `task`: the sample is stored, or its part is of no use."""
+        self._views.pop(task, None)
         self.partials.pop(task, None)
-        self._file.forget(task)
+        del self._failures[task]
 
     def close(self) -> None:
-        """Close the file; the parts in it are for the next session."""
-        self._file.close()
+        """Leave the parts to the next session."""
+        self.keep_all()
+        self._writer.shutdown()
 
-    def _all(self) -> list[tuple[Task, Partial]]:
-        """(sample, part so far) of each request in flight that has brought anything."""
-        seen = [(task, _partial(watched)) for task, watched in [*self._watched.items()]]
-        return [(key, partial) for key, partial in seen if partial is not None]
-
-    def _keep(self, task: Task, watched: _Watched) -> None:
-        watched.due = self._clock() + KEEP_S
-        partial = _partial(watched)
-        if partial is not None and partial.tokens:
-            self._file.keep(task, partial)
-
-
-def _partial(watched: _Watched) -> Partial | None:
-    """The part of the sample that has arrived; None before the first event."""
-    so_far = watched.arriving.so_far()
-    return None if so_far is None or not so_far.n_events else watched.view(so_far)
+    def _write(self, parts: Mapping[Task, Partial]) -> None:
+        """Replace the file; on the writer's thread."""
+        if self._given_up:
+            return
+        try:
+            inflight.write(self._folder, parts)
+        except (OSError, StoreError) as error:
+            self._given_up = True
+            self._on_event("inflight_given_up", reason=str(error))

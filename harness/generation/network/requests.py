@@ -17,14 +17,13 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.fast.event_loop import current_lag
 from harness.client.interface import Arriving, Transport
+from harness.client.loop import current_lag
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
-from harness.generation.comparing import UNLIKE, Unlike, bodies, difference, tokens_before_seam, with_differences
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.actions import Ask
 from harness.generation.machine_limits import limit_concurrency
@@ -144,7 +143,7 @@ class OneByOne:
         self._keeper = keeper
         self._on_event = on_event
         self._arriving: dict[Task, Arriving] = {}
-        self._unlike: dict[Task, str] = {}  # Notes on written parts that another model seems to have written.
+        self._continuing: set[Task] = set()  # Requests in flight that continue a part.
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
         """Send the request of `ask` and return its sample and reply, as `Sampler.sample` promises."""
@@ -161,23 +160,21 @@ class OneByOne:
                 reply, seams = await self._send(ask.endpoint, request.template.path, request.body, arriving), ()
         except RequestFailed as failure:
             failure.n_events = arriving.count()
+            if self._keeper is not None:
+                self._keeper.failed(task, failure, continued=task in self._continuing, n_events=failure.n_events)
             raise
         finally:
             del self._arriving[task]
-        if note := self._unlike.pop(task, ""):
-            reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
+            self._continuing.discard(task)
         return self._requests.record(request, ask, reply, seams), reply
 
     def arrived(self) -> Mapping[Task, int]:
         """The tokens that have come so far, by sample in flight."""
         return {task: arriving.count() for task, arriving in self._arriving.items()}
 
-    async def close(self) -> int:
-        """Close the transport's connections.
-
-        Returns how many replies may be leftovers (replies to earlier requests on the same connection).
-        """
-        return await self._transport.close()
+    async def close(self) -> None:
+        """Close the transport's connections."""
+        await self._transport.close()
 
     async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
         settings = self._settings
@@ -204,13 +201,9 @@ class OneByOne:
         checksum: of the request's body.
         """
         task, template, endpoint = request.task, request.template, ask.endpoint
-        begun = self._keeper.partials.get(task) if self._keeper is not None else None
-        if self._keeper is None or begun is None:
+        if self._keeper is None or not self._keeper.may_continue(task):
             return None
-        if not ask.go_on:  # The written part stays, in case this request fails too.
-            self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason="continuations fail")
-            return None
-        salvage = self._settings.salvage
+        begun, salvage = self._keeper.partials[task], self._settings.salvage
         try:
             # A changed prompt or option would make this the continuation of another answer.
             if begun.request != checksum:
@@ -221,50 +214,22 @@ class OneByOne:
             going_on = await asyncio.to_thread(
                 continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
             )
-            going_on = await self._compare_seam(going_on, endpoint, template)
-            if going_on.seam.compared and not going_on.seam.exact:
-                self._unlike[task] = UNLIKE["near"]
+            self._continuing.add(task)
             self._begin(task, arriving, going_on, checksum)
             reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, arriving))
         except (WrittenAnew, ServerError) as why:
-            if isinstance(why, Unlike):
-                self._unlike[task] = UNLIKE["exact"]
             self._drop_written_part(task, begun, str(why))
         except RequestFailed as failure:
             if failure.kind in CONTINUABLE:
-                # Without a token, the server may take no continuations at all, which `Continuations` finds out.
-                failure.going_on = arriving.count() == 0
                 raise
             self._drop_written_part(task, begun, failure.message)
         else:
             return reply, (*begun.seams, going_on.seam)
+        self._continuing.discard(task)
         return None
-
-    async def _compare_seam(
-        self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate
-    ) -> Continuation:
-        """Return `going_on`, with the changes of the log-probabilities of its last written tokens noted in its seam.
-
-        The server is asked for them again: if they have changed, another model may have written the part. Raises
-        `Unlike` if the changes are too large, unless the mode is "near"; `RequestFailed` if the server is down.
-        """
-        salvage = self._settings.salvage
-        tokens = tokens_before_seam(going_on, salvage)
-        differences = []
-        for token, body in zip(tokens, bodies(tokens, going_on.prompt or (), template, salvage), strict=True):
-            try:
-                reply = await self._send(endpoint, going_on.path, body)
-            except RequestFailed as failure:
-                if failure.kind in CONTINUABLE:
-                    raise
-                break  # The server lists fewer tokens, or does not know this request.
-            if (nats := difference(token, reply.likeliest)) is not None:
-                differences.append(nats)
-        return with_differences(going_on, differences, salvage.mode)
 
     def _drop_written_part(self, task: Task, begun: Partial, why: str) -> None:
         """Drop the written part of `task`, which cannot be continued for the reason `why`."""
         assert self._keeper is not None
-        self._keeper.ended(task)
         self._keeper.forget(task)
         self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason=why)

@@ -32,11 +32,8 @@ class Sampler(Protocol):
         """Return about how many tokens each request in flight has received; requests that do not tell are left out."""
         ...
 
-    async def close(self) -> int:
-        """End all requests in flight and close all connections.
-
-        Return how many replies may be leftovers (replies to earlier requests on the same connection).
-        """
+    async def close(self) -> None:
+        """End all requests in flight and close all connections."""
         ...
 
 

@@ -6,7 +6,7 @@
 
 The thread decides nothing itself. Guarantees: the end of every `Ask` and of every `Store` is reported exactly once;
 nothing runs on after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`,
-`expect` and `join`, and read `progress`, `outlook`, `server_model` and `builds`.
+and `join`, and read `progress`, `server_model` and `builds`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 
-import msgspec
-
-from harness.client.fast.event_loop import Lag, current_lag
+from harness.client.loop import Lag, current_lag, measured
 from harness.client.protocol.reply import RequestFailed
-from harness.core.reply_notes import BEFORE_LEFTOVER
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.forecast import Outlook, TimeLeft
-from harness.generation.machine_limits import Reserve
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Answer, ControlCommand, ControlSocket, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -42,10 +37,6 @@ from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
-
-
-OUTLOOK_S = 2.0
-"""Smallest number of seconds between two collections of the facts from which the session's end is forecast."""
 
 
 class Network:
@@ -90,16 +81,11 @@ class Network:
         """
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
-        self.outlook: Outlook | None = None
-        """What a forecast of the session's end needs; None at first. Replaced as a whole, every `OUTLOOK_S`."""
-        self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: Sampler | None = None
         self._written: deque[tuple[Task, Future[None]]] = deque()
-        self._starved = False  # Whether requests fail because no file descriptor is left.
         self._next_look = 0.0
-        self._next_outlook = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -138,10 +124,6 @@ class Network:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
 
-    def expect(self, left: TimeLeft | None) -> None:
-        """Set the forecast that `progress` shows: the session ends after `left`; None: unknown."""
-        self._expected = (self._clock(), left)
-
     @property
     def n_unwritten(self) -> int:
         """How many samples have arrived and are not on disk yet. Read on the loop only."""
@@ -176,22 +158,25 @@ class Network:
         """Run the loop from its beginning to its end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
-                runner.run(self._main())
+                runner.run(self._measured_main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
         finally:
             if self._admission is not None:
                 self._admission.stop()
 
+    async def _measured_main(self) -> None:
+        with measured():
+            await self._main()
+
     async def _main(self) -> None:
         """Open the sampler and the control socket, carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
         sampler = self._sampler = self._open_sampler(self)
-        reserve = Reserve()
         try:
             await self._control.open()
-            await self._carry_out(sampler, reserve)
+            await self._carry_out(sampler)
         finally:
             # First, so no command reaches a session that has ended.
             await self._control.close()
@@ -199,22 +184,21 @@ class Network:
                 request.cancel()
             # Before the transport closes, which would fail them with a reason of its own.
             await asyncio.gather(*self._requests.values(), return_exceptions=True)
-            self._dispatcher.counts.note(BEFORE_LEFTOVER, await sampler.close())
+            await sampler.close()
             # After the last request, which may still store its part.
             if self.keeper is not None:
                 self.keeper.close()
-            reserve.release()
             self.lag = current_lag()
             # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
             self.progress = self._facts()
 
-    async def _carry_out(self, sampler: Sampler, reserve: Reserve) -> None:
+    async def _carry_out(self, sampler: Sampler) -> None:
         """Carry out the dispatcher's actions until it returns `Done`."""
         while not isinstance(action := self._next(), Done):
             if isinstance(action, Wait):
-                if not self._look_around(reserve):
+                if not self._look_around():
                     await self._sleep(action.seconds)
                 continue
             try:
@@ -254,7 +238,7 @@ class Network:
             case Log(event, facts):
                 self._on_event(event, **facts)
 
-    def _look_around(self, reserve: Reserve) -> bool:
+    def _look_around(self) -> bool:
         """If `LOOK_AROUND_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
 
         Returns whether it did.
@@ -263,26 +247,17 @@ class Network:
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_AROUND_S
-        if self._starved:  # released only now: at the first failure, the connects under way would have used it up
-            reserve.release()
         self._steering.follow_file()
         if self.keeper is not None:
             self.keeper.look()
         self.progress = self._facts()
-        if now >= self._next_outlook:
-            self._next_outlook = now + OUTLOOK_S
-            self.outlook = self._dispatcher.outlook()
         return True
 
     def _facts(self) -> Progress:
-        """Return the dispatcher's progress, with the tokens that have arrived by now and the expected end."""
+        """Return the dispatcher's progress, with the tokens that have arrived by now."""
         if self._sampler is not None:
             self._dispatcher.arrived(self._sampler.arrived())
-        since, left = self._expected
-        facts = self._dispatcher.progress()
-        if left is None or not facts.in_flight:
-            return facts
-        return msgspec.structs.replace(facts, eta=left.after(self._clock() - since))
+        return self._dispatcher.progress()
 
     async def _sleep(self, seconds: float | None) -> None:
         """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
@@ -309,16 +284,12 @@ class Network:
         try:
             sample, reply = await sampler.sample(ask)
         except RequestFailed as failure:
-            self._starved = self._starved or failure.kind == "out_of_files"
-            if self.keeper is not None:
-                self.keeper.failed(task, failure.kind)
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             failure.__traceback__ = failure.__context__ = None
             self._dispatcher.failed(task, failure)
         except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
             self._dispatcher.broke(task, error, traceback.format_exc())
         else:
-            self._starved = False
             self._dispatcher.answered(task, sample, reply)
 
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:

@@ -11,5 +11,4 @@ Enter by `verdict`. Everything here is pure, takes time linear in the text, and 
     several     boxes that together are one answer
     choice      the letter of a multiple choice
     values      numbers, formulas and sentences
-    stated      all values that a text states before its answer
 """

@@ -34,8 +34,8 @@ def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[
     for stop in STOP.finditer(text, first, start):
         begin = stop.end()
     last = min(hi, end + MAX_SENTENCE_CHARS)
-    stop = STOP.search(text, end, last)
-    return begin, last if stop is None else stop.start()
+    ending = STOP.search(text, end, last)
+    return begin, last if ending is None else ending.start()
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -41,7 +41,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, Sample, Timing, VerdictName
 from harness.grading import verifier
-from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
+from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
 from harness.grading.find.extract import Extraction
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask
@@ -211,33 +211,6 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
     ]
     pool.forget_decisions()
     return decided
-
-
-def first_right(
-    questions: Iterable[tuple[Key, Question, Sequence[str]]], *, workers: int = 1, deadline_s: float = DEADLINE_SECONDS
-) -> Iterator[tuple[Key, int | None]]:
-    """Find where each reply first states the right answer: yield its key and the index of its first right answer, None
-    if no answer is right; in the order of `questions`.
-
-    questions: for each reply its key, its question, and the answers that it states, in their order.
-    """
-    with Pool(workers, deadline_s) as pool:
-        waiting: deque[tuple[Key, list[_Job]]] = deque()
-
-        def judged() -> tuple[Key, int | None]:
-            key, jobs = waiting.popleft()
-            right = (index for index, job in enumerate(jobs) if pool.decision(job).outcome == "correct")
-            return key, next(right, None)
-
-        for key, question, answers in questions:
-            waiting.append((key, [_Job.of(question, answer) for answer in answers]))
-            for job in waiting[-1][1]:
-                pool.ask(job)
-            # Each entry may have up to `MAX_STATEMENTS` jobs.
-            while waiting and (pool.settled(waiting[0][1]) or len(waiting) > _WINDOW // MAX_STATEMENTS):
-                yield judged()
-        while waiting:
-            yield judged()
 
 
 def verdict_on(

@@ -74,11 +74,7 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
 
 
 def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
-    """Accuracy against the token budget, one line per score; None if no score has budgets.
-
-    Scores with graded cut text get two more lines. Dashed: the accuracy with every reply cut at the budget and graded.
-    Dotted: the accuracy if every right reply had ended where its right answer first stands.
-    """
+    """Accuracy against the token budget, one line per score; None if no score has budgets."""
     rows: list[tuple[Cell, ...]] = [
         (
             name,
@@ -87,8 +83,6 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
             *_ends(budget.sampling_interval),
             *_ends(budget.question_interval),
             budget.cut,
-            budget.accuracy_of_cut_text,
-            budget.accuracy_of_first_right,
         )
         for name, score in scores
         for budget in score.budgets
@@ -103,12 +97,6 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
     )
     summary = "A reply longer than the budget counts as wrong. Bands: 95 % sampling intervals "
     summary += "(same questions, asked again)."
-    if any(row[-1] is not None for row in rows):
-        drawing["layer"] += [_broken_line(labels, "cut_text", [6, 3]), _broken_line(labels, "first_right", [2, 3])]
-        summary += (
-            " Dashed: with the reply cut there and graded. Dotted: had every right reply ended where its right answer "
-            "first stands."
-        )
     return Plot(
         name="budgets",
         title="Accuracy against token budget",
@@ -122,18 +110,10 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
             "question_low",
             "question_high",
             "cut",
-            "cut_text",
-            "first_right",
         ),
         rows=tuple(rows),
         drawing=drawing,
     )
-
-
-def _broken_line(labels: Sequence[str], value: str, dashes: Sequence[int]) -> dict[str, Any]:
-    """The Vega-Lite layer of broken lines through column `value`. dashes: pixels of a dash and of a gap."""
-    encoding = {"y": axis(value, None, scale=SHARE), "color": series_of(labels)}
-    return {"mark": {"type": "line", "strokeDash": list(dashes), "strokeWidth": 1.5}, "encoding": encoding}
 
 
 def curve_plot(score: Score) -> Plot | None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from harness.core.nouns import are
-from harness.reports.plots.plot import AXIS, SERIES, SHARE, SHARE_AXIS, Cell, Plot, axis
+from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis
 from harness.scoring import QuestionTally
-from harness.scoring.intervals import wilson
 
 MAX_QUESTIONS = 1000
 """Largest number of questions in one plot; if there are more, this many are drawn, evenly spaced by difficulty."""
@@ -22,54 +19,6 @@ _FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 
 _TITLE_PX = 260
 """An axis's title is cut to this length, in pixels."""
-
-
-def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
-    """The fraction of right samples of each question with its 95 % interval, the hardest first.
-
-    None without a sample.
-    """
-    present = sorted((item for item in questions if item.n), key=lambda item: item.correct / item.n)
-    if not present:
-        return None
-    if len(present) > MAX_QUESTIONS:
-        present = [present[rank * len(present) // MAX_QUESTIONS] for rank in range(MAX_QUESTIONS)]
-    counts = np.array([float(item.n) for item in present])
-    rates = np.array([float(item.correct) for item in present]) / counts
-    limits = wilson(rates, counts)
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (rank, item.question.question_id, float(rate), float(low), float(high), item.n)
-        for rank, (item, rate, low, high) in enumerate(zip(present, rates, limits.low, limits.high, strict=True), 1)
-    )
-    never = sum(item.correct == 0 for item in present)
-    always = sum(item.correct == item.n for item in present)
-    few = len(present) <= 100
-    across = {"domain": [0.5, len(present) + 0.5], "nice": False}
-    drawing = {
-        "encoding": {"x": axis("place", "questions, the hardest first", scale=across, tickMinStep=1)},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 2 if few else 1, "color": SERIES[0], "opacity": 0.35},
-                "encoding": {
-                    "y": axis("low", "fraction correct", scale=SHARE, **SHARE_AXIS),
-                    "y2": {"field": "high"},
-                },
-            },
-            {
-                "mark": {"type": "point", "size": 24 if few else 8, "color": SERIES[0]},
-                "encoding": {"y": axis("correct", None, scale=SHARE)},
-            },
-        ],
-    }
-    return Plot(
-        name="questions",
-        title="Questions",
-        summary=f"{never} of {len(present)} questions {are(never)} never answered right, {always} always. "
-        f"Lines: 95 % intervals of each question, if it were asked again.",
-        columns=("place", "question", "correct", "low", "high", "samples"),
-        rows=rows,
-        drawing=drawing,
-    )
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:

@@ -29,20 +29,6 @@ class NamedBenchmark(NamedTuple):
     by_name: bool
 
 
-def card_of_task(dataset: str, task: str) -> Card | None:
-    """The card of a data set of the hub: of the cards with this source, the one that `task` names, else the only one.
-
-    None if no card has this source, or several have it and `task` names none of them.
-    """
-    cards = _cards()[1].get(dataset.casefold(), [])
-    named = [
-        card for card in cards if catalogue.fold_name(task) in map(catalogue.fold_name, (card.name, *card.aliases))
-    ]
-    if named:
-        return named[0]
-    return cards[0] if len(cards) == 1 else None
-
-
 def is_overall(name: str) -> bool:
     """Whether the name marks a result as that of the whole benchmark: `MMLU-Pro (overall)`, `mmlu_pro/overall`."""
     return _OVERALL.search(name) is not None

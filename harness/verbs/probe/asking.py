@@ -1,22 +1,27 @@
 """The requests of a probe and their replies: the request of a run, changed only in the fields that a check is about.
 
-The client of a run keeps text, usage and times. A probe also needs log-probabilities and further choices, so whole
-replies are read here, from the client for small requests. Streams are read by the same client that reads a run's
-streams. `probed_endpoint` sends the requests.
+The client of a run keeps text, usage and times. A probe also needs log-probabilities, so whole replies are read here,
+from the client for small requests. Streams are read by the same client that reads a run's streams. `probed_endpoint`
+sends the requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+import sys
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
+from harness.client.address.providers import rejected_fields
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, UsageError, option
 from harness.core.inert import quoted
 from harness.core.records import Message
 
@@ -24,6 +29,9 @@ CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
+
+AT_ONCE = 8
+"""Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
 
 Fields = Mapping[str, Any]
 
@@ -115,23 +123,8 @@ class _ReplyLogprobs(msgspec.Struct):
         ]
 
 
-class CalledFunction(msgspec.Struct):
-    """A tool's name, and its arguments as JSON text."""
-
-    name: str | None = None
-    arguments: str | None = None
-
-
-class ToolCall(msgspec.Struct):
-    """One call of a tool, or a part of one in a stream. index: of the call that the part belongs to."""
-
-    index: int = 0
-    function: CalledFunction = msgspec.field(default_factory=CalledFunction)
-
-
 class _Message(msgspec.Struct):
     content: str | None = None
-    tool_calls: list[ToolCall] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
@@ -155,11 +148,6 @@ class Choice(msgspec.Struct):
         return (self.message.content if self.message else self.text) or ""
 
     @property
-    def calls(self) -> list[ToolCall]:
-        """The calls of tools."""
-        return (self.message.tool_calls or []) if self.message else []
-
-    @property
     def thought(self) -> str:
         """The reasoning, if the server returns it in a field of its own; empty for none."""
         return (self.message.reasoning_content or self.message.reasoning or "") if self.message else ""
@@ -181,32 +169,6 @@ class ReplyUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
-    @property
-    def total(self) -> int | None:
-        """Tokens of the prompt and the reply together; None if one of the counts is missing."""
-        if self.prompt_tokens is None or self.completion_tokens is None:
-            return None
-        return self.prompt_tokens + self.completion_tokens
-
-
-class _WithUsage(msgspec.Struct):
-    """The part of a whole reply, or of an event of a stream, that states its usage."""
-
-    usage: ReplyUsage | None = None
-
-
-def stated_usage(reply: bytes) -> ReplyUsage | None:
-    """The usage that a whole reply states, or the last usage that an event of a stream states; None without any."""
-    lines = [line.removeprefix(b"data:") for line in reply.splitlines() if b'"usage"' in line]
-    for text in (reply, *reversed(lines)):
-        try:
-            stated = codec.decode(text, _WithUsage).usage
-        except codec.DecodeError:
-            continue
-        if stated is not None:
-            return stated
-    return None
-
 
 class ProbeReply(msgspec.Struct):
     """A whole reply with at least one choice."""
@@ -219,13 +181,6 @@ class ProbeReply(msgspec.Struct):
     def first(self) -> Choice:
         """The first choice."""
         return self.choices[0]
-
-    @property
-    def n_shown(self) -> int:
-        """Number of new tokens of all choices, as far as their log-probabilities came. The usage may count the tokens
-        of one choice alone.
-        """
-        return sum(len(choice.tokens) for choice in self.choices)
 
 
 class Refused(ServerError):
@@ -251,97 +206,166 @@ def first_top(answer: ProbeReply | Refused) -> dict[str, float]:
     return tokens[0].top if tokens else {}
 
 
-class AcceptedRequests(Protocol):
-    """What a server accepts, as its replies have shown so far; see `acceptance.Acceptance`."""
-
-    rejected: set[str]
-    answered: bool
-    n_replies: int
-
-    @property
-    def no_seed(self) -> str: ...
-
-    @property
-    def n_empty(self) -> int: ...
-
-    @property
-    def n_lost(self) -> int: ...
-
-
-class ProbedServer(Protocol):
-    """A server that a probe can ask.
+@dataclass(kw_only=True)
+class ProbedServer:
+    """A server that a probe can ask. A subclass sends the requests: `send`, `send_streams` and `render`.
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
-    together, as the server states. deterministic: the server promises that a reply does not depend on the other
-    requests of its batch. n_requests: requests sent so far; n_refused: those of them that the server refused because of
-    its limits; refused_for_good: those refused that were not sent again, by status. n_tokens: tokens that the replies
-    cost so far, as the server counts; n_bounded: replies without stated usage, which count with the most tokens
-    possible. seconds_waited: seconds in which the server's limits kept requests back. ended: why the server is asked no
-    more (its limit on requests, an empty account, nothing at its address); each request then raises `Refused` unsent.
-    Empty while it answers. n_unsent: requests that were not sent, or not sent again, because of that.
-    acceptance: what the server accepts, as its replies have shown so far.
-    A request that could exceed the budget raises `OverBudget` unsent.
+    together, as the server states. n_requests: requests sent so far; n_tokens: tokens that the replies state as their
+    cost so far. rejected: fields that the server rejects and that no check is about (the seed, and values that switch a
+    sampling field off); no further request has them. answered: whether any request was answered. n_replies: replies
+    with or without a text (see `_count`); empty: prompt → number of empty replies to it; with_text: the prompts that a
+    text answered.
     """
 
     asker: Asker
-    engine: str | None
-    context: int | None
-    deterministic: bool
-    n_requests: int
+    engine: str | None = None
+    context: int | None = None
+    n_requests: int = 0
+    n_tokens: int = 0
+    rejected: set[str] = field(default_factory=set)
+    answered: bool = False
+    n_replies: int = 0
+    empty: Counter[str] = field(default_factory=Counter)
+    with_text: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def send(self, body: Fields, path: str) -> ProbeReply:
+        """Send one request as it is; return its reply. Raises `Refused`."""
+        raise NotImplementedError
+
+    def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
+        raise NotImplementedError
+
+    def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
+        """The prompt that the server's template makes of messages, as text and as token ids; None where the server
+        hides it. Raises `ServerError`.
+        """
+        del messages
+        return None
 
     @property
-    def n_tokens(self) -> int: ...
+    def no_seed(self) -> str:
+        """Why no request has a seed; empty while the server takes seeds."""
+        name = self.asker.spelling.seed_field
+        if name not in self.rejected:
+            return ""
+        return f"the server rejects {name}, so no request has one; a run of it needs {option('run.seed', None)}"
 
     @property
-    def n_bounded(self) -> int: ...
+    def n_empty(self) -> int:
+        """Number of all empty replies."""
+        return self.empty.total()
 
     @property
-    def n_refused(self) -> int: ...
+    def n_lost(self) -> int:
+        """Number of empty replies to prompts that a text answered at another time.
 
-    @property
-    def refused_for_good(self) -> Mapping[str, int]: ...
-
-    @property
-    def seconds_waited(self) -> float: ...
-
-    @property
-    def ended(self) -> str: ...
-
-    @property
-    def n_unsent(self) -> int: ...
-
-    @property
-    def acceptance(self) -> AcceptedRequests: ...
+        A prompt that only empty replies answered does not count: there the model itself may have nothing to say.
+        """
+        return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
     def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
-        """The reply to one request, not streamed. Raises `Refused`."""
-        ...
+        """The reply to one request, not streamed, sent without the spare fields that the server rejects.
+
+        Raises `Refused`; `UsageError` if the server rejects a field of the user's.
+        """
+        sent, rejected = self._without(body, self.rejected), set[str]()
+        while True:
+            try:
+                reply = self.send(sent, path)
+                break
+            except Refused as refused:
+                if not (names := self._refusal(sent, refused.sentence)):
+                    raise
+                sent, rejected = self._without(sent, names), rejected | {*names}
+        self.rejected |= rejected
+        if reply.usage is not None:
+            with self._lock:
+                self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+        first = reply.first
+        # Log-probabilities of a reply without text show that the model wrote tokens, which the server hides.
+        hidden = bool(first.tokens) and not first.whole
+        self._count(body, first.whole, "hidden" if hidden else first.finish_reason)
+        return reply
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """The replies to several requests, in order; at most `pacing.AT_ONCE` are in flight."""
-        ...
+        """The replies to several requests, in order, `AT_ONCE` at a time; a refusal stands in place of its reply."""
+
+        def ask(body: Fields) -> ProbeReply | Refused:
+            try:
+                return self.whole(body, path)
+            except Refused as refused:
+                return refused
+
+        pool = ThreadPoolExecutor(AT_ONCE, "probe")
+        try:
+            return list(pool.map(ask, bodies))
+        finally:
+            # After Ctrl-C nobody waits for the replies under way.
+            pool.shutdown(wait=sys.exc_info()[0] is None, cancel_futures=True)
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
         reply. at_once: largest number of requests in flight; above 1 the requests test the server's load, so they are
         sent whatever its limits are, and each only once.
         """
-        ...
+        bodies = [self._without(body, self.rejected) for body in bodies]
+        replies = self.send_streams(bodies, at_once)
+        for body, reply in zip(bodies, replies, strict=True):
+            names = self._refusal(body, reply.message) if isinstance(reply, RequestFailed) else ()
+            if names:  # Once shown, the field is left out of all of them.
+                self.rejected |= {*names}
+                return self.streamed(bodies, at_once)
+            if isinstance(reply, Reply):
+                self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+                if at_once == 1:
+                    self._count(body, (reply.reasoning or "") + (reply.text or ""), reply.finish_reason)
+        return replies
 
-    def posted(self, content: bytes) -> tuple[int, bytes]:
-        """HTTP status and body of the reply to these bytes, whatever they are. Raises `ServerError`."""
-        ...
+    def _without(self, body: Fields, names: Collection[str]) -> Fields:
+        """The body without these fields, as far as no check and no option is about them."""
+        spare = self._spare(body) & {*names, *self.asker.left_out}
+        return {name: value for name, value in body.items() if name not in spare}
 
-    def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
-        """The prompt that the server's template makes of messages, as text and as token ids; None where the server
-        hides it.
+    def _spare(self, body: Fields) -> set[str]:
+        """The fields of a request that can be left out, because no check is about them with these values."""
+        off = {"top_p": 1.0, **self.asker.neutral_fields({})}
+        added = {name for name in off.keys() & body.keys() if body[name] == off[name]}
+        spelling = self.asker.spelling
+        return ({spelling.seed_field, *added} & body.keys()) - spelling.extra_body.keys()
+
+    def _refusal(self, body: Fields, words: str) -> list[str]:
+        """The spare fields that a refusal names; the request is to be sent again without them.
+
+        Raises `UsageError` if it names a field of the user's, and no request was answered yet. A later refusal may come
+        from what a check sends beside the user's fields, so it ends no probe.
         """
-        ...
+        own, switches = self.asker.spelling.extra_body, self.asker.spelling.chat_template_kwargs
+        added = {name: "extra_body" for name, value in own.items() if body.get(name) == value}
+        if switches:
+            added |= dict.fromkeys(("chat_template_kwargs", *switches), "chat_template_kwargs")
+        if not self.answered and (names := rejected_fields(words, added)):
+            raise UsageError(
+                f"{option(added[names[0]])}: the server rejects {', '.join(names)}: leave it out ({quoted(words)})"
+            )
+        return rejected_fields(words, self._spare(body))
 
-    def tokens(self, text: str) -> list[int] | None:
-        """The token ids that the server makes of a text; None where the server hides them. Raises `ServerError`."""
-        ...
+    def _count(self, body: Fields, text: str, reason: str | None) -> None:
+        """Count the reply to a chat request as empty or as one with a text.
 
-    def text_of(self, ids: Sequence[int]) -> str:
-        """The text that token ids spell; empty if the server hides it. Raises `ServerError`."""
-        ...
+        Replies that may be empty for a good reason count as neither: those of one token, which may be the model's end
+        of turn, those to a request with stop texts, and those that max_tokens cut.
+        """
+        with self._lock:
+            self.answered = True
+            length = body.get(self.asker.spelling.max_tokens_field) or 0
+            if "messages" not in body or length == 1 or body.get("stop") or (not text and reason != "stop"):
+                return
+            prompt = repr(body["messages"])
+            if text:
+                self.with_text.add(prompt)
+            else:
+                self.empty[prompt] += 1
+            self.n_replies += 1

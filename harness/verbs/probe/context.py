@@ -1,4 +1,4 @@
-"""Checks that a long prompt reaches the model whole, and that a prompt beyond the context is refused, not cut."""
+"""Checks that a prompt nearly as long as the context reaches the model whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask,
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject
 
-MAX_TOKENS = 16_384
+MAX_TOKENS = 8_192
 """Longest prompt that is sent, in tokens, unless the user states a context to try."""
 
 SECONDS = 20.0
@@ -61,11 +61,6 @@ CODE_WORDS = ("amber", "walnut", "cobalt", "lantern", "saffron")
 OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 """Code words at the places of `DEPTHS`, and the words that replace them when a place is tested."""
 
-EFFECT_PROMPTS = 8
-"""Number of prompts of full length that test whether each code word changes the model's next token; more are needed if
-a code word does not.
-"""
-
 AROUND = 16
 """Number of words around a code word that are exchanged too if the code word alone shows no effect. They are less than
 2 % of the shortest prompt.
@@ -86,15 +81,6 @@ def needles(words: int, codes: Sequence[str]) -> str:
     return f"Remember the code words. {' '.join(filler)} Name all code words, in their order, and nothing else."
 
 
-def _line_and_speed(subject: Subject) -> tuple[tuple[float, float] | None, float]:
-    """Return the result of `_tokens_by_words`, and the number of words that the server reads in `SECONDS`."""
-    begun, waited = time.monotonic(), subject.server.seconds_waited
-    line = _tokens_by_words(subject)
-    # Without the time in which the server's limits kept the requests back.
-    seconds = time.monotonic() - begun - (subject.server.seconds_waited - waited)
-    return line, (SHORT + LONGER) / max(seconds, 1e-6) * SECONDS
-
-
 def _long_prompt_check(subject: Subject) -> Seen:
     """Check that a prompt nearly as long as the context arrives whole: by its code words and by its count of tokens.
 
@@ -102,7 +88,9 @@ def _long_prompt_check(subject: Subject) -> Seen:
     the context to try was stated by the user.
     """
     stated = subject.context or subject.server.context
-    line, in_time = _line_and_speed(subject)
+    begun = time.monotonic()
+    line = _tokens_by_words(subject)
+    in_time = (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
     # Without counts, a template of usual length and one token a word are assumed.
     base, slope = line or (64.0, 1.0)
     # The length of the prompt: as long as the context to try; without one, a slow server gets a shorter prompt.
@@ -112,9 +100,6 @@ def _long_prompt_check(subject: Subject) -> Seen:
         longest = min(stated or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
         # `in_time` counts words, which are about as many as tokens.
         target = min(longest, max(MIN_TOKENS, in_time))
-    # This prompt may take half of the budget. It decides alone if the reply names the code words; else others follow.
-    if subject.room is not None:
-        target = min(target, max(MIN_TOKENS, subject.room // 2))
     while True:
         # The sentence of each code word takes some five or six tokens.
         words = max(8, int((target - base) / slope) - 6 * len(DEPTHS))
@@ -139,7 +124,6 @@ def _long_prompt_check(subject: Subject) -> Seen:
         )
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
-    subject.longest = n or int(target)
     return sound(sent, f"{got}; {how}")
 
 
@@ -160,15 +144,6 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
         return reached, "the reply names the code words at all depths"
-    # If several models answer, two requests cannot be compared; `mixed` is then a sentence that says so.
-    if subject.mixed:
-        return reached, subject.mixed
-    if subject.room is not None and subject.room < EFFECT_PROMPTS * words:
-        missing = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return reached, (
-            f"the reply does not repeat the code words at its {missing}; whether they reached the model takes "
-            f"{EFFECT_PROMPTS} more long prompts, for which the budget of tokens is too small"
-        )
     try:
         shifts = _shifts(subject, words, set(reached))
     except Refused as refused:
@@ -232,63 +207,10 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
     return " ".join(text)
 
 
-def _whole_context_check(subject: Subject) -> Seen:
-    """Check that a prompt as long as the context reached the model in an earlier check. If not, the check is untested
-    and says how much of the context was not tried.
-    """
-    stated = subject.context or subject.server.context
-    sent = "the longest prompt that this probe sent, compared with the context that the server states"
-    if not subject.longest:
-        return untested(sent, "no long prompt is known to have reached the model")
-    if stated is None:
-        return untested(
-            sent, f"prompts up to {subject.longest:,} tokens arrive; no context is stated, so none longer was tried"
-        )
-    if subject.longest < stated - 2 * ROOM - RECALL_TOKENS - TOLERANCE * stated:
-        return untested(
-            sent,
-            f"prompts up to {subject.longest:,} tokens arrive; the other {stated - subject.longest:,} were not tried",
-        )
-    return sound(sent, f"a prompt of {subject.longest:,} tokens arrives, of a context of {stated:,}")
-
-
-def _beyond_context_check(subject: Subject) -> Seen:
-    """Send a prompt 1.2 times as long as the stated context: the server must refuse it."""
-    stated = subject.server.context
-    if stated is None:
-        return untested("a prompt longer than the context", "the server states no context")
-    if subject.room is not None and 1.2 * stated > subject.room:
-        return untested(
-            f"a prompt of {1.2 * stated:,.0f} tokens; the context is {stated:,}",
-            "not sent, because a server that cuts the prompt would bill it, and the budget is too small",
-        )
-    # Without counts, a template of usual length and one token a word are assumed.
-    base, slope = _tokens_by_words(subject) or (64.0, 1.0)
-    words = int((1.2 * stated - base) / slope) + ROOM
-    sent = f"a prompt of {base + slope * words:,.0f} tokens; the context is {stated:,}"
-    try:
-        answer = subject.chat(_prompt(words), max_tokens=1)
-    except Refused as refused:
-        return sound(sent, f"refused: {quoted(refused.sentence)}")
-    counted = _count(answer) or "an unknown number of"
-    return spoils(sent, f"a reply to {counted} prompt tokens: the server cut the prompt and reported no error")
-
-
 CHECKS = (
     Check(
-        name="context", group="context", look=_long_prompt_check, quick=False, tokens=25_000, shortest=2_600,
+        name="context", group="context", look=_long_prompt_check, quick=False, tokens=9_000,
         why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
         mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
-    ),
-    Check(
-        name="whole context", group="context", look=_whole_context_check, quick=False, tokens=0,
-        why="What was not tried is not known: a prompt may be cut beyond the longest one that was sent.",
-        mend="Probe again and state the context to try: the tokens of the longest prompt that your benchmark needs.",
-    ),
-    Check(
-        name="too long a prompt", group="context", look=_beyond_context_check, tokens=300,
-        why="A question beyond the context must count as not asked; a server that cuts the prompt silently answers "
-            "another question.",
-        mend="Switch off the truncation of prompts at the server or the gateway.",
     ),
 )  # fmt: skip

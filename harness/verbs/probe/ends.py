@@ -176,23 +176,9 @@ def _ends(subject: Subject) -> Seen:
     return sound(sent, f"{shown}; no longer limit shows that a reply was cut (longer hidden caps: `long stream`)")
 
 
-def _further_limit(subject: Subject, replies: Sequence[Ended], limit: int, before: int) -> int:
-    """max_tokens of one more long reply; 0 if none is needed, or if the budget pays for none that could pass the cap.
-
-    limit: max_tokens of the replies so far. before: tokens that the probe had cost when the check began.
-    """
-    possible = possible_cap(replies)
-    if possible is None or cap(replies) is not None:
-        return 0
-    if subject.room is not None:
-        limit = min(limit, subject.room - (subject.server.n_tokens - before) - ROOM)
-    # A reply that ends one token below its own limit shows no cap.
-    return limit if limit > possible + 1 else 0
-
-
 def _long_stream(subject: Subject) -> Seen:
     """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
-    begun, waited, before = time.monotonic(), subject.server.seconds_waited, subject.server.n_tokens
+    begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
     if isinstance(first, RequestFailed):
         return untested("a long stream", f"a stream failed: {quoted(first.message)}")
@@ -200,7 +186,7 @@ def _long_stream(subject: Subject) -> Seen:
     if first.n_tokens is not None and subject.miscount:
         return untested("a long stream", no_evidence(subject.miscount))
     n_new = first.n_tokens or max(1, len(first.text) // 4)
-    seconds = time.monotonic() - begun - (subject.server.seconds_waited - waited)
+    seconds = time.monotonic() - begun
     in_time = int(n_new / max(seconds, 1e-3) * SECONDS)
     limit = min(LONG_REPLY, max(MIN_LONG_REPLY, in_time))
     if subject.server.context is not None:
@@ -209,10 +195,9 @@ def _long_stream(subject: Subject) -> Seen:
     sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if on else ''}"
     replies: list[Ended] = []
     for i, text in enumerate((*COUNTS, *FURTHER)):
-        if i >= len(COUNTS):
-            limit = _further_limit(subject, replies, limit, before)
-            if not limit:
-                break
+        # Two replies of one length may be chance or a cap; further prompts decide.
+        if i >= len(COUNTS) and (possible_cap(replies) is None or cap(replies) is not None):
+            break
         reply = _end_of(subject, text, limit, **on)
         if isinstance(reply, RequestFailed):
             return untested(sent, f"a stream failed: {quoted(reply.message)}")

@@ -2,7 +2,7 @@
 
 Each later token is compared with the distribution that the server stated for its place. Its rank u is
 
-    u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   all unlisted tokens count as one, the least likely
+    u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   among the listed tokens
 
 Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
 depends on the draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for
@@ -15,9 +15,9 @@ Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/
     below 1/2    likely tokens too often      a lower temperature, a cut that nobody asked for
     above 1/2    unlikely tokens too often    a higher temperature, a draft model's tokens accepted unchecked
 
-A cut and a higher temperature may together leave the mean at 1/2. So the temperature is tested as that of the first
-token is (see `sampling`): by the sum of the log-probabilities of the drawn tokens, among those that usual cuts keep and
-among all listed ones. A check is sound only if its draws would have shown another temperature.
+A cut and a higher temperature may together leave the mean at 1/2. So the temperature is tested
+also by the sum of the log-probabilities of the drawn tokens, among those that usual cuts keep and among all listed
+ones (`exact`). A check is sound only if its draws would have shown another temperature.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import operator
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import accumulate
 
 from harness.core.errors import option
@@ -35,11 +34,11 @@ from harness.core.inert import quoted
 from harness.scoring.intervals import normal_two_sided
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.reference import GRAVE
-from harness.verbs.probe.sampling import BLIND, BOUND, CUTS, NEAR, PARTS, POWER, SURE, core, rounds_needed
-from harness.verbs.probe.subject import FLOOR_NATS, LONG, OPEN_PROMPTS, STORY, Lost, Subject, listed, logprob_fields
+from harness.verbs.probe.sampling import CUTS, NEAR, OFF, POWER, SURE, core
+from harness.verbs.probe.subject import FLOOR_NATS, LONG, RAW_TEXTS, STORY, Lost, Subject, listed, logprob_fields
 
 REPLIES, LOOKS = 12, 2
 """Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
@@ -49,14 +48,19 @@ number of looks, each at the tokens of the earlier ones, too.
 ODD = 0.05
 """With a p-value of a look below this, a check is not sound. Sound servers have smaller ones at one look in twenty."""
 
-PARTS_OF_LOOK = PARTS // LOOKS
+PARTS_OF_LOOK = 3
 """Number of tests at a look; its p-value is the smallest of theirs, multiplied by this."""
+
+BLIND = (
+    f"too few draws show a temperature {OFF:g} times as high or low behind a cut of unlikely tokens (top_k, top_p, "
+    "min_p): neutral values of these fields in each request prevent them"
+)
 
 CUT_REPLIES = 4
 """Number of sampled replies in a test of each cut at later places; a single token outside the cut decides."""
 
 COLD = 0.5
-"""Temperature of the second test; a server that forgets it after the first token draws at 1."""
+"""Temperature of the test; a server that forgets it, even after the first token only, draws at 1."""
 
 MIN_PLACES = 50
 """With fewer places than this, nothing is concluded from their mean u."""
@@ -89,26 +93,10 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
 
 
-def rank(token: str, top: Mapping[str, float], share: float) -> float:
-    """Return the rank of a drawn token, from 0 to 1: the probability of all likelier tokens, plus `share` of its own.
-
-    If the token was drawn from this distribution, the result is uniform on 0 to 1. top: token → log-probability, of the
-    likeliest tokens. share: uniform on 0 to 1.
-    """
-    # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
-    probabilities = {name: math.exp(value) for name, value in top.items() if "\ufffd" not in name}
-    rest = max(0.0, 1 - sum(probabilities.values()))
-    # The order among unlisted tokens is unknown, so all of them count as one token.
-    if token not in probabilities:
-        return 1 - rest + share * rest
-    own = probabilities[token]
-    return min(1.0, sum(p for p in probabilities.values() if p > own) + share * own)
-
-
 def rank_among(token: str, top: Mapping[str, float], share: float, temperature: float) -> float | None:
-    """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
+    """The rank of a listed token drawn at `temperature`, among the listed tokens; None for an unlisted one.
 
-    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. share: uniform on 0 to 1.
+    The result is uniform on 0 to 1. top: the listed tokens with their log-probabilities. share: uniform on 0 to 1.
     temperature: the draw's temperature divided by the temperature of the log-probabilities.
     """
     if token not in top:
@@ -120,7 +108,7 @@ def rank_among(token: str, top: Mapping[str, float], share: float, temperature: 
 
 
 def too_odd(us: Sequence[float]) -> tuple[float, float]:
-    """Test whether the mean of these ranks (see `rank`) is 1/2. Return (its distance from 1/2 in standard errors,
+    """Test whether the mean of these ranks (see `rank_among`) is 1/2. Return (its distance from 1/2 in standard errors,
     two-sided p-value).
 
     A normal approximation is enough: the mean of 50 uniform numbers is normal to three digits.
@@ -173,18 +161,16 @@ def cut_levels(tokens: Sequence[Token], tops: Sequence[Mapping[str, float]]) -> 
     ]
 
 
-def _look(
-    tokens: Sequence[Token], value: float, ranks: Callable[[str, Mapping[str, float], float], float | None], seed: int
-) -> tuple[float, str, float, str]:
+def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, float, str]:
     """What these later tokens show of the temperature: (p-value, sentence, how many standard deviations less likely
     they are than stated, why the check is not sound or empty).
 
-    value: the temperature asked for divided by the one of the log-probabilities. ranks: returns the rank of a token in
-    its list by a number that is uniform on 0 to 1, None without one. seed: of the simulation.
+    value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
     """
     rng = random.Random(seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
-    us = [u for t, top in zip(tokens, tops, strict=True) if (u := ranks(t.token, top, rng.random())) is not None]
+    ranked = (rank_among(t.token, top, rng.random(), value) for t, top in zip(tokens, tops, strict=True))
+    us = [u for u in ranked if u is not None]
     tests = [(*too_odd(us), len(us))] if us else []
     least, blind = cut_levels(tokens, tops), True
     for among in (core, dict):
@@ -194,51 +180,53 @@ def _look(
         drawn, lists, levels = [tokens[i].token for i in places], [sets[i] for i in places], [least[i] for i in places]
         if places:
             tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
-        blind &= any(rounds_needed(lists, value, power=POWER, least=cut) > 1 for cut in ((), levels))
+        blind &= any(
+            exact.rounds_needed(
+                lists, value, factor=OFF, level=FALSE_ALARM / (LOOKS * PARTS_OF_LOOK), power=POWER, least=cut
+            )
+            > 1
+            for cut in ((), levels)
+        )
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
         f"{n} of {len(tokens)} tokens after the first are {abs(z):.1f} standard deviations "
         f"{'likelier' if z < 0 else 'less likely'} than the server's own log-probabilities say"
     )
-    odd = f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again, or with `temperature 1`"
+    odd = f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again"
     return p, came, z, odd if p < ODD else BLIND if blind else ""
 
 
-def _later_draws(value: float) -> Callable[[Subject], Seen]:
-    """Return the check that later tokens come as often as the server's log-probabilities say, at this temperature."""
+def _later_draws(subject: Subject) -> Seen:
+    """Check that later tokens come as often as the server's log-probabilities say, at the temperature `COLD`.
 
-    def look(subject: Subject) -> Seen:
-        """Sample replies, and as many again if the first ones do not decide."""
-        sent = f"{REPLIES} replies of {LONG} tokens at temperature {value:g}"
-        if subject.mixed:
-            return untested(sent, subject.mixed)
-        before, tokens, n_looks = subject.server.n_tokens, list[Token](), 0
-        # Engines differ in whether they state log-probabilities before or after the temperature.
-        warm = _sampled(subject, 1) if value != 1 else []
-        while True:
-            choices = _sampled(subject, REPLIES, temperature=value)
-            tokens += _later(choices)
-            if len(tokens) < MIN_PLACES:
-                return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
-            # A reply may come empty; every other one has the same list at its first token.
-            first, first_warm = (next((c.tokens[0].top for c in some if c.tokens), {}) for some in (choices, warm))
-            stated = stated_at(first, first_warm, value) if warm else value
-            if stated is None:
-                return untested(
-                    sent, "the first token does not show at which temperature the server states log-probabilities"
-                )
-            ranks = rank if value == 1 else partial(rank_among, temperature=value / stated)
-            p, came, z, hidden = _look(tokens, value / stated, ranks, subject.seed)
-            # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
-            p, n_looks = min(1.0, LOOKS * p), n_looks + 1
-            room = subject.room is None or 2 * (subject.server.n_tokens - before) <= subject.room
-            if not hidden or p <= BOUND or n_looks == LOOKS or not room:
-                break
-            sent = f"{LOOKS * REPLIES} replies of {LONG} tokens at temperature {value:g}"
-        return Seen(outcome="spoils", sent=sent, came=came, p=p, hidden=hidden, mend="" if z < 0 else _MEND_HOT)
-
-    return look
+    Further replies are sampled if the first ones do not decide.
+    """
+    tokens = list[Token]()
+    # Engines differ in whether they state log-probabilities before or after the temperature.
+    warm = _sampled(subject, 1)
+    for n_looks in range(1, LOOKS + 1):
+        sent = f"{n_looks * REPLIES} replies of {LONG} tokens at temperature {COLD:g}"
+        choices = _sampled(subject, REPLIES, temperature=COLD)
+        tokens += _later(choices)
+        if len(tokens) < MIN_PLACES:
+            return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
+        # A reply may come empty; every other one has the same list at its first token.
+        first, first_warm = (next((c.tokens[0].top for c in some if c.tokens), {}) for some in (choices, warm))
+        stated = stated_at(first, first_warm, COLD)
+        if stated is None:
+            return untested(
+                sent, "the first token does not show at which temperature the server states log-probabilities"
+            )
+        # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
+        p, came, z, hidden = _look(tokens, COLD / stated, subject.seed)
+        p = min(1.0, LOOKS * p)
+        if not hidden or p <= FALSE_ALARM:
+            break
+    came += f"; p = {p:.2g}, a fault up to {FALSE_ALARM:g}"
+    if p <= FALSE_ALARM:
+        return Seen(outcome="spoils", sent=sent, came=came, p=p, mend="" if z < 0 else _MEND_HOT)
+    return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
@@ -284,8 +272,6 @@ def _later_cuts(subject: Subject) -> Seen:
     """
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
     sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 with each of {cuts}"
-    if subject.mixed:
-        return untested(sent, subject.mixed)
     obeyed, broken, unknown = [], [], []
     for name, value, smallest in CUTS:
         try:
@@ -314,13 +300,10 @@ def _later_cuts(subject: Subject) -> Seen:
 
 def _written_and_read(subject: Subject) -> Seen:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
-    texts = [text for path, text in OPEN_PROMPTS if path == COMPLETIONS]
-    sent = f"{len(texts)} raw texts with {WRITTEN} greedy tokens, then the same words as {len(READ_AT)} prompts of each"
-    if subject.mixed:
-        return untested(sent, subject.mixed)
+    sent = f"{len(RAW_TEXTS)} raw texts with {WRITTEN} greedy tokens, then {len(READ_AT)} beginnings of each as prompts"
     fields = {"temperature": 0, **logprob_fields(COMPLETIONS)}
     bodies, written = [], []
-    for text in texts:
+    for text in RAW_TEXTS:
         choice = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS)).first
         # Where temperature 0 is not obeyed, the written probabilities may be those of another temperature.
         if drawn := next((token for token in choice.tokens if not _is_likeliest(token)), None):
@@ -355,32 +338,25 @@ def _is_likeliest(token: Token) -> bool:
 
 
 _WHY = "Nearly all of an answer comes after its first token; speculative decoding and decode kernels act only there."
-_MEND = (
-    "If `temperature 1` or `whole distribution` fails, too, mend that first. Else switch off speculative decoding and "
-    "caches in low precision, and probe again; update the engine."
-)
+_MEND = "Switch off speculative decoding and caches in low precision, and probe again; update the engine."
 
 _MEND_DRAWS = (
     "Tokens that are likelier than stated come first of all from cuts that the request does not set (the server's "
     "default top_k, top_p or min_p): start the engine with neutral sampling defaults, or send the fields (top_p 1, "
-    f"top_k -1, llama.cpp: 0, min_p 0) with each run; `whole distribution` shows such cuts, too. {_MEND}"
+    f"top_k -1, llama.cpp: 0, min_p 0) with each run. {_MEND}"
 )
 
 _MEND_HOT = (
     "Tokens that are less likely than stated come first of all from a higher temperature than the request asks for: "
     "look for a proxy or a setting that rewrites `temperature`; "
-    f"{option('checks', ['temperature 0', 'temperature 1'])} says whether the draws are hotter or colder. If the "
+    f"{option('checks', 'temperature 0')} says whether temperature 0 is obeyed. If the "
     "temperature is the one that was asked for, switch off speculative decoding (a draft model's tokens may be "
     "accepted unchecked), and probe again."
 )
 
 CHECKS = (
     Check(
-        name="later draws", group="sampling", look=_later_draws(1.0),
-        why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=900,
-    ),
-    Check(
-        name="later draws at 0.5", group="sampling", look=_later_draws(COLD),
+        name="later draws at 0.5", group="sampling", look=_later_draws,
         why=_WHY, mend=_MEND_DRAWS, quick=False, tokens=2_000,
     ),
     Check(name="later cuts", group="sampling", look=_later_cuts, why=_WHY, mend=_MEND, quick=False, tokens=900),

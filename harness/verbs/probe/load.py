@@ -127,7 +127,7 @@ def _under_load(subject: Subject) -> Seen:
     if result.empty:
         came += f"; {result.empty} replies came empty under load"
         # The load is to blame only if no reply came empty without it.
-        if n_lost := subject.server.acceptance.n_lost:
+        if n_lost := subject.server.n_lost:
             return untested(sent, f"{n_lost} came empty one by one, too, see `{EMPTY}` ({came})")
         return spoils(sent, came)
     if result.cut:
@@ -139,8 +139,6 @@ def _under_load(subject: Subject) -> Seen:
         odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
         about = f"; {len(odd)} of {len(waits)} refusals (429) state no sensible wait" if odd else ""
         return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
-    if subject.server.deterministic and result.same < result.n:
-        return warns(sent, f"{came}; the server promises texts independent of other requests, but breaks this")
     if result.n and result.same < MIN_SAME * result.n:
         if doubt := subject.doubt_of_repeats(requests):
             return untested(sent, f"{came}; {doubt}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,7 @@ from typing import Any, Literal
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.core.reply_notes import UNREAD_TEXT
-from harness.verbs.probe import exact
-from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
+from harness.verbs.probe.asking import CHAT, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
 TOP = 20
 """Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
@@ -38,16 +36,8 @@ PROMPTS = (
 )
 """Prompts with different replies."""
 
-OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
-    (CHAT, "Say one random English word."),
-    (CHAT, "Pick a random number between 1 and 100. Answer with the number only."),
-    (COMPLETIONS, "My favourite animal is the"),
-    (COMPLETIONS, "He opened the box. Inside it there was"),
-)
-"""(path, text) of prompts with several likely first tokens; checks use the prompt with the highest entropy."""
-
-MIN_ENTROPY = 0.5
-"""Smallest entropy of a prompt's first token, in nats; with a smaller entropy, draws show hardly anything."""
+RAW_TEXTS = ("My favourite animal is the", "He opened the box. Inside it there was")
+"""Beginnings of texts that a model writes on."""
 
 MIN_REPEATED = 0.5
 """Smallest fraction of greedy replies that must repeat when asked for again, before greedy replies that differ
@@ -70,25 +60,6 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
     least = min(top.values(), default=0.0)
     at_floor = {token for token, value in top.items() if value - least < FLOOR_NATS}
     return {token: value for token, value in top.items() if len(at_floor) < 3 or token not in at_floor}
-
-
-@dataclass(frozen=True)
-class Open:
-    """A prompt with the distribution of its reply's first token at temperature 1.
-
-    logprobs: natural logarithms of the probabilities, of the likeliest tokens only. tokens: the cost of a request for
-    one token.
-    """
-
-    path: str
-    text: str
-    logprobs: dict[str, float]
-    tokens: int = 0
-
-    def inquiry(self, **more: Any) -> Inquiry:
-        """A request for one token after this prompt and for the likeliest tokens there. more: fields that override."""
-        fields = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(self.path), **more}
-        return Inquiry(self.text, fields, self.path)
 
 
 def logprob_fields(path: str) -> dict[str, Any]:
@@ -118,39 +89,21 @@ class Lost:
 class Subject:
     """The server under examination, and the seed that the probe's own seeds come from.
 
-    context: tokens of the longest prompt that the user wants tried; None: as the server states. longest: tokens of the
-    longest prompt that is known to have reached the model so far. mixed: a sentence on what shows that several models
-    answer; empty if nothing has shown it. n_right_calls: number of replies with right tool calls; None until they are
-    counted. room: tokens that the check under way may cost; None: as many as it takes. draw_tokens: about how many
-    tokens a draw after `open` costs; None until it is known. lost: the requests of the check under way that brought
-    nothing to judge. beside: the server that is the reference; None without one. tally: of the replies that the checks
-    asked for by `whole` and `streamed`, one at a time. unread: the client's note on a field of the
-    replies that it does not read; empty without one. unlike: a sentence on the prompts of this server and of `beside`,
-    if the two have other numbers of tokens; empty if they have not, or if nothing has shown it.
-    refusal: the server's words for the last stream that it refused; empty without one. unrepeated: whether replies to
-    one greedy request differed.
+    context: tokens of the longest prompt that the user wants tried; None: as the server states. lost: the requests of
+    the check under way that brought nothing to judge. beside: the server that is the reference; None without one.
+    tally: of the replies that the checks asked for by `whole` and `streamed`, one at a time. unread: the client's note
+    on a field of the replies that it does not read; empty without one. refusal: the server's words for the last stream
+    that it refused; empty without one.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
-    longest: int = 0
-    mixed: str = ""
-    n_right_calls: int | None = None
-    room: int | None = None
-    draw_tokens: int | None = None
     lost: Lost = Lost()
     beside: ProbedServer | None = None
     tally: Counter[Kind] = field(default_factory=Counter)
     unread: str = ""
-    unlike: str = ""
     refusal: str = ""
-    unrepeated: bool = False
-
-    @property
-    def n_unsent(self) -> int:
-        """Requests that were not sent, because the server or the reference is asked no more."""
-        return self.server.n_unsent + (self.beside.n_unsent if self.beside else 0)
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
@@ -159,8 +112,7 @@ class Subject:
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
         reply = self.server.whole(inquiry.body(self.server.asker), inquiry.path)
-        if not reply.first.calls:
-            self._count(reply.first.whole, inquiry.text)
+        self._count(reply.first.whole, inquiry.text)
         return reply
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
@@ -252,67 +204,10 @@ class Subject:
         n_same = sum(first == second for first, second in zip(*again, strict=True))
         if n_same >= MIN_REPEATED * len(inquiries):
             return ""
-        self.unrepeated = True
         return (
             f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
             "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
         )
-
-    @cached_property
-    def openings(self) -> list[Open]:
-        """`OPEN_PROMPTS` with the likeliest first tokens after each; without those for which the server lists few."""
-        candidates: list[Open] = []
-        for path, text in OPEN_PROMPTS:
-            before = self.server.n_tokens
-            try:
-                reply = self.whole(Open(path, text, {}).inquiry())
-            except Refused:
-                continue
-            tokens = reply.first.tokens
-            if tokens and len(tokens[0].top) >= 5:
-                # Different tokens that are parts of a character have one name, so they count as not listed.
-                top = {token: value for token, value in listed(tokens[0].top).items() if "\ufffd" not in token}
-                candidates.append(Open(path, text, top, self.server.n_tokens - before))
-        return candidates
-
-    @cached_property
-    def open(self) -> Open | None:
-        """Of `openings`, the prompt whose first token has the highest entropy; None without log-probabilities, or if
-        every entropy is low.
-        """
-        best = max(self.openings, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
-        if best is None or exact.entropy(best.logprobs) < MIN_ENTROPY:
-            return None
-        self.draw_tokens = best.tokens
-        return best
-
-    def off_road(self, path: str) -> str:
-        """What is added to a row of replies on this path if a run's requests take the other one; else empty."""
-        if path == self.server.asker.spelling.path:
-            return ""
-        raw = path == COMPLETIONS
-        return ", by raw text only: a run asks by chat" if raw else ", by chat only: a run asks by raw text"
-
-    def draws(self, n: int, opened: Open, **fields: Any) -> Draws:
-        """The first tokens after the prompt `opened`, in n requests with different seeds.
-
-        Raises `Refused` where more than a tenth of the requests fail.
-        """
-        self.seed += 1
-        # The seeds are far apart, because generators with neighbouring seeds may begin alike.
-        seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
-        bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
-        answers = self.server.many(bodies, opened.path)
-        failed = [answer for answer in answers if isinstance(answer, Refused)]
-        if 10 * len(failed) > n:
-            raise failed[0]
-        choices = [answer.first for answer in answers if not isinstance(answer, Refused) and drawn(answer.first)]
-        # A reply without a token is no draw of any token: it lies neither inside a cut nor outside it.
-        if n_lost := n - len(choices):
-            self.lost = Lost(n=n_lost, of=n, why=failed[0].sentence if failed else "an empty reply")
-        least = min(opened.logprobs.values())
-        unlisted = [c for c in choices if drawn(c) not in opened.logprobs and (c.first_logprob or 0.0) < least]
-        return Draws(counts=Counter(map(drawn, choices)), n_unlisted=len(unlisted))
 
 
 def is_echo(text: str, prompt: str) -> bool:
@@ -326,24 +221,6 @@ def text_of(reply: Reply | RequestFailed) -> str:
     return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draws:
-    """Drawn tokens. counts: how often each came.
-
-    n_unlisted: number of draws of a token that is not among the listed tokens and whose stated log-probability is below
-    all of theirs. A token without a stated log-probability does not count: the list may spell its name differently.
-    """
-
-    counts: Counter[str]
-    n_unlisted: int
-
-
 def drawn(choice: Choice) -> str:
     """The token of a one-token reply, as log-probabilities name it."""
     return choice.tokens[0].token if choice.tokens else choice.whole
-
-
-def shares(counts: Mapping[str, int]) -> str:
-    """The most frequent tokens and how often they came, in one line."""
-    top = sorted(counts.items(), key=lambda item: -item[1])[:4]
-    return ", ".join(f"{token!r} ×{n}" for token, n in top) + (" …" if len(counts) > 4 else "")

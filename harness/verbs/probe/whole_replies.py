@@ -1,7 +1,7 @@
 """Checks that replies come at all: with a text that is not the prompt, each time, and with a finish reason at a
 stream's end.
 
-Many other checks look wrong behind such a fault. They are then untested (`findings.beside_the_fault`), and only these
+Many other checks look wrong behind such a fault. They are then untested (`findings.unless_misled`), and only these
 three checks name it.
 """
 
@@ -79,14 +79,13 @@ def _empty_replies(subject: Subject) -> Seen:
     """Count the empty replies of the probe, to prompts that a text answered at another time; too few replies are made
     more.
     """
-    accepted = subject.server.acceptance
-    n_more = MIN_REPLIES - accepted.n_replies
-    # A budget is better spent on other checks, whose replies count here without a further token.
-    if n_more > 0 and subject.room is None:
+    server = subject.server
+    n_more = MIN_REPLIES - server.n_replies
+    if n_more > 0:
         # Each prompt comes several times, since only another reply shows that an empty one is no model's own.
         texts = [PROMPTS[i % len(PROMPTS)] for i in range(n_more)]
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in texts])
-    n, n_lost = accepted.n_replies, accepted.n_lost
+    n, n_lost = server.n_replies, server.n_lost
     sent = f"the {count_noun(n, 'chat reply', 'chat replies')} of more than a token that came one by one"
     if not n:
         return untested(sent, "no such reply came")
@@ -113,8 +112,6 @@ LAST_CHECKS = (
     ),
     Check(
         name=EMPTY, group="protocol", look=_empty_replies, tokens=0,
-        # With a budget the replies of other checks are counted, and nothing more is sent.
-        rereads=FINISHED,
         why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and asks no more.",
         mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
     ),

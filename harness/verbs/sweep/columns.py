@@ -100,8 +100,6 @@ def _source(comparison: PublishedComparison) -> str:
     parts = [f"{quoted}{visible(reference.source.named)}", *published.settings_in_words(comparison)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not stated")
-    if comparison.doubt:
-        parts.append(comparison.doubt)
     return "; ".join(parts)
 
 

@@ -23,7 +23,7 @@ from harness.runs.recorded_settings import FREE_IN_A_CURVE
 _PARTS = (WhatIsAsked, WhichPreset, SamplingOptions, HowReasoned, HowWritten)
 """The parts of a run's options that say what is asked, and how."""
 
-_HOW_OFTEN = ("samples", "allocate")
+_HOW_OFTEN = ("samples",)
 """Options among these parts that only say how many samples each question gets."""
 
 _CARRIED_BY = ("stream", "max_tokens_field")

@@ -49,7 +49,7 @@ def read(path: Path) -> SweepFile:
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
             f"{path} is a file of the run {run}. A sweep's file is YAML that lists models and benchmarks: "
-            f"`harness init` writes one"
+            f"datasets/templates has some to copy"
         )
     content, line = yaml_file.read_with_lines(path, "a sweep")
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -68,46 +67,6 @@ def hold_folder(sweep: Sweep) -> Iterator[None]:
     folder.create()
     with RunLock(folder):
         yield
-
-
-class Hold:
-    """Keeps a server running from one group of a sweep to the next; if only the weights differ, they are swapped.
-
-    A context manager; leaving it stops the server.
-    """
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-        self._running: tuple[ServerSpec, RunningServer] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.stop()
-
-    def serving(self, next_spec: ServerSpec, stem: str) -> RunningServer:
-        """A ready server of this spec: the running server with its weights swapped, or a new server in its place.
-
-        stem: beginning of a new server's name. Raises `ServerError` if the server does not start.
-        """
-        if self._running is not None:
-            spec, server = self._running
-            started = None if server.ended else servers.swap_weights(server, spec, next_spec, self._watcher)
-            if started is not None:
-                self._running = next_spec, started
-                return started
-            self.stop()
-        started = servers.launched(next_spec, self._watcher, stem=stem)
-        self._running = next_spec, started
-        return started
-
-    def stop(self) -> None:
-        """End the server, if one runs."""
-        if self._running is not None:
-            running, self._running = self._running, None
-            if not running[1].detached:
-                running[1].stop()
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
@@ -167,15 +126,14 @@ def run_group(
     sweep: Sweep,
     group: ServerGroup,
     score: Scorer,
-    hold: Hold,
     watcher: Watcher | None = None,
     on_cell: OnCell = lambda _record: None,
     devices: Sequence[str] = (),
 ) -> None:
     """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    hold: keeps the server for the next group. devices: of the server, in place of those in its spec; empty: those in
-    its spec. Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
+    devices: of the server, in place of those in its spec; empty: those in its spec. Raises only `Interrupted` and
+    KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
@@ -196,7 +154,7 @@ def run_group(
     while described:
         next_spec = described[0][1]
         batch = [cell for cell, spec in described if spec == next_spec]
-        ended = work.served(batch, hold, replace(next_spec, devices=tuple(devices)) if devices else next_spec)
+        ended = work.served(batch, replace(next_spec, devices=tuple(devices)) if devices else next_spec)
         described = [(cell, spec) for cell, spec in described if cell not in ended]
 
 
@@ -337,26 +295,26 @@ class _Group:
         records.write(self._sweep, record)
         self._on_cell(record)
 
-    def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
+    def served(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
         """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
         which the server died.
         """
         from server_launchers.errors import in_short
 
         try:
-            server = hold.serving(spec, _server_stem(self._sweep, self._group, cells[0]))
+            server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
                 self.ended(cell, "failed", f"{records.NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
             return list(cells)
-        for number, cell in enumerate(cells, 1):
-            self.sampled(cell, server)
-            # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with the
-            # true cause.
-            if why := server.ended:
-                self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
-                hold.stop()
-                return list(cells[:number])
+        with server:
+            for number, cell in enumerate(cells, 1):
+                self.sampled(cell, server)
+                # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with
+                # the true cause.
+                if why := server.ended:
+                    self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
+                    return list(cells[:number])
         return list(cells)
 
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:

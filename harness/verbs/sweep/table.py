@@ -19,11 +19,10 @@ from harness.core.inert import csv_cell, csv_file, visible
 from harness.core.nouns import count_noun, in_points
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
-from harness.reports.looks import growth_warnings
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, late_table, series_table
+from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, series_table
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
@@ -42,7 +41,7 @@ from harness.verbs.sweep.columns import (
     sources_text,
     verdict_text,
 )
-from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis, pairs_of
+from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
@@ -57,10 +56,8 @@ def tables(results: Results) -> list[Table]:
     for name, steps in curves.series(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         notes = Notes()
-        legend = _beside_base(results, of_benchmark, notes) + "".join(map(notes.mark, cut_notes(steps)))
+        legend = _beside_base(results, of_benchmark) + "".join(map(notes.mark, cut_notes(steps)))
         sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
-    if late := curves.late(results):
-        sections.append(late_table(late))
     # The nearest published score of each metric, beside each cell.
     rows = []
     for result in results.results:
@@ -235,7 +232,7 @@ def _grids(results: Results) -> list[Table]:
         labels = [short(sweep.label(axis, column)) for column in columns] if axis is not None else ["accuracy"]
         grids.append(
             Table(
-                f"{short(benchmark.label)}: accuracy in %{_measured_as(results, _with(results, of_benchmark), notes)}",
+                f"{short(benchmark.label)}: accuracy in %{_measured_as(results, _with(results, of_benchmark))}",
                 (*heads, *labels),
                 tuple(rows),
                 tuple(notes.texts),
@@ -265,23 +262,16 @@ def _with(results: Results, entries: Point) -> list[CellResult]:
     return [result for result in results.results if entries.items() <= result.cell.point.items()]
 
 
-def _measured_as(results: Results, shown: Sequence[CellResult], notes: Notes) -> str:
+def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title: which interval its accuracies have, and what the sign `MARK` (*) means."""
-    return f", with its 95 % interval (same questions, asked again){_beside_base(results, shown, notes)}"
+    return f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
 
 
-def _beside_base(results: Results, shown: Sequence[CellResult], notes: Notes) -> str:
+def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
     """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
     axis = results.base_axis
     bases = [result.base.point[axis] for result in shown if axis is not None and result.base is not None]
-    return _differs_from(results, bases) + _looks(results, shown, notes)
-
-
-def _looks(results: Results, shown: Sequence[CellResult], notes: Notes) -> str:
-    """The marks of footnotes on compared runs that grew after a time at which they may have been compared."""
-    compared = {name for result in shown for pair, _ in pairs_of(result) for name in pair}
-    histories = {item.cell.name: item.history for item in results.results if item.cell.name in compared}
-    return "".join(map(notes.mark, growth_warnings(histories)))
+    return _differs_from(results, bases)
 
 
 def _differs_from(results: Results, bases: Sequence[str]) -> str:
@@ -309,7 +299,7 @@ def _models(results: Results) -> list[Table]:
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
             rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
         heads = [_in_singular(name) for name in others] or ["benchmark"]
-        title = _title(results, short(benchmark.label), {"benchmarks": benchmark.name}, notes)
+        title = _title(results, short(benchmark.label), {"benchmarks": benchmark.name})
         model_tables.append(_rows_table(results, title, heads, rows, k, notes))
     return model_tables
 
@@ -334,15 +324,13 @@ def _benchmarks(results: Results) -> list[Table]:
             for name in names
         ]
         k = ks.copy().pop() if len(ks) == 1 else None
-        benchmark_tables.append(
-            _rows_table(results, _title(results, title, point, notes), ["benchmark"], rows, k, notes)
-        )
+        benchmark_tables.append(_rows_table(results, _title(results, title, point), ["benchmark"], rows, k, notes))
     return benchmark_tables
 
 
-def _title(results: Results, title: str, entries: Point, notes: Notes) -> str:
+def _title(results: Results, title: str, entries: Point) -> str:
     """The title of a table of the cells that have these entries."""
-    return f"{title}, in %{_measured_as(results, _with(results, entries), notes)}"
+    return f"{title}, in %{_measured_as(results, _with(results, entries))}"
 
 
 def _rows_table(
@@ -367,7 +355,7 @@ def _rows_table(
 
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
-    sweep, notes, highest = results.sweep, Notes(), curves.highest_means(results)
+    sweep, notes = results.sweep, Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
     for aggregate in results.aggregates:
@@ -376,7 +364,7 @@ def _means(results: Results) -> Table:
         scores = [None if result is None else result.score for result in cells]
         accuracies = ["missing" if score is None else percent(score.accuracy) for score in scores]
         present = [item for item in cells if item is not None]
-        remarks = [*(highest.get(item.cell.name, "") for item in present), *(item.remark for item in present)]
+        remarks = [item.remark for item in present]
         rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remarks)))
     bases = [mean.base for mean in results.aggregates if mean.base and mean.p is not None]
     heads = [_in_singular(name) for name in others] or ["suite"]
@@ -384,7 +372,7 @@ def _means(results: Results) -> Table:
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
-        f"{_differs_from(results, bases)}{_looks(results, results.results, notes) if bases else ''}",
+        f"{_differs_from(results, bases)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),

@@ -132,9 +132,8 @@ def carry_out(
         if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
             side_by_side(groups)
         else:
-            with running.Hold(watcher) as hold:
-                for group in groups:
-                    running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
+            for group in groups:
+                running.run_group(sweep, group, score, watcher, on_cell, sweep.slots[0])
         # A checkpoint that was deleted while others were run, before its first sample, can never be run.
         if (remaining := sweep.of_runs()).cells:
             gone = {path: why for path, why in remaining.left_out.items() if path not in sweep.left_out}

@@ -2,7 +2,6 @@
 import { address, chip, count, foreign, h, named, percent, plain, queryOf, shortId, verdictOf } from "./dom.js";
 import { Panel, rubricText } from "./facts.js";
 import { inline } from "./mathtext.js";
-import { sourceStrip } from "./sources.js";
 
 const SHOWS = {
   all: ["all", () => true],
@@ -112,7 +111,6 @@ export function questions({ query, run, benchmark, set, other }) {
         " with verdicts by hand",
         standing.by_hand.question_interval ? ` · on new questions of this kind ${percent(standing.by_hand.question_interval[0], 1)}–${percent(standing.by_hand.question_interval[1], 1)} %` : null) : null,
       value.reported_by ? h("p", { class: "quiet" }, "reported by: ", foreign(value.reported_by), value.verdict ? `: ${value.verdict}` : null) : null,
-      sourceStrip(standing, value.points),
       standing.by_hand ? h("p", { class: "note" }, standing.by_hand.sentence) : null,
       [...standing.problems, ...value.warnings].map((said) => h("p", { class: "note" }, foreign(said))),
       h("form", { class: "controls", role: "search", submit: (event) => { event.preventDefault(); seek(new FormData(event.target).get("text")); } },

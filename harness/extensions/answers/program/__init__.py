@@ -1,6 +1,6 @@
 """Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
 
-    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, containers, fusion)
+    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, containers)
                                    │                          └─ inside: the only code that runs in the sandbox with it
     row ─ rows ─► tests_of ────────┘
 

@@ -25,8 +25,6 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.extensions.answers.program import compilers
-from harness.extensions.answers.program.cells import Needs
 from harness.extensions.answers.program.inside.confinement import supported
 
 PROGRAM = "bwrap"
@@ -164,23 +162,13 @@ def require() -> str:
     return path
 
 
-def command(channel: int, needs: Needs) -> list[str]:
+def command(channel: int) -> list[str]:
     """The command line of a sandbox that exchanges messages over the descriptor `channel`.
 
-    Raises `UsageError` if bubblewrap, a Python or a needed compiler is missing.
+    Raises `UsageError` if bubblewrap or a Python is missing.
     """
     words = [require(), *_EMPTY_MACHINE]
     python = interpreter()
-    folders: tuple[str, ...] = ()
-    if needs.compiler:
-        gcc = compilers.compiler()
-        if gcc is None:
-            raise UsageError(
-                f"the programs are in C++, and {compilers.PROGRAM} is not installed: install it. Nothing was executed"
-            )
-        folders = gcc.folders
-        for source, target in [*((folder, folder) for folder in folders), *gcc.tools.items()]:
-            words += ["--ro-bind", source, target]
     for file in (python.path, *python.files):
         words += ["--ro-bind", file, file]
     words += ["--ro-bind", python.standard_library, python.standard_library]
@@ -188,7 +176,7 @@ def command(channel: int, needs: Needs) -> list[str]:
     for packages in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip"):
         if (Path(python.standard_library) / packages).is_dir():
             words += ["--tmpfs", f"{python.standard_library}/{packages}"]
-    words += _links(python.files, folders)
+    words += _links(python.files)
     words += ["--ro-bind", str(Path(__file__).parent / "inside"), f"{_LIBRARY}/{_INSIDE}"]
     if python.numpy_folder is not None:
         for name in ("numpy", "numpy.libs"):
@@ -216,11 +204,10 @@ _EMPTY_MACHINE = [
 """Options of bubblewrap for a machine without network, files or privileges; `command` adds the files to be read."""
 
 
-def _links(files: tuple[str, ...], folders: tuple[str, ...]) -> list[str]:
+def _links(files: tuple[str, ...]) -> list[str]:
     """Options of bubblewrap that make the symbolic links by which a binary finds the loader and the libraries.
 
-    files: libraries in the sandbox; a link to one of them is made. folders: folders of the sandbox that are bound whole
-    and so have their links already.
+    files: libraries in the sandbox; a link to one of them is made.
     """
     words = []
     for name in ("lib", "lib64", "bin"):
@@ -232,14 +219,14 @@ def _links(files: tuple[str, ...], folders: tuple[str, ...]) -> list[str]:
         links = sorted(link for link in Path(folder).glob("*.so*") if link.is_symlink())
         for link in links:
             target = os.path.realpath(link)
-            if target in files and not any(link.is_relative_to(bound) for bound in folders):
+            if target in files:
                 words += ["--symlink", target, str(link)]
     return words
 
 
-def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+def start(channel: int, _memory: int) -> subprocess.Popen[bytes]:
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
-    words = command(channel, needs)
+    words = command(channel)
     return subprocess.Popen(
         # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
         words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The code of the sandbox as one text of Python, for sandboxes that see no file of this machine: containers, servers.
+"""The code of the sandbox as one text of Python, for sandboxes that see no file of this machine: containers.
 
 The text is an argument of `python -c`. It brings the modules of `inside` with it, in zlib and base64, and serves one
 harness over its standard input and output.
@@ -45,24 +45,14 @@ ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 """Environment of the Python in a sandbox. A fixed hash seed gives sets one order, one thread gives one timing, so that
 verdicts can be repeated."""
 
-_FRESH = """
-import os, sys
-os.execve(sys.executable, [sys.executable, *{options!r}, {text!r}], {environment!r})
-"""
-
 
 @cache
-def python_text(module: str, call: str, *, fresh: bool = False) -> str:
-    """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`.
-
-    fresh: somebody else starts the Python that runs the text, so that process first replaces itself by a Python with
-    `OPTIONS` and `ENVIRONMENT`.
-    """
+def python_text(module: str, call: str) -> str:
+    """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`."""
     packages = _PACKAGE.split(".")
     sources = {".".join(packages[:end]): "" for end in range(1, len(packages) + 1)}
     for path in sorted((Path(__file__).parent / "inside").glob("*.py")):
         if path.stem != "__init__":
             sources[f"{_PACKAGE}.{path.stem}"] = path.read_text("utf-8")
     packed = base64.b64encode(zlib.compress(json.dumps(sources).encode(), 9)).decode()
-    text = _TEXT.format(packed=packed, package=_PACKAGE, module=module, call=call)
-    return _FRESH.format(text=text, options=[*OPTIONS, "-c"], environment=ENVIRONMENT) if fresh else text
+    return _TEXT.format(packed=packed, package=_PACKAGE, module=module, call=call)

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -38,27 +38,13 @@ class SandboxFailedError(Exception):
     """The sandbox itself failed; nothing is known about the program in it."""
 
 
-class Needs(NamedTuple):
-    """What a job needs of its sandbox. memory: bytes for a program, its tests and the interpreter. compiler: whether
-    the sandbox must have g++ and its libraries, to compile C++ or to run a binary."""
-
-    memory: int
-    compiler: bool = False
-
-    @classmethod
-    def of(cls, job: dict[str, Any]) -> Needs:
-        """What this job needs."""
-        limits = job["limits"]
-        return cls(limits["memory"] + limits["tests_memory"] + _MEMORY_MARGIN, job["language"] in ("cpp", "binary"))
-
-
 class SandboxMaker(Protocol):
     """Starts and ends sandboxes of one kind."""
 
-    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+    def start(self, channel: int, memory: int, /) -> subprocess.Popen[bytes]:
         """Start a sandbox that speaks over the descriptor `channel`; its standard error is a pipe.
 
-        Raises `UsageError` if this machine cannot start one.
+        memory: bytes for a program, its tests and the interpreter. Raises `UsageError` if none can be started here.
         """
         ...
 
@@ -70,15 +56,14 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread.
 
-    _room: the memory and the compiler that the running sandbox has for a job. _silence: seconds without a message after
-    which the sandbox counts as stuck.
+    _memory: bytes that the running sandbox has. _silence: seconds without a message after which it counts as stuck.
     """
 
     def __init__(self, maker: SandboxMaker) -> None:
         self._maker = maker
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._room = Needs(0)
+        self._memory = 0
         self._silence = _SILENCE_SECONDS
         self.version = ""
         """Version of the sandbox's Python; "" before the first start."""
@@ -90,12 +75,13 @@ class SandboxCell:
         """
         limits = job["limits"]
         self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
-        if self._process is not None and any(need > room for need, room in zip(Needs.of(job), self._room, strict=True)):
+        memory = limits["memory"] + limits["tests_memory"] + _MEMORY_MARGIN
+        if self._process is not None and memory > self._memory:
             self.close()
         # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
-                with self._job(Needs.of(job)):
+                with self._job(memory):
                     # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's
                     # memory.
                     self._open_socket().sendall(b"j")
@@ -112,16 +98,16 @@ class SandboxCell:
                     raise SandboxFailedError(str(error)) from error
         raise AssertionError
 
-    def start(self, needs: Needs) -> None:
+    def start(self, memory: int) -> None:
         """Start the sandbox, if none runs. Raises `UsageError` if that fails."""
         if self._process is None:
-            self._start(needs)
+            self._start(memory)
 
     @contextlib.contextmanager
-    def _job(self, needs: Needs) -> Iterator[None]:
+    def _job(self, memory: int) -> Iterator[None]:
         """Context manager of a job: starts a sandbox if none runs. At the end the sandbox is ready for the next job, or
         closed if the job failed or left files."""
-        self.start(needs)
+        self.start(memory)
         try:
             yield
         except BaseException:
@@ -170,18 +156,18 @@ class SandboxCell:
         assert self._socket is not None
         return self._socket
 
-    def _start(self, needs: Needs) -> None:
+    def _start(self, memory: int) -> None:
         """Start a sandbox. Raises `UsageError` if it does not come up."""
         ours, theirs = socket.socketpair()
         try:
-            self._process = self._maker.start(theirs.fileno(), needs)
+            self._process = self._maker.start(theirs.fileno(), memory)
         except BaseException:
             ours.close()
             raise
         finally:
             # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
             theirs.close()
-        self._socket, self._room = ours, needs
+        self._socket, self._memory = ours, memory
         try:
             self.version = str(self._hear(_START_SECONDS).get("ready"))
         except SandboxFailedError as error:

@@ -21,12 +21,11 @@ from functools import cached_property
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, python_text
-from harness.extensions.answers.program.cells import Needs
 
 ENGINES = ("docker", "podman")
 
 IMAGE = "docker.io/library/python:3.11-slim"
-"""The default image of a container. An image must have python3, and g++ for programs in C++."""
+"""The default image of a container. An image must have python3."""
 
 _ANSWER_SECONDS = 60.0
 """Longest time for an engine to answer a question or to remove a container."""
@@ -88,9 +87,8 @@ class ContainerEngine:
                 f"{self.engine} does not answer: {visible(str(error), 200)}; nothing was executed"
             ) from error
 
-    def command(self, name: str, needs: Needs) -> list[str]:
+    def command(self, name: str, memory: int) -> list[str]:
         """The command line of a sandbox in a container of this name. Raises `UsageError`."""
-        memory = str(needs.memory)
         # A user of its own for each container: the bound on threads counts all processes of a user.
         user = 10_000 + secrets.randbelow(50_000)
         words = [
@@ -101,12 +99,12 @@ class ContainerEngine:
             words.append("--read-only-tmpfs=false")
         return [*words, self.image, *OPTIONS, "-c", python_text("cell", "serve_streams()")]
 
-    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+    def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
         """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-            self.command(name, needs), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
+            self.command(name, memory), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
             start_new_session=True,
         )  # fmt: skip
         self._names[process.pid] = name

@@ -4,8 +4,6 @@
     calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
     checks   one process; the test code runs in another process (`inside.tests_outside`)
 
-C++ is compiled in the sandbox first; each test then gets the binary (style stdin only).
-
 If the sandbox fails twice, the verdict is "undecided", never "wrong".
 """
 
@@ -15,7 +13,6 @@ import signal
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, Protocol
 
-from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import VerdictName
 from harness.extensions.answers.program.cells import SandboxFailedError
@@ -29,8 +26,6 @@ RULES = {
     PASSED: "the program passed all its tests in the sandbox",
     "wrong output": "a test saw another output than it expected",
     "exception": "the program raised an exception",
-    "compile error": "the compiler refused the program",
-    "compile limit": "the compiler used more CPU time than it may",
     "time limit": "the program used more CPU time than it may in one test",
     "sleep limit": "the program slept for longer than a test may take",
     "memory limit": "the program needed more memory than it may use",
@@ -58,10 +53,6 @@ _SLEEP_SECONDS = 5.0
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
-
-_COMPILER_CPU_SECONDS = 30.0
-_COMPILER_MEMORY_MB = 2048
-_COMPILER_FILE_BYTES = 48 * 1024 * 1024
 
 
 class Sandbox(Protocol):
@@ -106,8 +97,6 @@ class ProgramDecision(NamedTuple):
 def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
-        if tests.language == "cpp":
-            return _compile_and_test(sandbox, tests, code)
         return _DECIDERS[tests.style](sandbox, tests, code)
     except SandboxFailedError as error:
         return ProgramDecision("undecided", SANDBOX, Failure(0, message=str(error)))
@@ -116,7 +105,7 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
     """The job for the sandbox: the program and its limits.
 
-    code: the program's source, or its binary in base64. n: number of tests. each: whether the limit of CPU time holds
+    n: number of tests. each: whether the limit of CPU time holds
     for each test, instead of for all together. output: bytes that the program may print.
     """
     seconds = tests.limits.seconds
@@ -124,7 +113,6 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
         "style": tests.style,
         "code": code,
         "header": tests.header,
-        "language": "binary" if tests.language == "cpp" else "python",
         "limits": {
             "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
             "sleep": max(seconds, _SLEEP_SECONDS),
@@ -134,33 +122,8 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
     }  # fmt: skip
 
 
-def _compile_and_test(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
-    """Compile the C++ program `code` in the sandbox, then test its binary; a program that does not compile is wrong."""
-    job = {
-        "style": "compile", "code": code, "language": tests.language,
-        "limits": {
-            "cpu": _COMPILER_CPU_SECONDS, "cpu_total": _COMPILER_CPU_SECONDS, "sleep": 0.0,
-            "memory": _COMPILER_MEMORY_MB << 20, "file": _COMPILER_FILE_BYTES, "tests_memory": 0,
-        },
-    }  # fmt: skip
-    report = sandbox.do(job, {})
-    end, message = report.get("end"), str(report.get("message", ""))
-    if end == "compiled" and isinstance(report.get("binary"), str):
-        return _by_output(sandbox, tests, report["binary"])
-    if end in ("compile error", "compile limit"):
-        return ProgramDecision("wrong", str(end), Failure(0, message=message))
-    if end == "no compiler":
-        raise UsageError(
-            "the programs are in C++, and the sandbox has no g++: install g++, or name an image that has it"
-        )
-    raise SandboxFailedError(f"the compiler was killed, or ran out of memory: {message}")
-
-
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
-    """Run the program once for each test, with the test's input, and compare what it prints.
-
-    code: the program's source, or its binary in base64.
-    """
+    """Run the program once for each test, with the test's input, and compare what it prints."""
     for number, case in enumerate(tests.cases, 1):
         report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
         # The sandbox sends each byte of the output as one character of latin-1.
@@ -187,11 +150,9 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
         return str(end), error
     if report.get("code") == 0:
         return "", error
-    is_signal = isinstance(number, int)
-    # A C++ program that lacks memory ends by a signal, after it printed the name of this exception.
-    if report.get("code") == EXIT_MEMORY or (is_signal and "std::bad_alloc" in error):
+    if report.get("code") == EXIT_MEMORY:
         return "memory limit", error
-    if is_signal:
+    if isinstance(number, int):
         error = error or f"ended by the signal {signal.Signals(number).name if number in _SIGNALS else number}"
     return "exception", error or f"ended with the exit code {report.get('code')}"
 

@@ -120,7 +120,7 @@ def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTest
     n = len(tests.cases) or len(tests.checks)
     return (
         f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "
-        f"{tests.language}{' with its starter code' if tests.starter else ''}",
+        f"python{' with its starter code' if tests.starter else ''}",
         f"run in a sandbox on {n} test{'' if n == 1 else 's'} ({tests.style}), {tests.limits.seconds:g} s of CPU time",
         *(() if decision.failure is None else decision.failure.steps),
         f"rule {decision.rule}: {visible(RULES[decision.rule])}",

@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import Protocol
 
 from harness.core.errors import UsageError
-from harness.extensions.answers.program import bubblewrap, compilers
-from harness.extensions.answers.program.cells import Needs, SandboxCell
+from harness.extensions.answers.program import bubblewrap
+from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 from harness.extensions.answers.program.decide import Sandbox
-from harness.extensions.answers.program.fusion import Fusion
 
 
 class StartedSandbox(Sandbox, Protocol):
@@ -56,7 +55,7 @@ class _Container:
         """The kind's name, learned from a container that is started and ended for this."""
         cell = SandboxCell(self._engine)
         try:
-            cell.start(Needs(_MEMORY_OF_QUESTION))
+            cell.start(_MEMORY_OF_QUESTION)
             return f"{self._engine.engine} python{cell.version}"
         finally:
             cell.close()
@@ -73,31 +72,16 @@ class _Container:
         return SandboxCell(self._engine)
 
 
-class _Fusion:
-    def __init__(self, fusion: Fusion) -> None:
-        self._fusion = fusion
-
-    def name(self) -> str:
-        """ "fusion" and the server's version of Python; the first call asks the server. Raises `UsageError`."""
-        return self._fusion.name
-
-    def start(self) -> StartedSandbox:
-        """The server itself, which serves all threads: each job is a request of its own."""
-        return self._fusion
-
-
 _MEMORY_OF_QUESTION = 512 << 20
 """Bytes of memory of a container that is started only to learn its version of Python."""
 
 
 def condition() -> str:
-    """A sentence: which sandbox and compiler work on this machine, or why none does. Bubblewrap is tried."""
-    gcc = compilers.compiler()
-    cpp = f"C++ by g++ {gcc.version}" if gcc else f"no C++ ({compilers.PROGRAM} is not installed, or does not work)"
+    """A sentence: which sandbox works on this machine, or why none does. Bubblewrap is tried."""
     cell = SandboxCell(bubblewrap)
     try:
-        cell.start(Needs(0))
-        return f"programs run in {_Bubblewrap().name()}; {cpp}"
+        cell.start(0)
+        return f"programs run in {_Bubblewrap().name()}"
     except UsageError as error:
         return f"programs: {error}"
     finally:
@@ -111,11 +95,6 @@ def sandbox_kind(word: str | None) -> SandboxKind:
         return _Bubblewrap()
     if kind in ENGINES:
         return _Container(ContainerEngine(kind, image))
-    if kind in ("http", "https"):
-        return _Fusion(Fusion(word or ""))
     raise UsageError(
-        f"unknown sandbox; there are bwrap, {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE), and the URL of a SandboxFusion "
-        "server",
-        field="sandbox",
-        value=word,
+        f"unknown sandbox; there are bwrap and {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)", field="sandbox", value=word
     )

@@ -16,7 +16,7 @@ def in_a_sentence(reference: str) -> str:
     n = tests.n
     limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
     named = f" of {tests.function}" if tests.function else ""
-    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, {tests.language}; {limits}){_first(tests)}"
+    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, python; {limits}){_first(tests)}"
 
 
 def examples(reference: str) -> tuple[str, str] | None:
@@ -25,10 +25,8 @@ def examples(reference: str) -> tuple[str, str] | None:
     tests = summary_of(reference)
     if not tests.solution:
         return None
-    nothing = "int main() {}" if tests.language == "cpp" else "pass"
-    if tests.function:
-        nothing = f"def {tests.function}(*values): raise NotImplementedError"
-    return f"```{tests.language}\n{tests.solution}\n```", f"```{tests.language}\n{nothing}\n```"
+    nothing = f"def {tests.function}(*values): raise NotImplementedError" if tests.function else "pass"
+    return f"```python\n{tests.solution}\n```", f"```python\n{nothing}\n```"
 
 
 def _first(tests: QuestionTests) -> str:

@@ -24,9 +24,6 @@ MAX_INLINE_CHARS = 40_000
 MAX_TESTS_BYTES = 512 * 1024 * 1024
 """Largest unpacked size of a question's tests."""
 
-Language = Literal["python", "cpp"]
-"""The language of a program. C++ (cpp) is compiled once, and tested by input and output only."""
-
 Style = Literal["stdin", "calls", "checks"]
 """How a program is tested. stdin: it is a whole program, whose output is compared · calls: the results of one of its
 functions are compared · checks: test code runs on it."""
@@ -58,7 +55,8 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
     style: Style
-    language: Language = "python"
+    # No other language is run; a reference that names one is refused.
+    language: Literal["python"] = "python"
     cases: tuple[Case, ...] = ()
     checks: tuple[str, ...] = ()
     setup: str = ""

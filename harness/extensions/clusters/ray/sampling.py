@@ -40,8 +40,7 @@ REPORT_SECONDS = 10.0
 """Seconds between two lines about the progress of the shards."""
 
 _ONE_CLIENT = (
-    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "batch", "batch_file",
-    "metrics_port", "break_lock", "continue_from", "allocate",
+    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch", "batch_file",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 

@@ -18,7 +18,6 @@ Long: one process does a job from its message to its report, and its pipes, cloc
 
 from __future__ import annotations
 
-import base64
 import gc
 import importlib
 import os
@@ -30,7 +29,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.extensions.answers.program.inside import compiling, confinement, frames, served, tests_outside
+from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
@@ -125,17 +124,6 @@ def _processor_wait(schedstat: int, latest: float) -> float:
         return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return latest
-
-
-def _in_memory(packed: str) -> int:
-    """A descriptor of a new file in memory, which can be executed and lies in no folder.
-
-    packed: the file's bytes in base64.
-    """
-    fd = os.memfd_create("program", os.MFD_CLOEXEC)
-    with os.fdopen(os.dup(fd), "wb") as file:
-        file.write(base64.b64decode(packed))
-    return fd
 
 
 class _Supervisor:
@@ -252,16 +240,6 @@ class _Supervisor:
     def _exit_status(self) -> dict[str, int]:
         status = self._status
         return {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
-
-    # --- the compiler ---
-    def _do_compile(self, job: dict[str, Any]) -> None:
-        """Compile the source in `job` and report its binary, or the compiler's errors."""
-        reports, written = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
-        self._fork({0: null, 1: null, 2: null, 3: written}, lambda: compiling.build(job["code"], self._limits, 3))
-        os.close(written)
-        # No limit is watched here: the kernel bounds the compiler's CPU time, and a compiler does not sleep.
-        frames.send(self._channel.sends, frames.receive(reports))
 
     # --- functions of a program ---
     def _do_calls(self, job: dict[str, Any]) -> None:
@@ -400,20 +378,14 @@ class _Supervisor:
             os._exit(served.EXIT_EXCEPTION)
 
     def _become_program(self, job: dict[str, Any]) -> None:
-        """Confine this process and run the job's program in it, by Python or as a binary; does not return."""
+        """Confine this process and run the job's program in it; does not return."""
         limits = self._limits
-        is_binary = job["language"] == "binary"
-        binary = _in_memory(job["code"]) if is_binary else -1
         confinement.limit(
             int(limits["memory"]), int(limits["cpu_total"]) + _CPU_GRACE_SECONDS, int(limits["file"]), _MAX_THREADS
         )
-        if is_binary:
-            confinement.allow_stack(int(limits["memory"]))
-        confinement.confine(exec_allowed=is_binary)
-        # Python ignores SIGPIPE, and a binary would inherit that: writing to a closed pipe would never end it.
+        confinement.confine()
+        # Python ignores SIGPIPE: writing to a closed pipe would never end the program.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        if is_binary:
-            os.execve(binary, ["program"], {})
         sys.setrecursionlimit(int(limits["recursion"]))
         # Neither of these calls returns.
         if job["style"] == "stdin":

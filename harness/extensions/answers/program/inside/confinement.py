@@ -6,10 +6,9 @@ A system call that is not in `_CALLS` is refused (EPERM). For a few others the a
     ioctl         questions about a descriptor only                     socketpair     of the machine itself only
     prctl         names of threads only                                 prlimit64      of the process itself only
 
-So a program is one process. It cannot fork, start another program (but for `exec_allowed`), open a socket, trace, see
-or signal another process, or mount. A compiler may start processes. Numbers of system calls: Linux 6.1,
-arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h (aarch64). BPF: filter.h and seccomp.h of
-include/uapi/linux.
+So a program is one process. It cannot fork, start another program, open a socket, trace, see or signal another process,
+or mount. Numbers of system calls: Linux 6.1, arch/x86/entry/syscalls/syscall_64.tbl and
+include/uapi/asm-generic/unistd.h (aarch64). BPF: filter.h and seccomp.h of include/uapi/linux.
 """
 
 from __future__ import annotations
@@ -71,11 +70,10 @@ def supported() -> bool:
     return platform.machine() in _ARCHITECTURES
 
 
-def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> bytes:
+def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
     """The filter of system calls for the process `pid`, as BPF instructions of eight bytes each.
 
-    exec_allowed: whether the process may replace itself by another program. supervises: whether it may kill and wait
-    for other processes. compiles: whether it may start processes, as a compiler does.
+    supervises: whether the process may kill and wait for other processes.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
     # The architecture first: i386's calls, open to any x86_64 program, have other numbers for the same acts.
@@ -84,11 +82,7 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
         number = entry.split()[1 + column]
         if number != "-":
             code += [_step(_EQUAL, int(number), 0, 1), _step(_RETURN, _ALLOW)]
-    unconditional = {"execveat"} if exec_allowed else set()
-    if supervises:
-        unconditional |= {"kill", "wait4"}
-    if compiles:
-        unconditional |= {"execve", "wait4", "clone", "vfork"}
+    unconditional = {"kill", "wait4"} if supervises else set()
     # Call → (how to compare, number of the argument, the values of which one must match).
     checks = {
         "clone": (_ANY_BIT, 0, (_CLONE_THREAD,)),
@@ -176,22 +170,15 @@ def leave_root(user: int) -> None:
         os.setresuid(user, user, user)
 
 
-def allow_stack(memory: int) -> None:
-    """Let the stack of the binary that this process will execute grow to `memory` bytes, as contests do."""
-    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    resource.setrlimit(resource.RLIMIT_STACK, (memory if hard == resource.RLIM_INFINITY else min(memory, hard), hard))
-
-
 def hide() -> None:
     """Forbid other processes of the same user to read this process's memory or to trace it."""
     call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
-def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> None:
+def confine(*, supervises: bool = False) -> None:
     """Give up all capabilities for good, and all system calls except those that the filter allows.
 
-    exec_allowed: also allow to become another program. supervises: also to kill and wait for other processes. compiles:
-    also to start processes. Raises `OSError`.
+    supervises: also allow to kill and wait for other processes. Raises `OSError`.
     """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
@@ -199,6 +186,6 @@ def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: b
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     # `capset` must come before the filter, which refuses it.
     call("capset", header, none)
-    code = seccomp_filter(os.getpid(), exec_allowed=exec_allowed, supervises=supervises, compiles=compiles)
+    code = seccomp_filter(os.getpid(), supervises=supervises)
     program = _Program(len(code) // 8, code)
     call("prctl", 22, 2, ctypes.byref(program), 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER

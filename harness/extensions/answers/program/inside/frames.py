@@ -38,21 +38,6 @@ def message(value: Any) -> bytes:
     return _HEADER.pack(len(body)) + body
 
 
-def messages(data: bytes) -> list[dict[str, Any]]:
-    """Decode the messages in these bytes. Raises `ClosedError` if one is damaged or no mapping."""
-    values, offset = [], 0
-    while offset < len(data):
-        try:
-            (size,) = _HEADER.unpack_from(data, offset)
-            values.append(json.loads(data[offset + _HEADER.size : offset + _HEADER.size + size]))
-        except (struct.error, ValueError, RecursionError) as error:
-            raise ClosedError(f"no message: {error}") from error
-        offset += _HEADER.size + size
-    if not values or not all(isinstance(value, dict) for value in values):
-        raise ClosedError("no message, or one that is no mapping")
-    return values
-
-
 def send(fd: int, value: Any) -> None:
     """Write a message with this value to the descriptor. Raises `ClosedError`."""
     data = memoryview(message(value))

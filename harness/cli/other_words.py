@@ -1,0 +1,82 @@
+"""Names of options that other tools have, or that this one had, and what they are here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def _meanings(words: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (option name of another tool, its meaning) for each name. words: meaning → names, with spaces between."""
+    for meant, others in words.items():
+        for word in others.split():
+            yield word, meant
+
+
+ELSEWHERE: dict[str, str] = dict(
+    _meanings(
+        {
+            "samples": "num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
+            "n-repeat num-return-sequences",
+            "concurrency": "parallel num-threads max-concurrency max-connections num-concurrent "
+            "max-concurrent-requests eval-batch-size batch-size",
+            "concurrency/workers": "max-workers num-workers num-proc",
+            "data": "data-path data-dir input-file input-path data-file dataset-path data-name question-file",
+            "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
+            "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
+            "server_dp": "dp-size data-parallel-size data-parallel",
+            "server_pp": "pp-size pipeline-parallel-size",
+            "server_memory_fraction": "gpu-memory-utilization mem-fraction-static mem-fraction",
+            "server_context": "context-length max-context-length max-seq-len max-seq-length",
+            "server_devices": "gpus gpu-ids cuda-visible-devices",
+            "server_max_sequences": "max-num-seqs max-running-requests",
+            "max_tokens": "tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens max-output-tokens "
+            "max-length max-tokens-per-call",
+            "model": "model-name model-name-or-path model-path model-id model-args",
+            "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
+            "provider": "model-provider backend-name",
+            "api_key_env/judge_api_key_env": "api-key openai-api-key key",
+            "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
+            "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
+            "num-test-sample",
+            "prompt": "prompt-type prompt-template template",
+            "system_prompt": "system system-message system-instruction",
+            "first_token_timeout": "timeout request-timeout read-timeout",
+            "attempts": "max-retries retries num-retries",
+            "rpm": "request-rate rate-limit max-rpm",
+            "judge_model": "grader-model judge-model eval-model",
+            "server": "server-name",
+            "thinking": "reasoning-effort effort enable-thinking",
+            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
+            "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
+                "num-fewshot fewshot n-shot num-shots few-shot"
+            ),
+            "The budget of a sparse attention belongs to its server; a sweep starts one for each (docs/moving.md).": (
+                "token-budget"
+            ),
+            "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
+                "swap-space"
+            ),
+            "Every question gets the same number of samples; --target-error stops at a wanted error.": ("allocate"),
+            "Another tool's replies are graded by `harness score FILE`; a run asks for its own (docs/moving.md).": (
+                "continue-from"
+            ),
+            "A run orders its questions by the lengths of its own replies.": "lengths-from length-estimates",
+            "A run ends cleanly when less than 200 MB are free on the disk.": "disk-reserve",
+            "A run serves no figures any more; `harness status RUN --watch --json` prints them each second.": (
+                "metrics-port metrics-host"
+            ),
+            "Verdicts are kept in the run's folder, always.": "cache-path",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
+            "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
+            "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
+            "continue-from-last",
+            "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
+            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
+                "on slurm replicas"
+            ),
+            "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
+        }
+    )
+)
+"""Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence."""

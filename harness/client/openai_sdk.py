@@ -1,0 +1,190 @@
+"""The other transport: the openai package sends and receives; our own parser reads the bytes, so samples are the same.
+
+For endpoints that need the package's ways of addressing and signing requests. Its retries are off and no redirect is
+followed. It is slow: 0.1 ms a token. Works with openai 2.8 (on httpx) to 3.x (on an HTTP library of its own).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, secrets_of, tls_context
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
+from harness.client.protocol.failures import failure_of_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory
+from harness.core import codec
+from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.secret import Secret
+
+_NETWORK_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
+"""Packages whose exceptions mean a failure of the network."""
+
+_PACKED = "x-harness-content-encoding"
+"""Header that hides the encoding of an error's body from the package, which would unpack it without a bound."""
+
+
+class OpenaiTransport:
+    """Sends requests with the openai package, one client of it for each endpoint. The arguments are `Transport`'s."""
+
+    def __init__(
+        self,
+        *,
+        ca_file: Path | None = None,
+        insecure: bool = False,
+        secrets: Sequence[Secret] = (),
+        memory: Memory | None = None,
+    ) -> None:
+        self._tls = not insecure if ca_file is None else tls_context(ca_file)
+        self._secrets = tuple(secrets)
+        self._memory = memory or Memory()
+        self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
+
+    async def complete(
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `interface.Transport.complete`."""
+        parser = ReplyParser(
+            started=time.monotonic(),
+            started_utc=time.time(),
+            max_body_bytes=max_body_bytes,
+            memory=self._memory,
+            secrets=secrets_of(endpoint, self._secrets),
+            written=arriving.written if arriving is not None else None,
+        )
+        if arriving is not None:
+            arriving.count, arriving.so_far = lambda: parser.n_tokens, parser.so_far
+        client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
+        loop, cut = asyncio.get_running_loop(), ""
+
+        def due() -> float:  # on the loop's clock, which is not the parser's
+            return loop.time() + deadlines.due(parser) - time.monotonic()
+
+        try:
+            async with asyncio.timeout_at(due()) as limit, _create(client, path, body) as response:
+                encoding = response.headers.get("content-encoding", "identity").lower()
+                if encoding != "identity":
+                    raise parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
+                parser.request_id = response.headers.get("x-request-id")
+                try:
+                    async for data in response.iter_bytes():
+                        parser.feed(data, time.monotonic())
+                        limit.reschedule(due())
+                except Exception as error:  # noqa: BLE001 - `_cause` raises again what is no failure of the network
+                    cut = _cause(error)
+                return parser.finish(time.monotonic(), cut)
+        except TimeoutError:
+            return deadlines.end_late(parser, time.monotonic())
+        except Exception as error:  # noqa: BLE001 - as above
+            raise self._failure(error, parser, endpoint, deadlines) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    def _failure(
+        self, error: Exception, parser: ReplyParser, endpoint: Endpoint, deadlines: Deadlines
+    ) -> RequestFailed:
+        """What an exception of the package means. Raises it again if it is no failure of the network."""
+        address = host_and_port(endpoint.base_url)
+        if isinstance(error, RequestFailed):
+            return error
+        if isinstance(error, openai.APIStatusError):
+            headers = error.response.headers
+            return failure_of_status(
+                error.status_code,
+                error.response.content[:MAX_ERROR_BODY_BYTES],
+                content_encoding=headers.get(_PACKED, ""),
+                retry_after=headers.get("retry-after"),
+                retry_after_ms=headers.get("retry-after-ms"),
+                location=headers.get("location"),
+                secrets=parser.secrets,
+            )
+        if isinstance(error, openai.APITimeoutError):
+            return parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s")
+        cause = _cause(error)
+        if "certificate" in cause.lower() or "SSL" in cause:
+            message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
+            return parser.failure("refused", message)
+        message = f"cannot connect to {address}: {cause}"
+        # The number of the error is lost on its way through the package; the system's words are left.
+        if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
+            return parser.failure("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
+        return parser.failure("connect", message)
+
+    def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
+        """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off."""
+        if endpoint.socket_path is not None:
+            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use transport=http"
+            raise RequestFailed("refused", message)
+        client = self._clients[endpoint] = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key="EMPTY",  # the package insists on one; the endpoint's own is in the headers below
+            max_retries=0,  # the dispatcher retries, within the run's budget
+            # Each request has its own connection: on one that is used again, the package's HTTP library would take
+            # bytes behind the end of a reply for the next reply.
+            default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
+            timeout=openai.Timeout(None, connect=deadlines.connect),
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False,
+                trust_env=False,  # a .netrc would add a password of its own
+                proxy=proxy_for(endpoint),
+                verify=self._tls,
+                event_hooks={"response": [_bound_refusal]},
+            ),
+        )
+        return client
+
+
+def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:
+    """The package's request for `body`; fields that it does not know are sent as they are."""
+    fields: dict[str, Any] = codec.decode(body, dict)
+    resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
+    known = {name: fields.pop(name) for name in ("model", "messages", "prompt", "stream") if name in fields}
+    return resource.with_streaming_response.create(**known, extra_body=fields)
+
+
+async def _bound_refusal(response: Any) -> None:
+    """Let the package see only the beginning of an error's body, still packed: it would read and unpack all of it."""
+    if response.status_code >= 300:
+        response.headers[_PACKED] = response.headers.pop("content-encoding", "")
+        response.aiter_raw = partial(_beginning, response, response.aiter_raw)
+
+
+async def _beginning(response: Any, pieces: Callable[[], AsyncIterator[bytes]], *_: Any) -> AsyncIterator[bytes]:
+    """The body's pieces up to the bound on bytes or seconds; then the response is closed."""
+    n_bytes, due = 0, time.monotonic() + ERROR_BODY_S
+    async for piece in pieces():
+        yield piece
+        n_bytes += len(piece)
+        if n_bytes >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
+            break
+    await response.aclose()
+
+
+def _cause(error: Exception) -> str:
+    """The innermost reason of a failure of the network. Raises any other exception again."""
+    if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _NETWORK_PACKAGES:
+        raise error
+    inner: BaseException = error
+    while inner.__cause__ is not None or inner.__context__ is not None:
+        inner = inner.__cause__ or inner.__context__ or inner
+    return str(inner) or str(error) or type(inner).__name__

@@ -1,0 +1,616 @@
+"""The transport: http, https, proxies and unix sockets, over asyncio's own connections, with llhttp as the HTTP parser.
+
+    Transport   routes, idle connections, one timer that looks at all requests four times a second
+    Server      what the connections to one server share
+    Connection  a socket; it hands each read to its request
+    Request     a reply while it comes: stored reads → llhttp → body → `ReplyParser` → the future of the reply
+
+Reading: the event loop (uvloop, where it is installed) hands each read to `Connection.data_received`, which stores it
+with its time. Stored reads are parsed when 32 KiB have come, every two seconds, and at the end of the reply. So a token
+costs two appends and a share of a batch; no task is switched and no timer is set for it.
+
+Guarantees: each read is parsed once, in order, with its own time. The future of a reply is set once. A redirect is
+never followed, and the key goes to the endpoint's own host only. If bytes come that answer no request, the server is
+doubted: from then on each of its connections carries one request. If a connection that was used before turns out to be
+closed, the request is sent again on another one. Not covered: HTTP/2, compressed replies, proxies other than http://.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+from urllib.parse import unquote, urlsplit
+
+import aiohappyeyeballs
+import httptools
+import msgspec
+
+from harness.client import interface
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, TransportOptions, request_head, request_headers
+from harness.client.protocol.failures import failure_of_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory, SoFar
+from harness.core.about import install_line
+from harness.core.choices import TransportName
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
+from harness.core.secret import Secret
+
+BATCH_BYTES = 32 * 1024
+"""Stored reads are parsed when they have this many bytes."""
+
+BATCH_S = 2.0
+"""Stored reads are parsed after this many seconds, however few they are."""
+
+LOOK_S = 0.25
+"""Seconds between two looks at the requests in flight: their deadlines, and reads that wait unparsed."""
+
+RESOLVE_S = 60.0
+"""Seconds for which a host's addresses are remembered."""
+
+NEXT_ADDRESS_S = 0.25
+"""Seconds after which the next address of a host is tried beside the one that has not answered (RFC 8305)."""
+
+MAX_HEAD_BYTES = 32 * 1024
+"""Longest head (status line and headers) of a response, or of a proxy's answer."""
+
+MAX_HEADERS = 128
+"""Largest number of header lines of a response."""
+
+MAX_INTERIM_HEADS = 100
+"""Largest number of heads of status 1xx before the response's own head."""
+
+_LAST_BYTES = b"\r\n\r\n"
+"""The last bytes of a chunked body."""
+
+_REQUEST_TIMEOUT = b"HTTP/1.1 408"
+"""How proxies end an idle connection: unasked bytes that put no reply in doubt."""
+
+_Addresses = list[tuple[int, int, int, str, tuple[Any, ...]]]
+"""Entries of `socket.getaddrinfo`."""
+
+
+class Server:
+    """What the connections to one server share.
+
+    address: host and port for messages, with the proxy. proxy: its URL, or None. tls: whether the server speaks https.
+    idle: connections that wait for a request, the one used last at the end. doubted: whether the server has sent bytes
+    that answer no request.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint, self.proxy = endpoint, proxy_for(endpoint)
+        self.tls = endpoint.base_url.startswith("https://")
+        self.address = host_and_port(endpoint.base_url)
+        if self.proxy is not None:
+            self.address += f" through the proxy {host_and_port(self.proxy)}"
+        self.idle: list[Connection] = []
+        self.doubted = False
+        self._noted = False
+
+    def head(self, endpoint: Endpoint, path: str) -> bytes:
+        """The head of requests to `path`. Raises `ValueError` as `request_head` does."""
+        url = endpoint.over_http(endpoint.base_url + path)
+        parts = urlsplit(url)
+        headers = request_headers(endpoint)
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        host = parts.netloc.rpartition("@")[2]  # a name and password are no part of the Host header
+        if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself, and is told its whole URL
+            target, headers = f"http://{host}{target}", {**headers, **_proxy_authorization(self.proxy)}
+        return request_head(target, host, headers)
+
+    def doubt(self, unasked: bytes = b"") -> None:
+        """Take note of bytes that answer no request: no connection is used twice from now on."""
+        if not unasked.startswith(_REQUEST_TIMEOUT):
+            self.doubted = True
+            for connection in [*self.idle]:
+                connection.transport.close()
+            self.idle.clear()
+
+    def check(self, reply: Reply, *, used: bool) -> Reply:
+        """The reply, with a note if it is the first after such bytes. used: whether its connection had carried another.
+
+        Raises `RequestFailed` if the reply may answer an earlier request.
+        """
+        if self.doubted and used:
+            raise RequestFailed("malformed", f"{AFTER_LEFTOVER}; this reply may be such a leftover")
+        if not self.doubted or self._noted:
+            return reply
+        self._noted = True
+        return msgspec.structs.replace(reply, notes=(*reply.notes, AFTER_LEFTOVER))
+
+
+class Connection(asyncio.Protocol):
+    """A connection, and the request that it carries, if any. used: whether it has carried one before."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.used = self.closed = False
+        self.request: Request | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self in self.server.idle:
+            self.server.idle.remove(self)
+        if self.request is not None:
+            self.request.connection_ended(str(exc or ""))
+
+    def data_received(self, data: bytes) -> None:
+        request = self.request
+        if request is None:
+            self.server.doubt(data)
+            self.transport.close()
+            return
+        request.reads.append(data)
+        request.times.append(time.monotonic())
+        request.size += len(data)
+        if not request.lazy or request.size >= BATCH_BYTES or data[-4:] == _LAST_BYTES:
+            request.parse()
+
+
+class Request:
+    """A request on its connection. reply: the future of its outcome. The methods `on_…` are called by llhttp.
+
+    reads, times, size: the reads that wait unparsed, when each came, and their bytes. lazy: whether they may wait.
+    look_at: when `look` is due next, on the monotonic clock.
+    """
+
+    def __init__(self, connection: Connection, parser: ReplyParser, deadlines: Deadlines) -> None:
+        self.connection, self.parser, self.deadlines = connection, parser, deadlines
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.reads: list[bytes] = []
+        self.times: list[float] = []
+        self.size = 0
+        self.lazy = False
+        self.look_at = self._parsed_at = self._now = parser.started
+        self._http = httptools.HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._status = self._head_bytes = self._n_interim = 0
+        self._started = self._ended = self._reusable = False
+        self._error_body: bytearray | None = None
+        self._error_due = 0.0
+        self._events: list[bytes] = []  # whole events, and when each came, that wait for `_flush`
+        self._stamps: list[float] = []
+
+    # ---- parsing
+
+    def parse(self) -> None:
+        """Parse the stored reads, and end the request if its reply is whole or fails."""
+        reads, times = self.reads, self.times
+        self.reads, self.times, self.size = [], [], 0
+        self._parsed_at = time.monotonic()
+        try:
+            for data, self._now in zip(reads, times, strict=True):
+                if self._ended:
+                    self.connection.server.doubt(data)
+                    break
+                self._http.feed_data(data)
+                if not self._started and data.strip(b"\r\n"):
+                    raise httptools.HttpParserError("no status line")
+            self._flush()
+            if self._ended:
+                self._finish("")
+        except RequestFailed as failure:
+            self._end(failure)
+        except httptools.HttpParserCallbackError as wrapped:  # a method `on_…` has raised
+            self._end_broken(wrapped.__context__ or wrapped)
+        except httptools.HttpParserUpgrade:
+            self._end(self._refusal())
+        except httptools.HttpParserError as error:
+            self._end_broken(error)
+        except Exception as error:  # noqa: BLE001 - a bug must end its request, never the event loop
+            self._end(error)
+
+    def _end_broken(self, error: BaseException) -> None:
+        """End the request whose bytes break the rules of HTTP, or whose parsing has raised `error`."""
+        if self._ended:  # bytes behind the end of the reply
+            self.connection.server.doubt()
+            self._finish("")
+        elif isinstance(error, RequestFailed):
+            self._end(error)
+        elif self._status == 200:  # the head was sound, so a text with its finish reason may still count
+            self._finish(f"the framing is broken: {error}")
+        else:
+            self._end(self.parser.failure("malformed", f"no reply in HTTP: {error}"))
+
+    def on_message_begin(self) -> None:
+        if self._ended:
+            raise httptools.HttpParserError("a second response")
+        self._started = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > MAX_HEAD_BYTES or len(self._headers) >= MAX_HEADERS:
+            raise httptools.HttpParserError(f"more than {MAX_HEADERS} headers, or {MAX_HEAD_BYTES} bytes of them")
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        status = self._http.get_status_code()
+        if status < 200 and status != 101:
+            self._n_interim += 1
+            self._headers.clear()
+            if self._n_interim > MAX_INTERIM_HEADS:
+                raise httptools.HttpParserError(f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)")
+            return
+        self._status = status
+        if status != 200:
+            # The status has decided already; the body only explains, and must not take the deadline of a whole reply.
+            self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
+            self.look_at = 0.0
+            return
+        encoding = self._headers.get("content-encoding", "identity").lower()
+        if encoding != "identity":
+            raise self.parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
+        self.parser.request_id = self._headers.get("x-request-id")
+        self.lazy = self._chunked
+
+    def on_body(self, body: bytes) -> None:
+        if self._error_body is not None:
+            self._error_body += body
+            if len(self._error_body) >= MAX_ERROR_BODY_BYTES:
+                raise self._refusal()
+        # The way of nearly every token: a chunk that is one event on one line.
+        elif body[:7] == b"data: {" and body[-2:] == b"\n\n" and body.count(b"\n") == 2 and self.parser.at_event_border:
+            self._events.append(body[6:-2])
+            self._stamps.append(self._now)
+        else:
+            self._flush()
+            self.parser.feed(body, self._now)
+
+    def on_message_complete(self) -> None:
+        if self._http.get_status_code() >= 200:
+            # llhttp knows this only until it begins the next message.
+            self._ended, self._reusable = True, self._http.should_keep_alive()
+
+    def _flush(self) -> None:
+        if self._events:
+            events, stamps = self._events, self._stamps
+            self._events, self._stamps = [], []
+            self.parser.feed_events(events, stamps)
+
+    @property
+    def _chunked(self) -> bool:
+        return "chunked" in self._headers.get("transfer-encoding", "")
+
+    # ---- progress
+
+    def count(self) -> int:
+        """About how many token events have come."""
+        n = self.parser.n_tokens
+        return n + (self.size * n // self.parser.n_bytes if n else len(self.times))
+
+    def so_far(self) -> SoFar | None:
+        """The part of the reply that has come, parsed now."""
+        if self.reads and not self.reply.done():
+            self.parse()
+        return self.parser.so_far()
+
+    # ---- the end
+
+    def look(self, now: float) -> None:
+        """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
+        due = self.deadlines.due(self.parser)
+        # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
+        if self.reads and (now >= due or now - self._parsed_at > BATCH_S):
+            self.parse()
+            due = self.deadlines.due(self.parser)
+        if self.reply.done():
+            return
+        if self._error_body is not None:
+            if now >= self._error_due:
+                self._end(self._refusal())
+        elif now >= due:
+            try:
+                self._end(self.deadlines.end_late(self.parser, now), keep=False)
+            except RequestFailed as failure:
+                self._end(failure)
+
+    def connection_ended(self, cause: str) -> None:
+        """End the request, whose connection is gone. cause: the system's words; "" for an orderly end."""
+        if self.reads:
+            self.parse()
+        if self.reply.done():
+            return
+        if not self._status:
+            address = self.connection.server.address
+            message = f"{address} closed the connection before replying {quoted(cause) if cause else ''}".strip()
+            self._end(RequestFailed("connect", message, unanswered=not self._started))
+        elif self._error_body is not None:
+            self._end(self._refusal())
+        elif self._chunked or "content-length" in self._headers:
+            self._finish(cause or "the connection closed inside the body")
+        else:
+            self._finish("")
+
+    def _finish(self, cut: str) -> None:
+        """End the request with the reply that has come. cut: why its body ended early; "" if it did not."""
+        if self._error_body is not None:
+            self._end(self._refusal(), keep=not cut)
+            return
+        try:
+            reply = self.parser.finish(time.monotonic(), cut)
+            reply = self.connection.server.check(reply, used=self.connection.used)
+        except RequestFailed as failure:  # after such a reply the server may leave the connection silent
+            self._end(failure)
+        else:
+            self._end(reply, keep=not cut and AFTER_THE_END.isdisjoint(reply.notes))
+
+    def _refusal(self) -> RequestFailed:
+        """The failure of a reply with an error status."""
+        headers = self._headers
+        return failure_of_status(
+            self._status,
+            bytes(self._error_body or b"")[:MAX_ERROR_BODY_BYTES],
+            content_encoding=headers.get("content-encoding", ""),
+            retry_after=headers.get("retry-after"),
+            retry_after_ms=headers.get("retry-after-ms"),
+            location=headers.get("location"),
+            secrets=self.parser.secrets,
+        )
+
+    def _end(self, outcome: Reply | Exception, keep: bool = False) -> None:
+        """Give `outcome` to the caller. The connection is kept if both `keep` and HTTP allow another request."""
+        connection = self.connection
+        connection.request, connection.used = None, True
+        if keep and self._ended and self._reusable and not (connection.closed or connection.server.doubted):
+            connection.server.idle.append(connection)
+        else:
+            connection.transport.close()
+        if self.reply.done():  # cancelled
+            return
+        if isinstance(outcome, Exception):
+            self.reply.set_exception(outcome)
+        else:
+            self.reply.set_result(outcome)
+
+
+class Transport:
+    """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
+
+    ca_file: PEM file of the certificate authorities to trust in place of the system's. insecure: accept any
+    certificate. secrets: texts in the bodies of requests that no message may show. memory: counts the bytes of all
+    replies, if transports share it. Raises `UsageError` if `ca_file` cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        ca_file: Path | None = None,
+        insecure: bool = False,
+        secrets: Sequence[Secret] = (),
+        memory: Memory | None = None,
+    ) -> None:
+        self._secrets = tuple(secrets)
+        self._insecure = insecure
+        self._tls = None if ca_file is None else tls_context(ca_file)
+        self._memory = memory or Memory()
+        self._servers: dict[str, Server] = {}
+        # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
+        # The endpoint is held, so that no other object gets its identity.
+        self._routes: dict[tuple[int, str], tuple[Endpoint, Server, bytes, tuple[Secret, ...]]] = {}
+        self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[_Addresses]]] = {}
+        self._active: set[Request] = set()
+        self._looking: asyncio.TimerHandle | None = None
+
+    async def complete(
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `interface.Transport.complete`."""
+        _, server, head, secrets = self._routes.get((id(endpoint), path)) or self._route(endpoint, path)
+        while True:
+            kept = bool(server.idle)
+            connection = server.idle.pop() if kept else await self._open(server, deadlines.connect)
+            parser = ReplyParser(
+                started=time.monotonic(),
+                started_utc=time.time(),
+                max_body_bytes=max_body_bytes,
+                memory=self._memory,
+                secrets=secrets,
+                written=arriving.written if arriving is not None else None,
+            )
+            request = connection.request = Request(connection, parser, deadlines)
+            if arriving is not None:
+                arriving.count, arriving.so_far = request.count, request.so_far
+            self._watch(request)
+            connection.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
+            try:
+                return await request.reply
+            except RequestFailed as failure:
+                # A kept connection that the server closed meanwhile: another one. A fresh one that is closed without an
+                # answer is the server's refusal; sending again might never end.
+                if not (kept and failure.unanswered):
+                    raise
+            finally:
+                self._active.discard(request)
+                if connection.request is request:  # the caller was cancelled
+                    connection.request = None
+                    connection.transport.abort()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in [idle for server in self._servers.values() for idle in server.idle]:
+            connection.transport.abort()
+        for request in [*self._active]:
+            request.connection.transport.abort()
+        for _, lookup in self._lookups.values():
+            lookup.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+        await asyncio.sleep(0)  # the loop closes aborted sockets in its next turn
+
+    def _watch(self, request: Request) -> None:
+        """Have the deadlines of `request` looked at."""
+        self._active.add(request)
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        self._memory.unparsed_bytes = sum(request.size for request in self._active)
+        for request in [request for request in self._active if now >= request.look_at]:
+            request.look(now)
+        # No timer without requests: it would keep waking the loop, and hold the transport in memory.
+        self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._active else None
+
+    def _route(self, endpoint: Endpoint, path: str) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
+        """Server, request head and secrets for this endpoint and path; they are kept for later requests."""
+        secrets = secrets_of(endpoint, self._secrets)
+        server = self._servers.get(endpoint.base_url) or Server(endpoint)
+        try:
+            head = server.head(endpoint, path)
+        except ValueError as error:
+            raise RequestFailed("refused", f"the request cannot be made: {quote_safely(str(error), secrets)}") from None
+        self._servers[endpoint.base_url] = server
+        route = self._routes[id(endpoint), path] = endpoint, server, head, secrets
+        return route
+
+    # ---- connecting
+
+    async def _open(self, server: Server, seconds: float) -> Connection:
+        """A new connection, through a tunnel if a proxy is named, within `seconds`. Raises `RequestFailed`."""
+        secrets = secrets_of(server.endpoint, self._secrets)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connect(server)
+        except TimeoutError:
+            raise RequestFailed("timeout", f"no connection to {server.address} within {seconds:g} s") from None
+        except ssl.SSLError as error:
+            cause = quote_safely(str(error), secrets)
+            message = f"no trusted TLS connection to {server.address}: {cause}; ca_file names the authority to trust"
+            raise RequestFailed("refused", message) from None
+        except OSError as error:
+            cause = f"cannot connect to {server.address}: {quote_safely(error.strerror or str(error), secrets)}"
+            # Our own limit, so it gets a kind of its own: the server is not to blame.
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                message = f"{cause}; lower the concurrency or raise `ulimit -n`"
+                raise RequestFailed("out_of_files", message) from None
+            raise RequestFailed("connect", cause) from None
+
+    async def _connect(self, server: Server) -> Connection:
+        loop, endpoint = asyncio.get_running_loop(), server.endpoint
+        make = partial(Connection, server)
+        if endpoint.socket_path is not None:
+            return (await loop.create_unix_connection(make, endpoint.socket_path))[1]
+        parts = urlsplit(endpoint.base_url)
+        host, port = parts.hostname or "", parts.port or (443 if server.tls else 80)
+        tls = self._context() if server.tls else None
+        if server.proxy is None:
+            sock = await self._socket(host, port)
+            server_name = host if server.tls else None
+            return (await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=server_name))[1]
+        proxy = urlsplit(server.proxy)
+        sock = await self._socket(proxy.hostname or "", proxy.port or 80)
+        if tls is None:
+            return (await loop.create_connection(make, sock=sock))[1]
+        tunnel = (await loop.create_connection(_Tunnel, sock=sock))[1]
+        await tunnel.open(host, port, _proxy_authorization(server.proxy))
+        connection = make()
+        secure = await loop.start_tls(tunnel.transport, connection, tls, server_hostname=host)
+        assert secure is not None
+        connection.connection_made(secure)
+        return connection
+
+    async def _socket(self, host: str, port: int) -> socket.socket:
+        """A connected socket: the host's addresses are tried one after the other, each beside the one before it."""
+        addresses = await self._addresses(host, port)
+        return await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S)
+
+    async def _addresses(self, host: str, port: int) -> _Addresses:
+        """The addresses of a host, looked up once for all who ask within `RESOLVE_S`. Raises `OSError`."""
+        until, lookup = self._lookups.get((host, port), (0.0, None))
+        if lookup is None or time.monotonic() >= until or (lookup.done() and lookup.exception() is not None):
+            lookup = asyncio.ensure_future(_look_up(host, port))
+            self._lookups[host, port] = time.monotonic() + RESOLVE_S, lookup
+        # Shielded: a caller that is cancelled must not end the lookup for the others.
+        return await asyncio.shield(lookup)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            if self._insecure:
+                self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        return self._tls
+
+
+async def _look_up(host: str, port: int) -> _Addresses:
+    try:
+        # An address in figures needs no name server, and so no thread.
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)  # type: ignore[return-value]
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)  # type: ignore[return-value]
+
+
+class _Tunnel(asyncio.Protocol):
+    """A connection to a proxy until it has opened a tunnel."""
+
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self._head = b""
+        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        if b"\r\n\r\n" in self._head or len(self._head) > MAX_HEAD_BYTES:
+            self._settle(self._head[8:13].decode("latin-1").strip())
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._settle("nothing")
+
+    def _settle(self, status: str) -> None:
+        if not self._answer.done():
+            self._answer.set_result(status)
+
+    async def open(self, host: str, port: int, headers: Mapping[str, str]) -> None:
+        """Ask for a tunnel to a host. Raises `RequestFailed` if the proxy refuses."""
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode())
+        if (status := await self._answer) != "200":
+            self.transport.close()
+            raise RequestFailed("refused", f"the proxy answered HTTP {quoted(status)}")
+
+
+def _proxy_authorization(proxy: str) -> dict[str, str]:
+    """The header that shows a proxy the name and password of its URL."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    words = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(words).decode()}"}
+
+
+def open_transport(name: TransportName = "http", **given: Unpack[TransportOptions]) -> interface.Transport:
+    """The transport of that name; `given` are the arguments of `Transport`. Raises `UsageError`."""
+    if name == "http":
+        return Transport(**given)
+    try:
+        from harness.client.openai_sdk import OpenaiTransport
+    except ImportError as error:
+        message = f"it needs the package openai: {install_line('sdk')}"
+        raise UsageError(message, field="transport", value=name) from error
+    return OpenaiTransport(**given)

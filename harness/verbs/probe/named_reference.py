@@ -1,0 +1,161 @@
+"""The reference that a probe's options name: another server, or a file with the answers of one."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from harness.asking import servers
+from harness.asking.options import ProbeOptions, WhichServer
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import Sentence, ServerError, UsageError, option
+from harness.core.files import read_named
+from harness.core.inert import quoted, visible
+from harness.verbs.probe.asking import ProbedServer
+from harness.verbs.probe.passages import VERSION, texts
+from harness.verbs.probe.probed_endpoint import ProbedEndpoint, probed
+from harness.verbs.probe.reference import Likely, ServerReference
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
+
+ITSELF = "the reference is the probed server itself, with the same model, so nothing is compared; name another server"
+
+
+class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
+    """A `ProbeReference` whose answers an earlier probe saved in a file.
+
+    version: of the texts. address: the reference's name when it was saved. likeliest: the likeliest tokens at each
+    place of `texts`. begun: the beginnings of the greedy replies.
+    """
+
+    kind: Literal["reference of a probe"] = "reference of a probe"
+    version: str
+    model: str
+    engine: str | None
+    address: str
+    harness: str
+    # The file's field keeps the name under which older versions saved it.
+    likeliest: list[dict[str, float]] = msgspec.field(name="told")
+    begun: list[str]
+
+    @classmethod
+    def of(cls, true: ServerReference) -> SavedReference:
+        """Ask a reference for everything that its file is to hold. Raises `Refused`."""
+        return cls(
+            version=VERSION,
+            model=true.server.asker.model,
+            engine=true.server.engine,
+            address=true.named,
+            harness=__version__,
+            likeliest=[dict(likely) for likely in true.likely()],
+            begun=list(true.beginnings()),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> SavedReference:
+        """Read a saved reference. Raises `UsageError`."""
+        try:
+            saved = codec.decode(read_named(path, MAX_BYTES), cls)
+        except (OSError, codec.DecodeError) as error:
+            raise UsageError(
+                f"this file is no saved reference ({error}); {option('save_reference')} writes one",
+                field="reference",
+                value=path,
+            ) from error
+        if saved.version != VERSION or len(saved.likeliest) != len(texts()):
+            raise UsageError(
+                f"harness {visible(saved.harness, 40)} saved it with other texts than this version uses: save the "
+                f"reference again",
+                field="reference",
+                value=path,
+            )
+        return saved
+
+    @property
+    def named(self) -> str:
+        """The reference's name in a report."""
+        return f"{quoted(self.model)} as kept"
+
+    def likely(self) -> Sequence[Likely]:
+        """The likeliest tokens at each place of `texts`."""
+        return self.likeliest
+
+    def beginnings(self) -> Sequence[str]:
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
+        return self.begun
+
+
+KEY_OPTIONS = ("api_key_env", "api_key_file")
+"""Options that name the probed server's key; the options for the reference's key have the prefix `reference_`."""
+
+
+def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | SavedReference | None:
+    """The reference that the options name: a saved file, the address of a server with or without #MODEL, or the name of
+    a running server; None without one.
+
+    A server that is the reference never gets the probed server's key or headers: its key is the one that its own
+    options name, else its provider's usual one. Raises `UsageError`, `ServerError`.
+    """
+    named = options.reference
+    if named is None:
+        return None
+    if Path(named).exists() or Path(named).suffix == ".json":
+        if options.further_fields is not None:
+            raise UsageError(
+                f"{option(options.further_fields)} is sent to servers only, and a saved reference has the replies to "
+                "plain requests: name a server, or leave the fields out",
+                field="reference",
+                value=named,
+            )
+        return SavedReference.read(Path(named))
+    url, _, model = named.partition("#")
+    keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
+    url = servers.address_of_running(url) or url
+    who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, **keys)
+    try:
+        (server, *_) = probed(who, watcher, options, shared_key=False)
+    except (ServerError, UsageError) as error:
+        raise type(error)(_of_reference(error.sentence)) from error
+    # A field that the reference alone rejects ends no probe: the comparison is untested, the other checks stand.
+    server.answered = True
+    return ServerReference(server, server.endpoint.base_url)
+
+
+def _of_reference(sentence: Sentence) -> str:
+    """Return the sentence with the options for the reference's key in place of those for the probed server's key."""
+    marked = sentence.marked
+    for name in KEY_OPTIONS:
+        # The last character closes the mark. It is not searched for, because the option's value may stand before it.
+        marked = marked.replace(option(name)[:-1], option(f"reference_{name}")[:-1])
+    return marked
+
+
+NO_NAME = r"[\d.]+|[\da-f:.]*:[\da-f:.]*|localhost"
+"""A host that is an IP address, or this machine."""
+
+
+def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:
+    """Whether both are the same model at the same address, by whatever name: the same path, port and IP address.
+
+    At most one of the hosts may be a name: behind two names, one IP address may have two servers (virtual hosts).
+    """
+    if not isinstance(theirs, ProbedEndpoint) or ours.asker.model != theirs.asker.model:
+        return False
+    urls = [urlsplit(server.endpoint.base_url) for server in (ours, theirs)]
+    hosts, pages = [url.hostname or "" for url in urls], [(url.path, url.port or url.scheme) for url in urls]
+    if hosts[0] == hosts[1] or pages[0] != pages[1] or not any(re.fullmatch(NO_NAME, host) for host in hosts):
+        return ours.endpoint.base_url == theirs.endpoint.base_url
+    try:
+        first, second = ({entry[4][0] for entry in socket.getaddrinfo(host, None)} for host in hosts)
+    except OSError:
+        return False
+    return bool(first & second)

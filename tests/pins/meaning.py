@@ -1,0 +1,62 @@
+"""Comparison of two JSON values by meaning: what a reader of the values would call a difference, line by line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+MAX_LINES = 40
+TOLERANCE = 1e-9
+ABSENT = object()
+"""The value of a key or a place that one side does not have."""
+
+
+def differences(pinned: Any, now: Any) -> list[str]:
+    """One line a difference, `scores.accuracy.value: 57.1 → 58.0`, at most `MAX_LINES`; empty where both mean the same.
+
+    Floats are equal to 1e-9, relative or absolute, whole numbers (seeds, counts) exactly; a dict's keys have no order,
+    a list's items have one.
+    """
+    found = _differences("", pinned, now)
+    lines = list(islice(found, MAX_LINES))
+    n_more = sum(1 for _ in found)
+    return [*lines[:-1], f"… {n_more + 1} more differences"] if n_more else lines
+
+
+def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:
+    if isinstance(pinned, Mapping) and isinstance(now, Mapping):
+        for key in (*pinned, *(key for key in now if key not in pinned)):
+            yield from _differences(_joined(path, key), pinned.get(key, ABSENT), now.get(key, ABSENT))
+    elif isinstance(pinned, list | tuple) and isinstance(now, list | tuple):
+        for index in range(max(len(pinned), len(now))):
+            pair = (items[index] if index < len(items) else ABSENT for items in (pinned, now))
+            yield from _differences(f"{path}[{index}]", *pair)
+    elif not _same(pinned, now):
+        yield f"{path or 'value'}: {_shown(pinned)} → {_shown(now)}"
+
+
+def _same(pinned: Any, now: Any) -> bool:
+    """Whether two values mean the same, neither both dicts nor both lists. True is no 1, and no number is its text."""
+    if isinstance(pinned, bool) or isinstance(now, bool):
+        return pinned is now
+    if isinstance(pinned, int) and isinstance(now, int):
+        return pinned == now
+    if isinstance(pinned, int | float) and isinstance(now, int | float):
+        both_nan = math.isnan(pinned) and math.isnan(now)
+        return both_nan or math.isclose(pinned, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(pinned) is type(now) and bool(pinned == now)
+
+
+def _joined(path: str, key: object) -> str:
+    """The path of a key below `path`; a key that would read as several stands quoted."""
+    name = str(key)
+    if name and not set(name) & set(".[]: "):
+        return f"{path}.{name}" if path else name
+    return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is ABSENT else json.dumps(value, ensure_ascii=False, default=repr)

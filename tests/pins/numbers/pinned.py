@@ -1,0 +1,186 @@
+"""What the product says of the stored runs, by its public functions: names of numbers → numbers, as JSON."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import harness
+
+HERE = Path(__file__).parent
+ARCHIVE, NUMBERS = HERE / "runs.tar.xz", HERE / "numbers.jsonl"
+
+JUDGE = "http://127.0.0.1:8000/v1"
+"""The judge's address in the stored runs; it is asked nothing, for its replies are stored."""
+
+Numbers = dict[str, Any]
+
+COUNTS = (
+    "n_questions n_samples n_missing n_truncated n_undecided n_correct n_no_answer n_unextracted n_imputed n_clusters"
+    " rounds samples_per_question partial n_tokens_known n_overridden mean_completion_tokens sampling_error"
+    " sampling_error_bound question_error bounds.low bounds.high near_misses"
+    " copies.n_equal copies.n_excess copies.independent anomalies.by_sign"
+    " judge_errors.n_judged judge_errors.n_both judge_errors.n_differing"
+    " audited.n_population audited.n_audited audited.n_differing"
+    " speed.first_token_p50 speed.tokens_per_s workload.busy_s workload.requests workload.prompt_tokens"
+    " workload.completion_tokens"
+)
+COMPARED = (
+    "verdict kind_verdict p_sampling p_question detectable samples settling settling_range settling_questions n_owed"
+    " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy paired.difference"
+    " paired.sampling_interval paired.question_interval paired.at_most paired.better paired.worse paired.unpaired"
+    " paired.n_clusters mean.verdict mean.p_sampling mean.detectable mean.compared.difference"
+    " mean.compared.sampling_interval margin.verdict margin.p margin.settling"
+)
+PUBLISHED = "published.value ours difference error p detectable settling verdict differing"
+PLANNED = (
+    "n_questions accuracy deviation samples samples_range basis given_samples smallest_difference difference_range"
+    " forecast.n_samples forecast.tokens forecast.prompt_tokens second_forecast.n_samples second_forecast.tokens"
+    " n_clusters least_on_new_questions least_questions samples_of_mean smallest_difference_of_mean"
+)
+
+
+def numbers_of(score: Mapping[str, Any]) -> Numbers:
+    """The numbers of a benchmark's score, the content of its `scores.json`. This alone knows the form of that file.
+
+    An accuracy stands as [value, both ends for the same questions, both ends for new questions], and "at most" where
+    the first interval is the widest possible.
+    """
+    numbers = picked(score, COUNTS) | {"n_warnings": len(score["warnings"])}
+    numbers["accuracy"] = estimate(score["accuracy"], score)
+    for name in ("accuracy_finished", "accuracy_overridden"):
+        numbers[name] = estimate(score[name], score[f"{name}_intervals"])
+    for name, sign in (("pass_at", "pass@"), ("pass_hat", "pass^"), ("maj_at", "maj@")):
+        for k in [k for k in score[name] if k in ("2", [*score[name]][-1]) and k != "1"]:
+            numbers[f"{sign}{k}"] = estimate(score[name][k], score[f"{name}_intervals"].get(k))
+    for budget in score["budgets"]:
+        numbers[f"within {budget['budget']}"] = [*estimate(budget["accuracy"], budget), budget["cut"]]
+    for field, groups in score["breakdowns"].items():
+        for value, group in groups.items():
+            numbers[f"{field} {value}"] = [
+                *estimate(group["accuracy"], group),
+                group["n_questions"],
+                group["n_samples"],
+            ]
+    for name, counts in (score["tokens"] or {}).items():
+        numbers[f"tokens {name}"] = counts and [counts[key] for key in ("n", "mean", "p50", "p99")]
+    for endpoint in score["endpoints"]:
+        numbers[endpoint["endpoint"]] = [
+            *estimate(endpoint["accuracy"], endpoint),
+            endpoint["truncated"],
+            endpoint["outlier"],
+        ]
+    for measure in score.get("measures", ()):
+        numbers[measure["name"]] = estimate(measure["value"], measure["intervals"])
+    if audited := score["audited"]:
+        numbers["audited"] = estimate(audited["accuracy"], audited["intervals"])
+    if twins := score["twins"]:
+        numbers["twins"] = [*estimate(twins["drop"], twins), twins["p_sampling"], twins["n_twins"], twins["n_missing"]]
+    return {name: value for name, value in numbers.items() if value not in (None, [None])}
+
+
+def estimate(value: float | None, intervals: Mapping[str, Any] | None) -> list[Any]:
+    """[value, low, high, low, high] by an accuracy and the record with its two intervals; [None] without a value."""
+    if value is None:
+        return [None]
+    record = intervals or {}
+    ends = [end for name in ("sampling_interval", "question_interval") for end in record.get(name) or (None, None)]
+    return [value, *ends, *(["at most"] if record.get("at_most") else [])]
+
+
+def picked(record: Any, paths: str) -> Numbers:
+    """Path → value, of those that the record has; `paired.difference` is a field of a field."""
+    numbers = {}
+    for path in paths.split():
+        value = record
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if value is not None and value != {}:
+            numbers[path.removeprefix("paired.")] = sorted(value) if path == "differing" else value
+    return numbers
+
+
+def scored(run: Path, **options: Any) -> Numbers:
+    """Benchmark → the numbers of its score."""
+    source = run if run.is_dir() else run.with_name(f"{run.name}.scored")
+    if not run.is_dir():
+        options = {"response_key": "gen", "answer_key": "answer", "question_key": "question"}
+    harness.score(run, workers=1, **options)
+    return {
+        path.parent.name: numbers_of(json.loads(path.read_text("utf-8")))
+        for path in sorted(source.glob("*/scores.json"))
+    }
+
+
+def compared(*runs: Path, **options: Any) -> list[Numbers]:
+    """The numbers of each comparison with the first run."""
+    return [
+        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | picked(pair.decision, COMPARED)
+        | {"n_moved": len(pair.moved), "n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
+        for pair in harness.compare(runs, **options)
+    ]  # fmt: skip
+
+
+def verified(run: Path) -> list[Numbers]:
+    """The numbers of a run beside the published scores of its model."""
+    return [
+        {
+            "of": one.benchmark,
+            "verdict": one.standing,
+            "scores": [picked(score, PUBLISHED) for score in one.comparisons],
+        }
+        for one in harness.verify(run, published=run.parent / "published.yaml")
+    ]
+
+
+def planned(run: Path, detect: float | None = 5, **options: Any) -> list[Numbers]:
+    """What a comparison with a run needs."""
+    return [picked(needed, PLANNED) for needed in harness.plan(run, detect, **options)]
+
+
+def families() -> list[str]:
+    """The names of the families of runs: two digits."""
+    with tarfile.open(ARCHIVE) as packed:
+        return sorted({name[:2] for name in packed.getnames() if name[:2].isdigit()})
+
+
+def opened(folder: Path, wanted: Collection[str]) -> None:
+    """Unpack the runs of some families into a folder, with the published scores."""
+    with tarfile.open(ARCHIVE) as packed:
+        for member in packed:
+            family = member.name[:2]
+            if not family.isdigit() or family in wanted:
+                packed.extract(member, folder, filter="data")
+
+
+def lines(folder: Path) -> Iterator[tuple[str, Any]]:
+    """(what was asked, numbers), as JSON, of all the runs in a folder: scores first, for the others read them."""
+    runs = sorted(path for path in folder.iterdir() if path.suffix in ("", ".jsonl"))
+    for run in runs:
+        yield f"score {run.name}", answer(scored, run)
+        if (run / "judge").is_dir():
+            yield f"judge {run.name}", answer(scored, run, judge=harness.Judge(model="judge", base_url=[JUDGE]))
+    for family in sorted({run.name[:2] for run in runs if run.is_dir()}):
+        w, x, y, z = (folder / f"{family}{model}" for model in "wxyz")
+        yield f"verify {w.name}", answer(verified, w)
+        match int(family) % 3:
+            case 0:
+                yield f"compare {family} w x by 3", answer(compared, w, x, margin=3)
+                yield f"plan {w.name}", answer(planned, w)
+            case 1:
+                yield f"compare {family} w y z", answer(compared, w, y, z)
+                yield f"plan {x.name} beside 64", answer(planned, x, other_samples=64)
+            case _:
+                yield f"compare {family} y z", answer(compared, y, z)
+                yield f"plan {y.name} not worse by 3", answer(planned, y, None, margin=3)
+
+
+def answer(ask: Callable[..., Any], *runs: Path, **options: Any) -> Any:
+    """The numbers, or the class of a refusal."""
+    try:
+        return json.loads(json.dumps(ask(*runs, **options)))
+    except harness.HarnessError as error:
+        return f"refused: {type(error).__name__}"

@@ -1,0 +1,92 @@
+"""`harness compare`, `diff`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
+
+from __future__ import annotations
+
+from tests.pins import reading, stored
+from tests.pins.server import solving
+from tests.pins.stage import Scene, Stage, write_sums
+
+PUBLISHED = """
+schema: 1
+source: {title: A wiki, url: "https://example.org", by: others}
+settings: {temperature: 0.6, max_tokens: 64}
+questions: {sums: 6}
+scores:
+  - {model: pinned, benchmark: sums, metric: pass@1, percent: 30, samples: 64}
+  - {model: org/other, benchmark: sums, metric: pass@1, percent: 95, samples: 64}
+"""
+
+
+def compare(stage: Stage) -> None:
+    """Which is better, how sure that is, and the exit codes of a gate."""
+    for name in ("first", "second"):
+        stored.copy(name, stage.folder, scored=True)
+    stage.both("compare", ["first", "second"], read=reading.decisions)
+    stage.both("compare", ["first", "second"], baseline="second", read=reading.decisions)
+    stage.command("compare", "first", "second", "--fail-if-worse", "1", "--baseline", "second")
+    stage.command("compare", "first", "second", "--fail-if-worse", "1")
+    stage.command("compare", "first")
+    stage.command("compare", "first", "nowhere")
+
+
+def diff(stage: Stage) -> None:
+    """Questions that moved."""
+    for name in ("first", "second"):
+        stored.copy(name, stage.folder, scored=True)
+    stage.command("diff", "first", "second", read=reading.shown)
+    stage.command("diff", "first", "second", "--questions", "1", "--benchmark", "sums", read=reading.shown)
+    stage.command("diff", "first", "second", "--benchmark", "demo")
+
+
+def verify(stage: Stage) -> None:
+    """A run agrees with one published score and not with the other; of a third model nothing is published."""
+    stored.copy("first", stage.folder, scored=True)
+    (stage.folder / "published.yaml").write_text(PUBLISHED, "utf-8")
+    stage.both("verify", "first", read=reading.checks)
+    stage.both("verify", "first", published="published.yaml", read=reading.checks)
+    stage.both("verify", "first", published="published.yaml", model="org/other", read=reading.checks)
+
+
+def plan(stage: Stage) -> None:
+    """Samples, tokens and money that a difference takes. Differences are points in both doors."""
+    stored.copy("first", stage.folder, scored=True)
+    for detect, words, keywords in (
+        (20, [], {}),
+        (5, ["--versus", "64", "--price-in", "1", "--price-out", "10"],
+         {"other_samples": 64, "price_in": 1.0, "price_out": 10.0}),
+        (0, [], {}),
+    ):  # fmt: skip
+        stage.command("plan", "first", "--detect", str(detect), *words, "--json", read=reading.needed)
+        stage.python("plan", "first", detect, read=reading.needed, **keywords)
+    stage.command("plan", "math5000", "--detect", "5")
+
+
+def race(stage: Stage) -> None:
+    """Two servers, by both doors."""
+    write_sums(stage.folder, 3)
+    weak, strong = stage.server("weak", solving(20)), stage.server("strong", solving(90))
+    words = ["race", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "4", "--margin", "1"]
+    words += ["--candidate", f"base base_url={weak.base_url} temperature=0.5"]
+    words += ["--candidate", f"tuned base_url={strong.base_url} top_k=20"]
+    stage.command(*words, "--out", "by-command", "--json", read=lambda value: reading.raced(value["standings"]))
+    stage.requests(weak, strong)
+    candidates = {
+        "base": {"base_url": weak.base_url, "temperature": 0.5},
+        "tuned": {"base_url": strong.base_url, "top_k": 20},
+    }
+    stage.python(
+        "race", data="sums.jsonl", id_key="id", canary=False, samples=4, margin=1, out="by-python",
+        candidates=candidates, read=lambda one: reading.raced({k: v._asdict() for k, v in one.standings.items()}),
+    )  # fmt: skip
+    stage.requests(weak, strong)
+
+
+def no_race(stage: Stage) -> None:
+    """What is no race."""
+    write_sums(stage.folder, 3)
+    for candidates in (["alone"], ["one", "one"], ["one temprature=1", "two"], ["one temperature=x", "two"]):
+        words = [word for candidate in candidates for word in ("--candidate", candidate)]
+        stage.command("race", "--data", "sums.jsonl", "--base-url", "http://127.0.0.1:9", *words)
+
+
+SCENES: tuple[Scene, ...] = (compare, diff, verify, plan, race, no_race)

@@ -1,0 +1,90 @@
+"""`harness sweep` and `experiment`, and their functions: the requests of their runs, and their numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.pins import reading, stored
+from tests.pins.server import judging, solving
+from tests.pins.stage import Scene, Stage, write_sums
+
+
+def write_sweep(stage: Stage, name: str, **content: Any) -> str:
+    """A sweep's file; JSON is YAML."""
+    write_sums(stage.folder, 3)
+    common = {"run": {"id_key": "id", "canary": False, "concurrency": 2}, "score": {"workers": 1}}
+    (stage.folder / name).write_text(json.dumps(common | content), "utf-8")
+    return name
+
+
+def sweep(stage: Stage) -> None:
+    """A server that runs, two samplings, by both doors."""
+    server = stage.server("server", solving(60))
+    file = write_sweep(
+        stage, "s.yaml", models=["pinned"], table={"base": "cool"}, benchmarks=[{"data": "sums.jsonl", "samples": 2}],
+        sampling=[{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0, "top_k": 20}],
+        run={"id_key": "id", "canary": False, "concurrency": 2, "base_url": server.base_url},
+    )  # fmt: skip
+    stage.command("sweep", file, "--dry-run")
+    stage.requests(server)
+    stage.command("sweep", file, "--out", "by-command", "--json", read=reading.swept)
+    stage.requests(server)
+    stage.python("sweep", file, out="by-python")
+    stage.requests(server)
+
+
+def judged(stage: Stage) -> None:
+    """A suite's file with options above it, and a judge."""
+    server, judge = stage.server("server", solving(60, kinds=True)), stage.server("judge", judging())
+    benchmarks = [{"data": "sums.jsonl", "samples": 1}]
+    suite = {"title": "sums", "aggregate": "mean"}
+    file = write_sweep(stage, "suite.yaml", suite=suite, models=["pinned"], benchmarks=benchmarks)
+    words = ["--base-url", server.base_url, "--temperature", "0.2", "--judge", "pinned"]
+    words += ["--judge-base-url", judge.base_url, "--out", "out", "--json"]
+    stage.command("sweep", file, *words, read=reading.swept)
+    stage.requests(server, judge)
+
+
+def no_sweep(stage: Stage) -> None:
+    """Files that are no sweep, by both doors; the suites that ship."""
+    stage.command("sweep", "--list", read=lambda text: {"suites": reading.first_words(text)})
+    for content in ({"modles": ["m"]}, {"models": []}, {"sampling": [{"temprature": 1}]}, {"run": {"temperature": -1}}):
+        file = write_sweep(stage, "wrong.yaml", **({"models": ["m"], "benchmarks": ["demo"]} | content))
+        stage.command("sweep", file, "--dry-run")
+        stage.python("sweep", file)
+
+
+def drawn_from_a_run(stage: Stage) -> None:
+    """Repeats and sizes, drawn from the samples of a stored run."""
+    stored.copy("first", stage.folder, scored=True)
+    words = ["experiment", "repeats", "first", "--runs", "4", "--samples", "2", "--out", "figures", "--json"]
+    stage.command(*words, read=reading.repeated)
+    stage.python("repeats", "first", 4, samples=2, read=lambda one: reading.repeated(one.found))
+    words = ["experiment", "samples", "first", "--n", "2,3", "--runs", "5", "--out", "figures", "--json"]
+    stage.command(*words, read=reading.repeated)
+    stage.python("sample_sizes", "first", [2, 3], runs=5, read=lambda one: reading.repeated(one.found))
+    stage.command("experiment", "repeats", "first", "--samples", "9")
+    stage.command("experiment", "samples", "first", "--n", "2")
+    stage.command("experiment", "repeats", "first", "--temperature", "1")
+    stage.python("repeats", "first", 4, temperature=1.0)
+
+
+def really_sampled(stage: Stage) -> None:
+    """Repeats with seeds of their own, asked of a server, by both doors; a run of each size."""
+    write_sums(stage.folder, 2)
+    server = stage.server("server", solving(50))
+    words = ["--real", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--base-url", server.base_url, "--json"]
+    more = ["--runs", "2", "--samples", "2", "--out", "by-command"]
+    stage.command("experiment", "repeats", *words, *more, read=reading.repeated)
+    stage.requests(server)
+    stage.python(
+        "repeats", [], 2, real=True, data="sums.jsonl", id_key="id", canary=False, samples=2,
+        base_url=server.base_url, out="by-python", read=lambda one: reading.repeated(one.found),
+    )  # fmt: skip
+    stage.requests(server)
+    stage.command("experiment", "samples", *words, "--n", "2,3", "--out", "out", read=reading.repeated)
+    stage.requests(server)
+
+
+SCENES: tuple[Scene, ...] = (sweep, judged, no_sweep, drawn_from_a_run, really_sampled)

@@ -1,0 +1,102 @@
+"""`harness serve --dry-run`, `probe`, and the lists: benchmarks, models, plug-ins, the commands with `--json`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from server_launchers.spec import ENGINES
+from tests.pins import reading, stored
+from tests.pins.stage import Scene, Stage, write_sums
+from tests.pins.word_model import word_model
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+VERSIONS = {
+    "vllm": "0.33.0",
+    "sglang": "0.5.23",
+    "vllm_ascend": "0.18.0",
+    "transformers": "5.23.0",
+    "sglang_router": "0.3.2",
+}
+"""Engine → the version it is started as: what is installed changes no pin."""
+WITHOUT_ENGINE = ("external", "command")
+OPTIONS = (
+    (),
+    ("--tp", "2", "--max-model-len", "8192", "--memory-fraction", "0.8"),
+    ("--dtype", "bfloat16", "--sampling-defaults", "model", "--server-seed", "5", "--eager", "--env", "A=b"),
+)
+SEED = ("--seed", "3", "--json")
+
+
+def serve(stage: Stage) -> None:
+    """A few options to each engine: a command line, or a refusal. `numbers` pins the command lines of 300 servers."""
+    for engine in ENGINES:
+        if engine in WITHOUT_ENGINE:
+            continue
+        stated = ("--engine-version", VERSIONS[engine]) if engine in VERSIONS else ()
+        for words in OPTIONS:
+            stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, read=started)
+    stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", read=started)
+    stage.command("serve", "external", "http://127.0.0.1:9", "--dry-run", read=started)
+    stage.command("serve", "vlm", "org/model")
+    stage.python("serve", "vlm", "org/model")
+    stage.python("serve", "vllm", "org/model", tp=0)
+    stage.python("serve", "vllm", "org/model", tpp=1)
+
+
+def started(text: str) -> dict[str, Any]:
+    """The words of the command lines that a dry run shows."""
+    own = (sys.prefix, str(CHECKOUT))  # of a file of the checkout, or of the interpreter that runs it: its name
+    lines = ([Path(w).name if w.startswith(own) else w for w in shlex.split(line)] for line in text.splitlines())
+    return {"starts": list(lines)}
+
+
+def probe(stage: Stage) -> None:
+    """The word that each check comes to, of each engine."""
+    for engine, words in (("vllm", ()), ("llama.cpp", ("--quick",)), ("plain", ("--quick",))):
+        server = stage.server(engine, word_model(engine))
+        stage.command("probe", server.base_url, *words, *SEED, read=reading.outcomes)
+
+
+def probe_beside(stage: Stage) -> None:
+    """Other weights beside a server that has the true ones, a reference in a file, and a run that is probed first."""
+    write_sums(stage.folder, 1)
+    true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
+    for words in (
+        [other.base_url, "--reference", true.base_url, "--checks", "reference"],
+        [true.base_url, "--save-reference", "reference.json", "--quick"],
+        [true.base_url, "--reference", "reference.json", "--checks", "weights"],
+        [other.base_url, "--reference", "reference.json", "--checks", "weights"],
+    ):
+        stage.command("probe", *words, *SEED, read=reading.outcomes)
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", true.base_url, "--max-tokens", "8"]
+    stage.command(*words, "--out", "run", "--probe", "--json", read=reading.ran)
+
+
+def probe_without_usage(stage: Stage) -> None:
+    """A server that counts no tokens, and what cannot be probed."""
+    server = stage.server("server", word_model("vllm", usage=False))
+    stage.command("probe", server.base_url, "--checks", "context,usage,length", *SEED, read=reading.outcomes)
+    for words in (["--checks", "temprature 1"], ["--model", "nobody"], ["--reference", "nowhere"]):
+        stage.command("probe", server.base_url, *words)
+
+
+def lists(stage: Stage) -> None:
+    """The cards, what is said of one, the models, the plug-ins, and the commands that print JSON."""
+    names = "benchmark questions samples"
+    stage.command(
+        "benchmarks", "list", "--json", read=lambda rows: {"cards": [reading.pick(row, names) for row in rows]}
+    )
+    for words in (["show", "demo"], ["show", "demmo"], ["fetch", "demo"], ["schema"]):
+        stage.command("benchmarks", *words)
+    stage.command("models", "list", read=lambda text: {"models": reading.first_words(text)})
+    stage.command("models", "fetch", "nobody")
+    stage.command("doctor", stored.copy("first", stage.folder))
+    stage.command("doctor", "nowhere")
+    stage.command("schema")
+    stage.keep(**{"with --json": stage.listed("These have --json: ")})
+
+
+SCENES: tuple[Scene, ...] = (serve, probe, probe_beside, probe_without_usage, lists)

@@ -1,0 +1,57 @@
+"""The comparison by meaning sees each kind of difference, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.pins.meaning import MAX_LINES, differences
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("pinned", "now", "lines"),
+    [
+        ({"a": {"value": 57.1}}, {"a": {"value": 58.0}}, ["a.value: 57.1 → 58.0"]),
+        ({"a": 1.0}, {"a": 1.0 + 3e-9}, ["a: 1.0 → 1.000000003"]),
+        ({"a": 1e-30}, {"a": 2e-9}, ["a: 1e-30 → 2e-09"]),
+        ({"seed": 2147483646}, {"seed": 2147483647}, ["seed: 2147483646 → 2147483647"]),
+        ({"a": 1}, {"a": True}, ["a: 1 → true"]),
+        ({"a": 1}, {"a": "1"}, ['a: 1 → "1"']),
+        ({"a": None}, {}, ["a: null → absent"]),
+        ({}, {"a": None}, ["a: absent → null"]),
+        ([1, 2], [2, 1], ["[0]: 1 → 2", "[1]: 2 → 1"]),
+        ({"a": [1]}, {"a": [1, 2]}, ["a[1]: absent → 2"]),
+        ({"a": [1, 2]}, {"a": [1]}, ["a[1]: 2 → absent"]),
+        ({"a": {}}, {"a": []}, ["a: {} → []"]),
+        ({"a": {"b": 1}}, {"a": None}, ['a: {"b": 1} → null']),
+        ({"a b": "x"}, {"a b": "y"}, ['["a b"]: "x" → "y"']),
+        ({"a": 0.5}, {"a": NAN}, ["a: 0.5 → NaN"]),
+        ("x", "y", ['value: "x" → "y"']),
+    ],
+)
+def test_a_difference_is_told_by_its_path_and_both_values(pinned: Any, now: Any, lines: list[str]) -> None:
+    assert differences(pinned, now) == lines
+
+
+@pytest.mark.parametrize(
+    ("pinned", "now"),
+    [
+        ({"a": 1, "b": [1, {"c": None}]}, {"b": [1.0, {"c": None}], "a": 1 + 1e-10}),
+        (1e12, 1e12 + 1),
+        (3, 3.0),
+        ({"a": NAN, "b": float("inf")}, {"b": float("inf"), "a": NAN}),
+        ((1, 2), [1, 2]),
+        ({}, {}),
+    ],
+)
+def test_equal_meaning_gives_no_line(pinned: Any, now: Any) -> None:
+    assert differences(pinned, now) == []
+
+
+def test_many_differences_are_cut_with_their_number() -> None:
+    lines = differences([0] * 100, [1] * 100)
+    assert len(lines) == MAX_LINES
+    assert lines[-1] == f"… {100 - MAX_LINES + 1} more differences"
