@@ -74,6 +74,7 @@ _OTHER_NAMES = {"watch": "sweep FILE --follow"}
 _GONE = {
     "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
+    "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
     "plugins": "`harness doctor` lists and tries the plug-ins",
 }
 """Former command → what stands for it now."""

@@ -13,6 +13,8 @@ Guarantees: each read is parsed once, in order, with its own time. The future of
 never followed, and the key goes to the endpoint's own host only. If bytes come that answer no request, the server is
 doubted: from then on each of its connections carries one request. If a connection that was used before turns out to be
 closed, the request is sent again on another one. Not covered: HTTP/2, compressed replies, proxies other than http://.
+
+Long: a request, its connection and its server live and end together, and each changes the state of the others.
 """
 
 from __future__ import annotations
@@ -526,7 +528,7 @@ class Transport:
         if tls is None:
             return (await loop.create_connection(make, sock=sock))[1]
         tunnel = (await loop.create_connection(_Tunnel, sock=sock))[1]
-        await tunnel.open(host, port, _proxy_authorization(server.proxy))
+        await tunnel.ask(host, port, _proxy_authorization(server.proxy))
         connection = make()
         secure = await loop.start_tls(tunnel.transport, connection, tls, server_hostname=host)
         assert secure is not None
@@ -585,7 +587,7 @@ class _Tunnel(asyncio.Protocol):
         if not self._answer.done():
             self._answer.set_result(status)
 
-    async def open(self, host: str, port: int, headers: Mapping[str, str]) -> None:
+    async def ask(self, host: str, port: int, headers: Mapping[str, str]) -> None:
         """Ask for a tunnel to a host. Raises `RequestFailed` if the proxy refuses."""
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}", *(f"{name}: {headers[name]}" for name in headers)]

@@ -10,8 +10,7 @@ import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
-from harness.grading.compare.blanks import separates_blanks
-from harness.grading.compare.wording import is_unread, unread_beside_value
+from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
@@ -25,9 +24,8 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     verifiers: the benchmark's own verifiers; questions that they decide are not tested. not_itself: (question id,
     reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
-    reference) of each changed reference that was accepted. unread: (question id, reference, its words) of each first
-    reference beside words that no rule reads; without words if no rule reads any of the reference. open_orders:
-    (question id, reference) of each first reference whose semicolons leave open whether the order of its values counts.
+    reference) of each changed reference that was accepted. unread: (question id,
+    reference) of each first reference that no rule reads.
     """
 
     n_references: int
@@ -35,8 +33,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     verifiers: list[str]
     not_itself: list[tuple[str, str]]
     not_distinct: list[tuple[str, str, str]]
-    unread: list[tuple[str, str, str]] = []
-    open_orders: list[tuple[str, str]] = []
+    unread: list[tuple[str, str]] = []
 
     @property
     def passed(self) -> bool:
@@ -49,8 +46,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
-    unread: list[tuple[str, str, str]] = []
-    open_orders: list[tuple[str, str]] = []
+    unread: list[tuple[str, str]] = []
     programs: list[Question] = []
     verifiers: set[str] = set()
     for question in questions:
@@ -61,12 +57,8 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
             continue
         # A further reference in words is meant to accept its own text only.
-        for reference in question.references[:1]:
-            words = unread_beside_value(reference) if question.kind not in ("choice", "text") else ""
-            is_read = question.kind in ("choice", "text") or not is_unread(reference)
-            unread += [] if is_read and not words else [(question.question_id, reference, words)]
-            is_open = question.kind not in ("choice", "text") and question.rules.ordered is None
-            open_orders += [(question.question_id, reference)] if is_open and separates_blanks(reference) else []
+        if question.kind not in ("choice", "text") and any(map(is_unread, question.references[:1])):
+            unread.append((question.question_id, question.references[0]))
         for reference in question.references:
             n_references += 1
             if grade(question, boxed_sample(question, reference)).verdict != "correct":
@@ -90,7 +82,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             )
     return SelfTest(
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
-        not_distinct=not_distinct, unread=unread, open_orders=open_orders,
+        not_distinct=not_distinct, unread=unread,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ Long: the functions that put the steps into words stand beside those that take t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,8 +22,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, has_box, without_boxes
-from harness.answers.letters import letter_of, letters_of
-from harness.answers.words import without_text_commands
+from harness.answers.letters import letters_of
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import (
@@ -39,28 +38,18 @@ from harness.core.records import (
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.asked import BOX, asked_quantity, names_another
-from harness.grading.find.beside_box import NUMBER
-from harness.grading.find.boxes_in_sentence import with_boxes_of_sentence
-from harness.grading.find.chinese_clauses import of_clause, quantities_before
 from harness.grading.find.extract import (
     UNSTATED,
     Extraction,
     candidates,
     extract_from,
-    limits_box,
-    same_text,
     shorten_answer,
-    stated_in_box,
     states_something,
 )
-from harness.grading.find.naming import naming_sentence
-from harness.grading.find.qualifiers import is_rate_before_box, opposite
 from harness.grading.find.reasoning import final_part
-from harness.grading.find.several import most_values, parts_of
-from harness.grading.find.side_by_side import with_values_beside
+from harness.grading.find.several import parts_of
 
-VERSION = "30"
+VERSION = "31"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -111,7 +100,6 @@ _RULES = {
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
-    "before": "the sentence, or all boxes together, also state the reference, as another quantity or in another order",
     "conclusion": "the answer as a whole and its conclusion get two verdicts",
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
@@ -127,15 +115,10 @@ _RULES = {
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
-    UNSTATED: "the sentence of the value has no form that states an answer",
+    UNSTATED: "no sentence states the value as the answer without a doubt",
     JUDGE_RULE: "a judge decided",
 }
 """Rule of a grade → its meaning in words."""
-
-BEFORE = "before"
-"""Rule of a grade that is undecided since a quantity before the answer in its sentence, or all boxes together, are the
-reference.
-"""
 
 _REASONS = EXHAUSTED.union(
     (
@@ -148,19 +131,14 @@ _REASONS = EXHAUSTED.union(
         "restated",
         "conclusion",
         "conditions",
-        BEFORE,
     ),
     ("decimal comma", "alternatives", "order", "unsolved", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
-_STOP = re.compile(r"[。！？\n]")
 _MAX_UNIT_CHARS = 12
 """A text behind an answer of at most this many characters may be its unit, and is no step."""
-
-_MAY_FALL = re.compile(r"(?i)[^\x00-\x7f]|\b(?:by|of|decrease|reduction|drop|decline|loss)\b")
-"""Signs of a word that may make a quantity negative: text in Chinese, or a word of `find.directions`."""
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
@@ -179,65 +157,30 @@ _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
-    """Return in words why a grade is undecided; a sentence behind the answer that leaves it open is quoted."""
+    """Return in words why a grade is undecided; words of the reply that leave it open are quoted."""
     if grade.rule == verifier.LEFT_OPEN:
         return "the benchmark's own verifier returned None, which leaves the answer to a judge"
     if (failed := verifier.failure(grade.rule)) is not None:
         return f"the benchmark's own verifier {failed} in place of True, False or Parts"
-    extraction = find(question, sample.text, truncated=sample.truncated)
-    if extraction is not None and shorten_answer(extraction.answer, MAX_ANSWER_CHARS) != grade.extracted:
-        extraction = None
-    if extraction is not None and (obstacle := _obstacle(question, sample.text or "", extraction)):
-        return obstacle
     if grade.rule not in _REASONS:
-        from harness.grading.compare.wording import obstacle as unread_words
-
-        unread = unread_words(question.references[0], grade.extracted or "") if question.references else ""
-        return unread or "no rule can tell whether the answer equals the reference"
+        return "no rule can tell whether the answer equals the reference"
+    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
     return _meaning(grade.rule, extraction)
 
 
-def _obstacle(question: Question, text: str, extraction: Extraction) -> str:
-    """Return why the sentence in Chinese around an answer states none, in words; empty for other answers."""
-    if text.isascii() or extraction.opened_by or extraction.behind or question.kind not in (*_ONE_VALUE, "text"):
-        return ""
-    if extraction.method != UNSTATED and (extraction.method != "phrase" or question.kind == "text"):
-        return ""
-    from harness.grading.find.chinese import obstacle_of_reply
-    from harness.grading.find.chinese_answers import obstacle
-    from harness.grading.find.markup import without_markup
-
-    end = min((stop.start() for stop in _STOP.finditer(text, extraction.end)), default=len(text))
-    begin = extraction.start
-    if extraction.method == UNSTATED:
-        begin = max((stop.end() for stop in _STOP.finditer(text, 0, begin)), default=0)
-    sentence = text[begin:end].strip()
-    if len(sentence) > MAX_QUOTED_CHARS:
-        return ""
-    announced = extraction.method == "phrase"
-    reason = (
-        obstacle_of_reply(sentence)
-        if question.kind == "text"
-        else obstacle(without_markup(without_text_commands(BOX.sub(r"\1", sentence))).text, announced=announced)
-    )
-    return f"the sentence “{visible(sentence)}” does not state an answer: {reason}" if reason else ""
-
-
 def _meaning(rule: str, extraction: Extraction | None) -> str:
-    """Return in words what a rule did to an answer. A sentence behind the answer that left it open is quoted.
+    """Return in words what a rule did to an answer.
 
     extraction: the answer that the rule decided; None if it is not known.
     """
     if rule == UNSTATED and extraction is not None:
-        quote = visible(extraction.opened_by or extraction.stated_in, MAX_QUOTED_CHARS)
-        if extraction.opened_by:
-            return f"what stands behind the answer may correct it: “{quote}”"
+        answer = visible(extraction.answer, MAX_QUOTED_CHARS)
         if extraction.behind and extraction.method != UNSTATED:
-            return (
-                f"the text behind the answer states another value: {f'“{quote}”' if quote else extraction.behind[-1]}"
-            )
-        if extraction.opposite and extraction.method != UNSTATED:
-            return f"the words beside the answer say that it fell or is owed, so that it may be {extraction.opposite}"
+            return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
+        if extraction.opened_by:
+            quote = visible(extraction.opened_by, MAX_QUOTED_CHARS)
+            return f"found {answer}, but no sentence that states it as the answer without a doubt: “{quote}”"
+        return f"found {answer} in the last sentence, but no “the answer is”"
     return _RULES.get(rule, "compared part by part")
 
 
@@ -247,14 +190,12 @@ class Search(NamedTuple):
     extraction: the answer, None if the response gives none. other_boxes: the contents of the boxes beside the answer;
     empty if none of them can change the verdict. steps: the search in words; empty unless requested. unasked: the
     verdict on an answer about which the benchmark's own verifier is not asked; None for all other answers.
-    obstacle: why the sentence of the answer states none, in words; empty if it does, and unless steps are requested.
     """
 
     extraction: Extraction | None
     other_boxes: list[str]
     steps: tuple[str, ...] = ()
     unasked: AnswerVerdict | None = None
-    obstacle: str = ""
 
 
 class AnswerVerdict(NamedTuple):
@@ -359,8 +300,8 @@ def grade(
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
         answer = searched.extraction.answer
-        beside = [decide(question, value) for value in searched.extraction.beside]
-        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), beside)
+        behind = [decide(question, value) for value in searched.extraction.behind]
+        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), behind)
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, answer)
             if ruling is not None:
@@ -388,8 +329,7 @@ def search(
     is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
     boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
     unasked = None if extraction is None else _unasked(question, extraction)
-    obstacle = _obstacle(question, sample.text or "", extraction) if with_steps and extraction is not None else ""
-    return Search(extraction, boxes, tuple(steps), unasked, obstacle)
+    return Search(extraction, boxes, tuple(steps), unasked)
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
@@ -413,40 +353,6 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
-def _with_options_behind(
-    question: Question, text: str, start: int, end: int, extraction: Extraction, *, truncated: bool
-) -> Extraction:
-    """Return the answer to a choice question with the options that sentences in Chinese behind its letter state.
-
-    Such a sentence says the option again, or another one, whose letter must then get the same verdict; for all else it
-    is left out of the text.
-    """
-    from harness.grading.find.options_behind import options_stated
-
-    own = letter_of(extraction.answer, _last_letter(question), any_case=True)
-    stated = options_stated(text, extraction.end, end, own, question.choices) if own is not None else []
-    if not stated:
-        return extraction
-    last_own = max((index for index, sentence in enumerate(stated) if sentence.letter == own), default=-1)
-    others = {option.letter: text[option.start : option.end].strip() for option in stated[last_own + 1 :]}
-    for sentence in stated:
-        text = f"{text[: sentence.start]}{' ' * (sentence.end - sentence.start)}{text[sentence.end :]}"
-    extracted = extract_from(
-        text,
-        start,
-        end,
-        kind=question.kind,
-        parts=None,
-        truncated=truncated,
-        last=_last_letter(question),
-        is_bare=False,
-    )
-    if extracted is None or extracted.answer != extraction.answer:
-        return extraction
-    stated_in = [*others.values()][-1] if others else extracted.stated_in
-    return extracted._replace(behind=(*extracted.behind, *others), stated_in=stated_in)
-
-
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
     """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
 
@@ -461,157 +367,17 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         begin = text.index(whole, start)
         return Extraction(whole, begin, begin + len(whole), "line")
     extraction = extract_from(
-        text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
-        last=_last_letter(question), is_bare=_are_bare(question.references),
-    )  # fmt: skip
+        text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated, last=_last_letter(question)
+    )
     if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
         # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
-        extraction = extract_from(
-            text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER, is_bare=False
-        )
+        extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
     if extraction is None:
-        names = question.kind == "text" and question.rules.grader == verifier.RULES and not truncated
-        span = naming_sentence(text, start, end, question.references) if names else None
-        return None if span is None else Extraction(text[slice(*span)], *span, UNSTATED)
-    if question.kind == "choice" and question.choices and not text.isascii():
-        extraction = _with_options_behind(question, text, start, end, extraction, truncated=truncated)
+        return None
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
     if is_ruled and not states_something(extraction.answer):
         return None
-    is_whole = not truncated or extraction.method in _BOXED
-    if is_ruled and is_whole and (parts := most_values(question.references)) > 1:
-        filled = _with_parts(question, extraction, text, start, end, parts)
-        if filled is not extraction:
-            return filled._replace(answer=shorten_answer(filled.answer))
-    if is_ruled and extraction.method in _BOXED and text.count("box", start, end) > 1:
-        joined = _with_boxes_of_sentence(question.references, extraction, text, start, end)
-        if joined is not extraction:
-            is_rate = is_rate_before_box(text, joined.start, joined.answer, question.references)
-            method = UNSTATED if is_rate else joined.method
-            return joined._replace(answer=shorten_answer(joined.answer), method=method)
-    if is_ruled and not text.isascii() and _are_rows(question.references):
-        # Few references are rows, so that most commands have no need of these.
-        from harness.grading.compare.named_quantities import row_of
-        from harness.grading.find.rows import with_row_at_end
-
-        row = with_row_at_end(extraction, text, start, end, row_of)
-        if row is not extraction:
-            return row
-    asks = is_ruled and not truncated and not question.last_turn.isascii()
-    reply = asked_quantity(question.last_turn, text, start, end) if asks else None
-    if reply is None:
-        extraction = _of_sentence(question, text, extraction)
-    else:
-        extraction = _as_asked(question, extraction, end, reply)
-    extraction = _with_opposite(question, text, extraction)
-    if asks and names_another(question.last_turn, without_boxes(extraction.answer)):
-        # A reference with a name is compared with the name.
-        is_named = any(sign in reference for reference in question.references for sign in "是为=")
-        extraction = extraction if is_named else extraction._replace(method=UNSTATED)
-    if is_ruled and extraction.method == UNSTATED and not (text.isascii() or truncated):
-        extraction = same_text(text, start, end, question.references) or extraction
-    # A reference of one value keeps its reading: the last of several lines is then the result of the others.
-    if is_ruled and (parts := most_values(question.references)) > 1 and extraction.answer not in question.references:
-        extraction = with_values_beside(extraction, text, start, end, parts)
-        extraction = _with_boxes_of_steps(extraction, text, start, end, parts)
     return extraction._replace(answer=shorten_answer(extraction.answer))
-
-
-def _with_parts(question: Question, extraction: Extraction, text: str, start: int, end: int, parts: int) -> Extraction:
-    """Return the answer with the values of all named blanks or numbered parts; else the answer as it is."""
-    from harness.grading.find.filled_blanks import with_blanks_filled
-    from harness.grading.find.numbered_parts import with_numbered_parts
-
-    bare = _are_bare_lists(question.references)
-    filled = with_blanks_filled(extraction, question.last_turn, text, start, end, parts, bare=bare)
-    return filled if filled is not extraction else with_numbered_parts(extraction, text, start, end, parts)
-
-
-def _with_boxes_of_steps(extraction: Extraction, text: str, start: int, end: int, parts: int) -> Extraction:
-    """Return an answer in a box with all boxes as a list, if there are as many as the reference has values: in
-    `Case 1: x=\\boxed{1}. Case 2: x=\\boxed{-2}.` they may be the values, so that the last box alone is not wrong.
-    """
-    if extraction.method not in ("box", "boxes") or extraction.before or text.count("box", start, end) != parts:
-        return extraction
-    contents = [box.content.strip() for box in boxes_from_end(text, start, end)][::-1]
-    return extraction if len(set(contents)) < parts else extraction._replace(before=(", ".join(contents),))
-
-
-def _with_boxes_of_sentence(
-    references: tuple[str, ...], extraction: Extraction, text: str, start: int, end: int
-) -> Extraction:
-    """Return the answer that all boxes of the last sentence are, if the references have several parts, or if the boxes
-    join a quantity.
-    """
-    from harness.grading.compare.blanks import joins_parts, joins_units
-    from harness.grading.compare.named_quantities import names_quantities
-
-    parts = most_values(references)
-    for is_row in (names_quantities, joins_parts):
-        if all(is_row(without_boxes(reference)) for reference in references):
-            return with_boxes_of_sentence(extraction, text, start, end, 1, is_row, alone=False)
-    return with_boxes_of_sentence(extraction, text, start, end, parts, joins_units, alone=parts == 1)
-
-
-def _as_asked(question: Question, extraction: Extraction, end: int, reply: tuple[str, str, int]) -> Extraction:
-    """Return the answer of a last sentence that repeats the question with a quantity in place of 多少.
-
-    reply: what `asked_quantity` returns. A rate that the question asks for is compared with its "per" or without it.
-    """
-    quantity, head, begin = reply
-    is_boxed = extraction.method in _BOXED or (extraction.start > begin and extraction.method == UNSTATED)
-    span = (extraction.start, extraction.end) if is_boxed else (begin, end)
-    answer = of_clause(quantity, head, question.references) or quantity
-    return Extraction(answer, *span, "box" if is_boxed else "line")
-
-
-def _with_opposite(question: Question, text: str, extraction: Extraction) -> Extraction:
-    """Return an answer that is one quantity with its negative, if the words before the answer may mean that."""
-    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES or extraction.method == UNSTATED:
-        return extraction
-    # The answer of a sentence in a box stands behind the words of that sentence.
-    start = extraction.start
-    if extraction.method == "box" and (sentence_start := text.find(extraction.answer, start, extraction.end)) > 0:
-        start = sentence_start
-    # The cheap test first: beside most answers stands no such word.
-    if _MAY_FALL.search(text, max(0, start - MAX_QUOTED_CHARS), extraction.end + MAX_QUOTED_CHARS) is None:
-        return extraction
-    return extraction._replace(opposite=opposite(extraction.answer, text, start, extraction.end))
-
-
-def _of_sentence(question: Question, text: str, extraction: Extraction) -> Extraction:
-    """Return the answer of a sentence in Chinese with the quantities before it, which may be the asked ones:
-    男生有15人，一共有40人. Any other answer is returned as it is.
-
-    A sentence in a box is read as behind 答：. If a reference is a sentence itself, all of the box is compared.
-    """
-    kind, start = question.kind, extraction.start
-    has_one_value = kind in _ONE_VALUE and question.rules.grader == verifier.RULES
-    if extraction.method not in ("phrase", "line", "box") or not (has_one_value or kind == "text"):
-        return extraction
-    if extraction.method == "box":
-        may_be_rate = kind != "text" and not _are_bare(question.references)
-        if may_be_rate and is_rate_before_box(text, start, extraction.answer, question.references):
-            return extraction._replace(method=UNSTATED)
-        text = extraction.answer
-        stated = stated_in_box(text, kind)
-        if any(stated_in_box(reference, kind) for reference in question.references):
-            return extraction
-        if stated is None:
-            is_limited = limits_box(text) and not any(map(limits_box, question.references))
-            # Only a text in Chinese has a clause that makes a rate of its number.
-            has_clause = not text.isascii() and text not in question.references
-            is_rate = has_clause and of_clause(text, "", question.references) is None
-            unstated = kind != "text" and (is_limited or is_rate)
-            return extraction._replace(method=UNSTATED) if unstated else extraction
-        start = stated.start
-        extraction = extraction._replace(answer=stated.answer)
-    if kind == "text" or text.isascii():
-        return extraction
-    answer = of_clause(extraction.answer, text[max(0, start - MAX_QUOTED_CHARS) : start], question.references)
-    if answer is None:
-        return extraction._replace(method=UNSTATED)
-    return extraction._replace(answer=answer, before=quantities_before(text, start))
 
 
 def _parts(question: Question) -> int | None:
@@ -624,28 +390,6 @@ def _parts(question: Question) -> int | None:
     parts = _most_parts(question.references)
     has_parts = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
     return parts if has_parts else None
-
-
-@lru_cache(maxsize=4_096)
-def _are_bare(references: tuple[str, ...]) -> bool:
-    """Whether all references are numbers without a unit; cached like `_most_parts`."""
-    return all(NUMBER.fullmatch(without_boxes(reference).strip(" $")) is not None for reference in references)
-
-
-@lru_cache(maxsize=4_096)
-def _are_bare_lists(references: tuple[str, ...]) -> bool:
-    """Whether all values of references are numbers without a unit; cached like `_most_parts`."""
-    return _are_bare(tuple(value for reference in references for value in re.split("[;；，、]", reference)))
-
-
-@lru_cache(maxsize=4_096)
-def _are_rows(references: tuple[str, ...]) -> bool:
-    """Whether all references are rows of named quantities; cached like `_most_parts`."""
-    if any(reference.isascii() for reference in references):
-        return False
-    from harness.grading.compare.named_quantities import row_of
-
-    return all(row_of(without_boxes(reference)) is not None for reference in references)
 
 
 @lru_cache(maxsize=4_096)
@@ -699,7 +443,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     """
     if extraction.method == UNSTATED:
         return "undecided"
-    if not _is_simple(question) or extraction.beside:
+    if not _is_simple(question) or extraction.behind:
         return None
     if extraction.answer in question.references:
         return "correct"
@@ -720,15 +464,14 @@ def _is_simple(question: Question) -> bool:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether reference and answer are numbers of few digits or short polynomials, which any process may decide."""
+    """Whether reference and answer are numbers of few digits or short quotients of polynomials.
+
+    Any process may decide these.
+    """
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     texts = [text for text in (answer, *question.references) if _SHORT_NUMBER.fullmatch(text) is None]
     if not texts:
-        return True
-    from harness.grading.compare.polynomials import same_polynomials
-
-    if all(same_polynomials(reference, answer) is not None for reference in question.references):
         return True
     return all(
         _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1 for text in texts
@@ -737,51 +480,32 @@ def is_short(question: Question, answer: str) -> bool:
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
     """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
-    undecided, else wrong. A further reference that only says the others in words leaves no answer undecided.
+    undecided, else wrong.
     """
     # Imported here: a process that only searches does not need the rules.
-    from harness.grading.compare.as_asked import as_asked, in_other_unit
     from harness.grading.compare.canonical import vote_of
     from harness.grading.compare.equivalence import equal
-    from harness.grading.compare.letters_as_unit import with_units
-    from harness.grading.compare.wording import is_another_wording, obstacle
 
-    answer = as_asked(question.last_turn, question.references, answer)
-    question, answer = with_units(question, answer)
-    rule, undecided, steps, wordings = "no reference", False, list[str](), list[str]()
+    rule, undecided, steps = "no reference", False, list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
-        if compared.equal and _are_bare((reference,)) and in_other_unit(question.last_turn, answer):
-            compared = compared._replace(equal=None, rule="units")
-        if compared.equal is None and is_another_wording(reference, question.references, answer):
-            wordings.append(reference)
-            continue
         rule = compared.rule
         undecided = undecided or compared.equal is None
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return AnswerVerdict("correct", rule, vote_of(answer, question, "correct"), tuple(steps))
-    if with_steps and undecided and (unread := obstacle(question.references[0], answer)):
-        steps.append(unread)
     # An undecided answer may be right, and is then no near miss.
-    near = None if undecided else _near_miss(question, answer, wordings)
+    near = None if undecided else _near_miss(question, answer)
     outcome: VerdictName = "undecided" if undecided else "wrong"
     return AnswerVerdict(outcome, rule, vote_of(answer, question, outcome), tuple(steps), near)
 
 
-def _near_miss(question: Question, answer: str, wordings: Sequence[str]) -> NearMiss | None:
-    """How a wrong answer misses one of the references by little; None if it misses all by more.
-
-    wordings: the references that say the others in words.
-    """
+def _near_miss(question: Question, answer: str) -> NearMiss | None:
+    """How a wrong answer misses one of the references by little; None if it misses all by more."""
     from harness.grading.compare.equivalence import near_miss
 
-    misses = (
-        near_miss(reference, answer, question.kind, question.rules)
-        for reference in question.references
-        if reference not in wordings
-    )
+    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
     return next((near for near in misses if near is not None), None)
 
 
@@ -824,20 +548,13 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
-def as_stated(extraction: Extraction, decision: AnswerVerdict, beside: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
-    """Return `decision`, the verdict on the text of an extracted answer, but undecided if the sentence around the
-    answer has no form that states an answer, if the text behind it states a value with another verdict, if its negative
-    gets another one and a word before it may mean that, or if a quantity before it in its sentence is the right one.
+def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
+    """Return `decision`, the verdict on the text of an extracted answer, but undecided if no sentence states the answer
+    or the text leaves it open, or if the text behind it states a value with another verdict.
 
-    A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
-    that it is wrong. Every verdict on a response passes here. beside: the verdicts on `extraction.beside`.
+    Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
-    beside = tuple(beside)
-    n_agreeing = len(extraction.agreeing)
-    agreeing, before = beside[:n_agreeing], beside[n_agreeing:]
-    agree = all(verdict.outcome == decision.outcome for verdict in agreeing)
-    if decision.outcome == "wrong" and any(verdict.outcome == "correct" for verdict in before):
-        return decision._replace(outcome="undecided", rule=BEFORE, near_miss=None)
+    agree = all(verdict.outcome == decision.outcome for verdict in behind)
     if extraction.method != UNSTATED and (agree or decision.outcome == "undecided"):
         return decision
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
@@ -863,8 +580,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     if searched.steps:
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
         rule = () if extraction is None else (_rule_in_words(decision.rule, extraction),)
-        obstacle = (searched.obstacle,) if searched.obstacle and decision.outcome == "undecided" else ()
-        lines = (*searched.steps, *decision.steps, *rule, *obstacle, *passed_over, decision.outcome.replace("_", " "))
+        lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
@@ -896,7 +612,7 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values, *_ = extraction
+    answer, start, end, method, _, values = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)

@@ -91,7 +91,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             first = item.references[0] if item.references else ""
             if item.rules.grader != GradeRules().grader or item.kind in ("choice", "text") or _PLAIN.fullmatch(first):
                 continue
-            from harness.grading.compare.wording import is_unread  # Imported late: most references are numbers.
+            from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.
 
             unread += [first] if is_unread(first) and not is_sign(first) else []
         if unread:

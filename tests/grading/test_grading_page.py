@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import harness
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import CONVENTIONS
@@ -57,63 +56,9 @@ ROWS: list[tuple[str, Examples]] = [
         ("$24", r"\$24", True), ("24$", "24 dollars", True), ("€24", "24€", True), ("€24", r"24\text{ euros}", True),
         ("$24", r"24\text{ cents}", False), ("$24", r"24\text{ km}", False), ("$24", "€24", False),
     ]),
-    ("`60千米/时`, `每小时60千米`", [
+    ("`60千米/时` and `每小时60", [
         ("60千米/时", "每小时60千米", True), ("60千米/时", "时速60千米", True), ("30平方米", "30 m2", True),
         ("30平方米", "30 sq m", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
-    ]),
-    ("`3小时20分` and `三小时二十分`", [
-        ("3小时20分", "三小时二十分", True), ("1.5小时", "一个半小时", True), ("1.25元", "1元2角5分", True),
-        ("15:30", "下午3点30分", True), ("3:30", "三点半", True), ("3:30", "三点一刻", False),
-        ("1.25元", "1元5角2分", False), ("15:30", "上午3点30分", False), ("3.5天", "三天半", True),
-        ("12.5元", "12块5", True), ("2.5米", "两米五", True), ("12.5元", "12元5分", False),
-    ]),
-    ("`17:35` and `17时35分`", [
-        ("17:35", "17时35分", True), ("9:00", "9点", True), ("9:00", "上午9时", True), ("17小时35分", "17时35分", True),
-        ("9点", "9小时", False), ("2月", "2个月", False), ("3:2", "3点2分", False),
-    ]),
-    ("`25%`, `2.5成` and 二成五", [
-        ("12.5%", "百分之十二点五", True), ("12.5%", "百分之十二点六", False),
-        (r"25\%", "2.5成", True), (r"25\%", "二成五", True), ("180元", "180元整", True), ("77℉", "77°F", True),
-        ("77℉", "77华氏度", True), (r"25\%", "二成", False), ("77℉", "77℃", False),
-    ]),
-    ("`-5` and `负5`", [
-        ("-5", "负5", True), ("-12℃", "零下12℃", True), ("3:2", "3比2", True), ("3又2/3", "三又三分之二", True),
-        ("1/2", "一半", True), ("5℃", "零下5℃", False), ("3:2", "2比3", False),
-    ]),
-    ("`7/3米` and `2又1/3米`", [
-        ("7/3米", "2又1/3米", True), ("7/3米", "二又三分之一米", True), ("180升", "180（升）", True),
-        ("7/3米", "3又1/3米", False), ("180升", "180（毫升）", False),
-    ]),
-    ("`3倍` and `三倍`", [
-        ("3倍", "三倍", True), ("3倍", "300%", True), ("3倍", "3", True), ("3倍", "4倍", False), ("3倍", "3米", False),
-        ("3", "3倍", False), ("3个", "3倍", False),
-    ]),
-    ("`12元` and `6×2=12元`", [
-        ("12元", "6×2=12元", True), ("12.5元", "5.5+7=12.5(元)", True), ("12元", "6×2=12角", False),
-        ("12元", "6×3=12元", False), ("70°", "180-50-60=70度", True), ("70°", "180-50-50=70°", False),
-        ("3.5元", "1.5+2=3元5角", True), ("3.5元", "1.5+2=3元6角", False),
-    ]),
-    ("`6人` and `6名`", [
-        ("6人", "6名", True), ("6人", "6个人", True), ("6人", "6名同学", True),
-        ("36岁", "36周岁", True), ("对", "√", True),
-        ("对", "对的", True), ("对", "没错", True), ("对", "T", True),
-        ("24人", "24名女生", True), ("错", "×", True), ("错", "不对", True), ("15名学生", "15名老师", False),
-        ("对", "×", False),
-    ]),
-    ("`2米5厘米`, `2.05米`", [
-        ("2米5厘米", "2.05米", True), ("2米5厘米", "2 m 5 cm", True), ("2米5厘米", "205", True),
-        ("2.05", "2米5厘米", True),
-        ("2米5厘米", "2.5", False), ("2米5厘米", "7", False), ("2 m 5 cm", "2.05 cm", False),
-    ]),
-    ("`√` and `v`", [
-        ("√", "v", True), ("×", "x", True), ("<", "小于", True), ("x=5", "X=5", True), ("±5", "正负5", True),
-        ("200", "160÷80%", True), ("√", "x", False), ("<", "大于", False), ("a=5", "A=5", False),
-        ("2", "160÷80%", False),
-    ]),
-    ("`2；30` and `2小时30分`", [
-        ("2；30", "2小时30分", True), ("2；30", "2.5小时=2小时30分", True), ("7；1", "7余1", True),
-        ("7；1", "57÷8=7……1", True), ("3；4", "3/4", False), ("2；30", "2小时3分", False),
-        ("2；30", "30小时2分", False),
     ]),
     ("`2024年5月1日`, `2024.5.1`", [
         ("2024年5月1日", "2024.5.1", True), ("2024年5月1日", "二〇二四年五月一日", True), ("星期三", "周三", True),
@@ -134,12 +79,6 @@ ROWS: list[tuple[str, Examples]] = [
         (r"\frac34\text{小时}", "四分之三小时", True),
         ("12元", "十三元", False), ("十二元", "12角", False), ("三个", "4", False), ("三角形", "3", False),
         ("一样", "1", False), ("十二元", "十二美元", False),
-    ]),
-    ("`1.8kW·h`, `1.8千瓦时`", [
-        ("1.8kW·h", "1.8千瓦时", True), ("1.8度", "1.8千瓦时", True), ("1.8kW·h", "1.8度电", True),
-        ("20N", "20牛", True),
-        ("0.5A", "500毫安", True), ("30°15′", "30度15分", True), ("1.8kW·h", "18度", False),
-        (r"1.8\text{ kWh}", "1.8千瓦", False), ("30°15′", "30度45分", False), ("30°15′", "30分15秒", False),
     ]),
     ("`50%` and `50`", [(r"50\%", "50", True), (r"50\%", "5", False)]),
     ("`50%` and `0.5`", [(r"50\%", "0.5", True), ("50", "0.5", False)]),
@@ -211,10 +150,6 @@ ROWS: list[tuple[str, Examples]] = [
     ]),
     ("`1, 2, …, 5`", [(r"1, 2, \ldots, 5", "1, 2, 3, 4, 5", True), (r"1, 2, \ldots, 5", "1, 2, 3, 4, 6", False)]),
     ("`1, -2` and `-2, 1`", [("1, -2", "-2, 1", True), ("1,1,2", "1,2,2", False)]),
-    ("the reference `3.5>3.05>3.005`", [
-        ("3.5>3.05>3.005", "3.005<3.05<3.5", True), ("3.5>3.05>3.005", "3.5, 3.05, 3.005", True),
-        ("3.5>3.05>3.005", "3.5>3.005>3.05", False), ("3.5>3.05>3.005", "3.5, 3.005, 3.05", False),
-    ]),
     ("`1, 2` and `{1, 2}`", [
         ("1, 2", r"\{1, 2\}", True), (r"\{5\}", "5", True), (r"\{\{1\}, \{2\}\}", r"\{1, 2\}", False),
     ]),
@@ -223,17 +158,6 @@ ROWS: list[tuple[str, Examples]] = [
         (r"\{x \in \mathbb{Z} \mid 1 < x < 5\}", "(1, 5)", False),
     ]),
     ("`3, 4` and `(3, 4)`", [("3, 4", "(3, 4)", True), ("(3,4)", "(4,3)", False)]),
-    ("`x>3` and x大于3", [
-        ("x>3", "x大于3", True), ("x>3", "3小于x", True), ("-3<x≤2", "x大于-3且不大于2", True),
-        ("x=1或x=-2", "x等于1或-2", True),
-        ("x=1或x=-2", "x1=1, x2=-2", True), ("x=2, y=3", "x是2，y的值是3", True), ("x>3", "x大于等于3", False),
-        ("x≥-1且x≠2", "x≥-1或x≠2", False), ("x=2, y=3", "x是3，y是2", False),
-    ]),
-    ("`3, 5` and （1）3 （2）5", [
-        ("3, 5", "（1）3 （2）5", True), ("3, 5", "第一空填3，第二空填5", True), ("约20千克", "大约重20千克", True),
-        ("约20千克", "20千克左右", True), ("南偏东30°", "东偏南60度", True), ("3, 5", "（2）3 （1）5", False),
-        ("约20千克", "21千克左右", False), ("南偏东30°", "东偏南30度", False),
-    ]),
     ("`(3, ∞)` and `x > 3`", [
         (r"(3, \infty)", "x > 3", True), ("]0,1]", "(0,1]", True), ("[0,1]", "(0,1)", False), ("[0,1]", "0, 1", False),
         (r"[0,1]\cup[1,2]", "[0,2]", True), (r"(0,1)\cup(1,2)", "(0,2)", False), ("(1, 3)", "2 < 2x < 6", True),
@@ -289,10 +213,6 @@ ROWS: list[tuple[str, Examples]] = [
         ("C. 1-i", r"\frac{2}{1+i}", True), ("C. 1-i", "C", True), ("C. 1-i", "1+i", False), ("C. 1-i", "B", False),
     ]),
     ("`(B) 12`", [("12", "(B) 12", True), ("12", "(B) 13", False)]),
-    ("`12元` and `1200分`", [
-        ("12元", "1200分", True), ("3角", "30分", True), ("12元", "十二元钱", True), ("12元", "12分", False),
-        ("90分钟", "90秒", False), ("45分", "45角", False),
-    ]),
     ("`n: 17` and `17`", [
         ("n: 17", "17", True), ("n: 17", "n = 17", True), ("n: 17", "18", False), ("lambda: 5", "5", False),
     ]),
@@ -354,48 +274,10 @@ def test_each_switch_of_a_row_turns_one_of_its_examples(line: list[str], example
         assert moved, switch
 
 
-FORMS = re.search(r"\n\| form of the last sentence \|.*\n\| --- .*\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
-SENTENCES = [
-    (reply, column == 2)
-    for line in (FORMS[1] if FORMS else "").splitlines()
-    for column in (2, 3)
-    for reply in re.findall(r"`([^`]+)`", line.split("|")[column])
-]
-
-
-@pytest.mark.parametrize(("reply", "states"), SENTENCES)
-def test_a_form_of_sentences_states_its_value_and_its_twin_does_not(reply: str, states: bool) -> None:
-    assert (harness.grade("36", reply).outcome == "correct") is states
-
-
-def test_the_table_of_forms_is_found() -> None:
-    assert len(SENTENCES) > 20
-
-
-BESIDE = re.search(r"\n\| where \|.*\n\| --- .*\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
-AROUND = [
-    (sentence if "answer is" in sentence else f"The answer is 12. {sentence}" if where == "behind it"
-     else f"{sentence} The answer is 12.", column == 2)
-    for line in (BESIDE[1] if BESIDE else "").splitlines()
-    for where in (line.split("|")[1].split(":")[0].strip(),)
-    for column in (2, 3)
-    for sentence in re.findall(r"`([^`]+)`", line.split("|")[column])
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("reply", "stands"), AROUND)
-def test_the_sentences_beside_a_statement(reply: str, stands: bool) -> None:
-    assert harness.grade("12", reply).outcome == ("correct" if stands else "undecided")
-
-
-def test_the_table_of_sentences_beside_a_statement_is_found() -> None:
-    assert len(AROUND) == 19
-
-
 UNDECIDED = [
     (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
     ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"), ("6k+1", "6k+7", "6k+5"),
-    ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"), ("3", "3倍", "4"),
+    ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"),
 ]  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-import harness
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
@@ -37,26 +36,6 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     graded = grade(question(r"\frac{1}{2}"), sample(r"\boxed{0.50}"))
     assert graded.grader == GRADER.startswith("rules/") * GRADER
     assert (graded.rule, graded.vote, graded.extracted) == ("exact", "1/2", "0.50")
-
-
-@pytest.mark.parametrize(
-    ("reference", "answer", "obstacle"),
-    [
-        ("100千克", "100千克石块", "no rule reads “石块” in the answer “100千克石块”"),
-        ("100 kg", r"\text{100 kg of rice}", "no rule reads “of rice” in the answer “100 kg of rice”"),
-        ("是", "0是好数", "no rule reads “是好数” in the answer “0是好数”"),
-        ("30平方米地面", "30米", "no rule reads “地面” in the reference “30平方米地面”"),
-        ("对", r"\frac13<\frac12", r"the reference is words, and the answer “\frac13<\frac12” is a formula"),
-        ("正方形", "长方形", "the answer “长方形” is other words than the reference, and may mean the same"),
-        ("100千克", "100千米", None),
-        ("100千克", "100千克", None),
-    ],
-)
-def test_the_steps_name_what_no_rule_reads(reference: str, answer: str, obstacle: str | None) -> None:
-    steps = harness.grade(reference, rf"\boxed{{{answer}}}").steps
-    named = [step for step in steps if step.startswith(("no rule reads", "the reference is", "the answer “"))]
-    assert named == ([] if obstacle is None else [obstacle])
-    assert (steps[-1] == "undecided") == (obstacle is not None)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +88,9 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
         (
             r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5. Wait, I misread it. It is odd.",
             "undecided",
-            "may correct it: “Wait, I misread it.”",
+            "without a doubt: “Wait, I misread it”",
         ),
-        ("The answer is 0.5. Wait, \x1b[31m no.", "undecided", r"may correct it: “Wait, \x1b[31m no.”"),
+        ("The answer is 0.5. Wait, \x1b[31m no.", "undecided", r"without a doubt: “Wait, \x1b[31m no”"),
         (r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5.", "correct", "leaves it standing: “This is because 1 ÷ 2 = 0.5”"),
     ],
 )

@@ -148,23 +148,22 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("It is 9 less than 10, so 9 is »1« indeed.", "the sentence of the value has no form that states an answer"),
+        (
+            "It is 9 less than 10, so 9 is »1« indeed.",
+            "found 1, but no sentence that states it as the answer without a doubt: "
+            "“It is 9 less than 10, so 9 is »1« indeed”",
+        ),
         (
             r"\boxed{1}. Wait, I misread it. It is odd.",
-            "what stands behind the answer may correct it: “Wait, I misread it.”",
+            "found 1, but no sentence that states it as the answer without a doubt: “Wait, I misread it”",
         ),
         (
             "\\boxed{1}\n\nWe divide. So we get 3.",
-            "the text behind the answer states another value: “So we get 3.”",
+            "the text behind the answer 1 states another value: 3",
         ),
-        (
-            "答：男生有1人，女生有3人。",
-            "the sentence “男生有1人，女生有3人” does not state an answer: it has 2 quantities (1人, 3人), "
-            "and which of them is the answer is not read",
-        ),
-        (r"\boxed{1米蓝}", "no rule reads “蓝” in the answer “1米蓝”"),
+        (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{1 kg}", None),
-        (r"\boxed{一样多}", "no rule reads “一样多” in the answer “一样多”"),
+        (r"\boxed{一样多}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{A B C}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{1}", None),
         (r"\boxed{2}", None),

@@ -45,15 +45,12 @@ from harness.answers.letters import letter_of
 from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
-from harness.grading.compare.blanks import separates_blanks, values_in_brackets, values_joined
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.dates import as_times
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.equivalence import equal, option_of
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.ratios import minute_of_day, names_time
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
@@ -76,9 +73,6 @@ def vote_of(answer: str, question: Question, outcome: VerdictName) -> str | None
     outcome: the verdict on the answer. A vote that says less than the answer (without signs, names or braces) is an
     answer itself: where it gets another verdict, the answer votes by its own text.
     """
-    if (values := values_in_brackets(answer) or values_joined(answer)) and _lists_values(question.references):
-        listed = "；".join(values)
-        answer = listed if _verdict_on(listed, question) == outcome else answer
     form = question.rules.form
     if form is not None and question.kind not in ("choice", "text"):
         by_value = structs.replace(question, rules=structs.replace(question.rules, form=None))
@@ -145,9 +139,6 @@ def canonical(answer: str, question: Question) -> str | None:
     if (time := _vote_of_time(answer, question.references)) is not None:
         return time
     quantity = _quantity_of(question.references)
-    # Beside a unit, letters may be a unit: 30 m^2.
-    if quantity is None and (expression := polynomial(answer)) is not None:
-        return _vote_of_residue(expression.residue)
     if is_words(answer) and not is_own_spelling(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
@@ -166,21 +157,20 @@ def canonical(answer: str, question: Question) -> str | None:
 
 def _counts_order(question: Question) -> bool:
     """Whether the order of values may decide, so that another order is another vote."""
-    ordered = question.rules.ordered
-    return any(map(separates_blanks, question.references)) if ordered is None else ordered
+    return bool(question.rules.ordered)
 
 
 def _vote_of_time(answer: str, references: tuple[str, ...]) -> str | None:
     """Return the vote of a time of day beside a reference that is one: 16:10 for 下午4点10分, 16时10分 and 4:10 p.m."""
     for reference in references:
-        sides = as_times(without_boxes(reference), answer)
+        sides = without_boxes(reference), answer
         if not all(map(_MAY_BE_TIME.search, sides)):
             continue
         try:
             left, right = map(parse, sides)
         except (Unreadable, RecursionError):
             continue
-        if sides != (without_boxes(reference), answer) or names_time(left) or names_time(right):
+        if names_time(left) or names_time(right):
             return minute_of_day(left, right)
     return None
 

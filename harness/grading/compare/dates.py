@@ -1,6 +1,4 @@
-"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 2024.5.5, 5月5日, 五月五日; and hours
-that may also be durations or counts: 9时, 9点.
-"""
+"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 2024.5.5, 5月5日, 五月五日."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import re
 from typing import NamedTuple
 
 from harness.answers.grammar.numerals import number_in_words
-from harness.answers.grammar.spellings import usual_spelling
 from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
@@ -89,61 +86,3 @@ def same_days(reference: str, answer: str) -> Comparison | None:
         return Comparison(left.year == right.year, "date")
     both_without_year = left.year is None and right.year is None
     return Comparison(True if both_without_year else None, "date")
-
-
-_HOUR = re.compile(
-    r"(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?([点时])(?: ?(\d{1,2}|[零〇一二两三四五六七八九十]{1,3}) ?分)?"
-)
-_TIME = re.compile(r"\d{1,2}:\d\d(?: [ap]\.m\.|\\text\{ 点\})?")
-_HOURS, _MINUTES = 24, 60
-
-
-NEXT_DAY = re.compile(r"\s*(?:第二天|次日|翌日|隔天)的?\s*")
-
-
-def as_times(reference: str, answer: str) -> tuple[str, str]:
-    """Return two answers with 9点, 9时 and 9时30分 as 9:00 and 9:30, if the other side is a time of day;
-    both without 第二天 or 次日, if both have it.
-
-    17时35分 beside 17小时 stays as it is, since it may be a duration there. 4时25分 beside 16时25分 may be the same
-    time, after noon.
-    """
-    if reference.isascii() and answer.isascii():
-        return reference, answer
-    days = NEXT_DAY.match(reference), NEXT_DAY.match(answer)
-    if days[0] is not None and days[1] is not None:
-        reference, answer = reference[days[0].end() :], answer[days[1].end() :]
-    left, right = _hour(reference), _hour(answer)
-    if left is not None and right is not None:
-        may_be_afternoon = right.time[0] > 0 and left.time == (right.time[0] + _HOURS // 2, right.time[1])
-        # 点 names no duration.
-        return (left.text, right.text) if left.sign != right.sign or may_be_afternoon else (reference, answer)
-    if left is not None and _TIME.fullmatch(time := usual_spelling(answer).replace("：", ":")):
-        return left.text, time
-    if right is not None and _TIME.fullmatch(time := usual_spelling(reference).replace("：", ":")):
-        return time, right.text
-    return reference, answer
-
-
-class _Hour(NamedTuple):
-    """9点 or 9时30分: (hour, minute), and the sign 点 or 时."""
-
-    time: tuple[int, int]
-    sign: str
-
-    @property
-    def text(self) -> str:
-        """The time as `9:00` or `9:30`."""
-        hour, minute = self.time
-        return f"{hour}:{minute:02}"
-
-
-def _hour(text: str) -> _Hour | None:
-    """Return the time of 9点 or 9时30分; None if the text is no such hour."""
-    match = _HOUR.fullmatch(without_text_commands(text).strip()) if len(text) <= MAX_CHARS else None
-    if match is None:
-        return None
-    hour, minute = (number_in_words(part) or part for part in (match[1], match[3] or "0"))
-    if not (hour.isascii() and minute.isascii()) or int(hour) >= _HOURS or int(minute) >= _MINUTES:
-        return None
-    return _Hour((int(hour), int(minute)), match[2])

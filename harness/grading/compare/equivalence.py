@@ -20,25 +20,25 @@ from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.tree import Node, sym, walk
 from harness.answers.grammar.units import is_counted, unit_of
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
-from harness.answers.words import is_words, numeral_as_digits, without_layout, without_text_commands, words_of
+from harness.answers.words import (
+    is_words,
+    numeral_as_digits,
+    stands_for_value,
+    without_layout,
+    without_text_commands,
+    words_of,
+)
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
-from harness.grading.compare.approximate import is_rough
 from harness.grading.compare.assignments import names_several, renumbers
-from harness.grading.compare.blanks import compare_joined, compare_row, left_open
-from harness.grading.compare.claims import BEHIND_COMMA, MAX_CHARS, compare_claims, with_further_claims
-from harness.grading.compare.dates import as_times, same_days
+from harness.grading.compare.dates import day_of, same_days
 from harness.grading.compare.equations import is_equation
-from harness.grading.compare.forms import keeps_form, meant_formula
-from harness.grading.compare.letters_as_unit import quantity_in_letters, with_kilowatt_hours
-from harness.grading.compare.named_quantities import same_named_quantities
+from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
-from harness.grading.compare.typed import as_typed
 from harness.grading.compare.unsolved import is_unsolved
 from harness.grading.compare.words import same_words
 
@@ -63,19 +63,18 @@ _ANGLE = re.compile(r"∠|\\angle(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
-_REPEATED = re.compile(
-    r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?"
-    r"|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
+_SAID_TWICE = re.compile(
+    r"(?s)\s*+(?P<value>[^()]{1,200}+)\(\s*+(?:\\text\{\s*)?"
+    r"(?P<sign>(?:or|i\.e\.,?|that\s+is,?|about|approximately|approx\.?|roughly)(?![a-z])|=|≈|~|\\approx(?![a-z]))?"
+    r"\s*\}?\s*(?P<again>[^()]{1,200})\)\s*"
 )
-"""A value with another form of the value in brackets, `3/5 (or 0.6)`, which is compared as `3/5 = 0.6`."""
+"""A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
 
-_COUNTED_LIST = re.compile(
-    r"\s*有?((?:[^,，、和]{1,40}[,，、和]){1,40}[^,，、和]{1,40})[,，]\s*(?:一共|总共|共)有?(\d{1,2})个。?\s*"
-)
-"""A list and the number of its items: `2、3、5，共3个`."""
-
-_LIST_MARK = re.compile("[,，、和]")
-
+_REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|舍")
+_ROUGHLY = re.compile(r"[a≈~\\]|roughly")
+_NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a-z])")
+_LETTERS = re.compile(r"[A-Za-z]|\d\Z")
+_WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
     r"|\\(?:text|mathrm)\{[^{},]*\})*)"
@@ -103,19 +102,9 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     """
     if kind in ("choice", "text"):
         return _equal(reference, answer, kind, rules, choices)
-    for compare in (compare_row, compare_joined):
-        if (row := compare(reference, answer, kind, rules, equal)) is not None:
-            return row
-    result = _with_claims(reference, answer, kind, rules)
-    if result.equal and is_rough(reference, answer, rules):
-        return Comparison(None, "condition", ("a sign calls the answer rough, and the reference is exact",))
-    if result.equal:
-        ordered = replace(rules, ordered=True)
-        in_order = left_open(reference, answer, rules, lambda: _with_claims(reference, answer, kind, ordered))
-        result = in_order or result
-    meant = meant_formula(reference, answer) if result.equal is False else None
-    if meant is not None and _equal(reference, meant, kind, rules, ()).equal:
-        return Comparison(None, "names", (f"{answer.strip()} may be {meant}",))
+    result = _equal(reference, answer, kind, rules, ())
+    if result.equal is False and _REJECTS.search(answer):
+        return Comparison(None, "words", ("the answer says which of its values are rejected",))
     if result.equal and rules.form is not None:
         plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
         read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)
@@ -124,19 +113,12 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     return result
 
 
-def _with_claims(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
-    """Compare by value, with the further claims of both sides."""
-    return compare_claims(reference, answer, rules, lambda left, right: _equal(left, right, kind, rules, ()))
-
-
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
     """Return how a wrong `answer` misses the reference by little; None if it is no near miss."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
-    # Two plain numbers or polynomials have no units that could differ, and without a decimal nothing is rounded.
-    plain = "." not in reference and all(
-        _INTEGER.fullmatch(text) or plain_number(text) or polynomial(text) for text in (reference, answer)
-    )
+    # Two plain numbers have no units that could differ, and without a decimal nothing is rounded.
+    plain = "." not in reference and all(_INTEGER.fullmatch(text) or plain_number(text) for text in (reference, answer))
     if plain or kind in ("choice", "text"):
         return None
     rounding = replace(rules, round_to_reference=True)
@@ -172,9 +154,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return result
     reference, answer = without_boxes(reference), _without_remark(without_boxes(answer))
     if kind != "choice":
-        answer = as_typed(reference, answer)
-        if "度" in reference or "度" in answer:
-            reference, answer = with_kilowatt_hours(reference, answer)
         reference, answer = numeral_as_digits(reference), numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices, rules)
@@ -194,10 +173,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
-    named = same_named_quantities(reference, answer)
-    # With a tolerance another number may do, which the trees leave undecided.
-    if named is not None and (named or not (rules.relative_tolerance or rules.absolute_tolerance)):
-        return Comparison(named, "names")
     if (is_words(reference) or is_words(answer) or kind == "text") and not (
         kind != "text" and _differ_in_capitals(reference, answer)
     ):
@@ -205,7 +180,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number or a day, which are compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    reference, answer = as_times(reference, answer)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and renumbers(reference, answer):
         return Comparison(None, "names")
@@ -230,12 +204,17 @@ MAX_PRODUCT_LETTERS = 3
 
 
 def _without_remark(answer: str) -> str:
-    """Return an answer with its value in two forms as an equation, and a list without the number of its items."""
-    counted = _COUNTED_LIST.fullmatch(answer) if "共" in answer else None
-    if counted is not None and len(_LIST_MARK.findall(counted[1])) + 1 == int(counted[2]):
-        return counted[1]
-    restated = BEHIND_COMMA.fullmatch(answer) if len(answer) <= MAX_CHARS else None  # 0.96，即96% is 0.96 = 96%
-    return _REPEATED.sub(r"\1 = \2", answer) if restated is None else f"{restated[1]} = {restated[2]}"
+    r"""Return a value that is said twice as a chain, whose parts must agree: `14 (2*7)` as `14 = 2*7`,
+    `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
+    """
+    twice = _SAID_TWICE.fullmatch(answer) if "(" in answer else None
+    if twice is None:
+        return answer
+    sign = twice["sign"] or ""
+    if not sign and (_LETTERS.search(_NUMBER_COMMANDS.sub("", twice["value"])) or not _WORKING.search(twice["again"])):
+        return answer  # a product, or a function of what stands in the brackets
+    link = r"\approx" if _ROUGHLY.match(sign) else "="
+    return f"{twice['value']} {link} {twice['again']}"
 
 
 def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
@@ -276,7 +255,6 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
-    result = with_further_claims(result, reference_node, answer_node, rules, joined=bool(connectives(answer)))
     if result.equal is False and _unread_words(answer_node) - _unread_words(reference_node):
         return Comparison(None, "words")
     if result.equal is False and _is_number_of_angle(reference, answer_node, listed, rules):
@@ -289,11 +267,6 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
         return Comparison(None, "alternatives")
     if result.equal and (_ALLOWS_ALL_BUT.search(reference) is None) != (_ALLOWS_ALL_BUT.search(answer) is None):
         return Comparison(None, "alternatives")
-    in_units = "quantity" in (reference_node.op, answer_node.op)
-    if result.equal is False and not in_units and (lettered := quantity_in_letters(reference)) is not None:
-        number_node = _read(lettered[0], listed)
-        if not isinstance(number_node, str) and same(number_node, answer_node, rules).equal:
-            return Comparison(None, "names")
     if (
         result.equal
         and is_unsolved(reference_node, answer_node)
@@ -358,15 +331,15 @@ def _is_number_of_angle(reference: str, answer: Node, listed: bool, rules: Grade
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
-    """Compare two plain numbers or two polynomials, with the verdict of `_compare_trees`; None for all others.
+    """Compare two plain numbers, with the verdict of `_compare_trees`; None for all others.
 
-    Most answers are numbers, polynomials or words, and trees take ten to fifty times as long.
+    Most answers are numbers or words, and trees take ten to fifty times as long.
     """
     if kind == "text" or rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return None
     left, right = plain_number(reference), plain_number(answer)
     if left is None or right is None:
-        return same_polynomials(reference, answer)
+        return None
     # The names of the rules are those that the trees would give, since they stand in the records.
     if reference.replace("tfrac", "dfrac") == answer.replace("tfrac", "dfrac"):
         return Comparison(True, "text")
@@ -382,6 +355,16 @@ def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 def _integer(match: re.Match[str]) -> int:
     """Return the value of a match of `_INTEGER`."""
     return int(match["sign"] + match["digits"])
+
+
+def is_unread(reference: str) -> bool:
+    """Whether no rule reads any value in a reference that has more than words, such as a solution that ends in
+    `#### 18`: a reply that does not repeat its text stays undecided.
+    """
+    text = numeral_as_digits(without_boxes(reference))
+    if is_words(text) or stands_for_value(text) or day_of(text) is not None:
+        return False
+    return isinstance(_read(text, False), str)
 
 
 def _undecided_words(reference: str) -> Comparison:

@@ -13,7 +13,6 @@ from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
-from harness.grading.compare.dates import NEXT_DAY
 from harness.grading.compare.radicals import NotExact, factors
 
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -271,26 +270,3 @@ _BAR_OF_PRODUCTS = re.compile(r"(\d{1,9}[÷×*]\d{1,9})\s?[/／]\s?(\d{1,9}[÷×
 _SCALED = re.compile(r"\s*\d+(?:\.\d+)?\s*([万亿])\D{0,4}")
 _DIGITS = re.compile(r"\s*\d+(?:\.\d+)?\s*")
 _POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")
-
-
-def meant_formula(reference: str, answer: str) -> str | None:
-    """Return the formula that an answer may mean by the signs of a keyboard: 5.2×10^{-5} for 5.2×10-5 beside a
-    reference with a power of ten, 1÷(1/6)=6天 for 1÷1/6=6天, 3/8=0.375 for 3/8（0.375）, 第二天7:10 for 7:10 beside
-    a time with 第二天, 1200万 for 1200 beside such a number, 4! for 4！,
-    (18÷6)/(24÷6) for 18÷6/24÷6; None for any other answer.
-    """
-    days = NEXT_DAY.match(reference), NEXT_DAY.match(answer)
-    if (days[0] is None) != (days[1] is None):
-        return answer[days[1].end() :] if days[1] is not None else f"{(days[0] or reference)[0]}{answer.strip()}"
-    if (scaled := _SCALED.fullmatch(reference)) is not None and _DIGITS.fullmatch(answer) is not None:
-        return f"{answer.strip()}{scaled[1]}"
-    if (barred := _BAR_OF_PRODUCTS.sub(r"(\1)/(\2)", answer)) != answer:
-        return barred
-    if answer.endswith("！"):
-        return f"{answer.rstrip('！')}!"
-    if again := _AGAIN_IN_BRACKETS.fullmatch(answer):
-        return f"{again[1]}={again[2]}"
-    if "÷" in answer and (divided := _FRACTION_BEHIND.sub(r"÷(\1)", answer)) != answer:
-        return divided
-    plain = _PLAIN_EXPONENT.fullmatch(answer) if _POWER_OF_TEN.search(reference) else None
-    return None if plain is None else rf"{plain[1]}×10^{{-{plain[2]}}}"

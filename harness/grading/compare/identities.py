@@ -15,11 +15,10 @@ from typing import Any
 
 from harness.answers.grammar.tree import Node, names, num, substitute, sym, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
-from harness.grading.compare.branches import NoBreaks, as_letters, may_break, without_waves
-from harness.grading.compare.breaks import CORNERS, JUMPS, single_condition, trial_pairs
+from harness.grading.compare.branches import CORNERS, JUMPS, may_break
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
-from harness.grading.compare.numeric import FIRST_DIGITS, Evaluation, differ, evaluations, number_of, same_number
-from harness.grading.compare.point import NotNumeric, Point, evaluate_at
+from harness.grading.compare.numeric import Evaluation, differ, evaluations, number_of, same_number
+from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
@@ -62,106 +61,14 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     # An identity that only integers fulfil, such as cos nπ = (−1)^n, fails at other points.
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
-    if agreed and _may_break(left, right) and not _over_integers(left, right):
-        as_fractions = without_waves(left, right)
-        if as_fractions is not None:
-            return identical(*as_fractions)
     if agreed and _has_steps(left, right):
-        integers = _over_integers(left, right)
-        wide = _agreement(left, right, _wide_points(integers), real=True)
-        return False if wide is False else _agree_at_breaks(left, right, integers)
-    if agreed and may_break(left, right):
-        return _agree_on_branches(left, right, positive)
+        agreed = _agreement(left, right, _wide_points(_over_integers(left, right)), real=True)
+        # A step is taken at integers: ⌊x⌋ and ⌈x⌉ − 1 differ nowhere else.
+        agreed = agreed and _agreement(left, right, _integer_points(), real=True) is not False
+    if agreed and _may_break(left, right):
+        # The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
+        return _agreement(left, right, _points_of_all_sizes(positive), real=True) is not False
     return agreed
-
-
-def _agree_on_branches(left: Node, right: Node, positive: bool) -> bool | None:
-    """Whether two expressions that agree at the usual points agree on all branches of their functions (`branches`).
-
-    The expressions are evaluated on both sides of each break; False if they differ. If the breaks cannot be computed,
-    the expressions must be equal with letters in place of those functions, or the result is None. positive: letters are
-    positive numbers.
-    """
-    n_points = 0
-    try:
-        for pair in trial_pairs(left, right, positive=positive):
-            if _is_real(*pair):
-                agreed = _agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True)
-                if agreed is False:
-                    return False
-                n_points += agreed is True
-    except NoBreaks:
-        n_points = 0
-    return True if n_points else _agree_with_letters(left, right)
-
-
-def _is_real(*trees: Node) -> bool:
-    """Whether all roots in trees without letters are real.
-
-    The value alone does not tell: the product of two imaginary roots is real.
-    """
-    radicands = [radicand for tree in trees for node in walk(tree) if (radicand := _radicand(node)) is not None]
-    try:
-        return all(number_of(radicand).real >= 0 for radicand in radicands)
-    except NotNumeric:
-        return False
-
-
-def _agree_with_letters(left: Node, right: Node) -> bool | None:
-    """Whether two expressions are equal with letters in place of functions that have branches; None if they are not."""
-    rewritten = as_letters(left, right, _positive_ratio)
-    return True if rewritten is not None and identical(*rewritten) else None
-
-
-def _positive_ratio(left: Node, right: Node) -> Node | None:
-    """Return left / right as an expression without letters if it is the same positive number everywhere; else None."""
-    if identical(left, right):
-        return num(1)
-    if proportional(left, right) is None:
-        return None
-    ratio = Node("div", _at_one_point(left, right))
-    try:
-        value = number_of(ratio)
-    except NotNumeric:
-        return None
-    return ratio if not value.imag and value.real > 0 else None
-
-
-def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
-    """Whether two expressions that agree at the usual points agree at their breaks, too; None if that cannot be told.
-
-    If the breaks cannot be computed, points of all sizes are tried instead. integers: letters stand for integers only.
-    """
-    try:
-        pairs = trial_pairs(left, right, integers=integers)
-        verdicts = [_agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True) for pair in pairs]
-    except NoBreaks:
-        agreed = _agreement(left, right, _points_of_all_sizes(), real=True)
-        if agreed is False:
-            return False
-        if may_break(left, right):
-            return _agree_with_letters(left, right)
-        return True if agreed and _shows_both_signs(left, right) else None
-    return False not in verdicts
-
-
-def _shows_both_signs(left: Node, right: Node) -> bool:
-    """Whether the expressions have one break, at u = 0, and agree at three points or more with u > 0, and with u < 0.
-
-    Between the zeros of u they are smooth, so that these points decide.
-    """
-    condition = single_condition(left, right)
-    if condition is None:
-        return False
-    counts = {1: 0, -1: 0}
-    for point_at in _points_of_all_sizes():
-        if _agree_at(left, right, point_at, real=True):
-            try:
-                value = evaluate_at(point_at(FIRST_DIGITS), condition)
-            except NotNumeric:
-                continue
-            counts[1 if value.real > 0 else -1] += 1
-    return min(counts.values()) >= _MIN_POINTS
 
 
 def proportional(left: Node, right: Node) -> Any | None:
@@ -273,12 +180,13 @@ def _wide_points(integers: bool) -> Iterator[PointAt]:
         yield _point(index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
 
 
-def _points_of_all_sizes() -> Iterator[PointAt]:
-    """Yield points of either sign, with letters from ten thousandths to hundreds."""
+def _points_of_all_sizes(positive: bool) -> Iterator[PointAt]:
+    """Yield points of either sign, or positive ones, with letters from ten thousandths to millions."""
     budget = [MAX_EVALUATIONS]
-    for power in range(-4, 3):
+    for power in range(-4, 7):
         for index in range(IDENTITY_POINTS):
-            yield _point(index, budget, negative=index >= IDENTITY_POINTS // 2, stretch=Fraction(10) ** power)
+            negative = not positive and index >= IDENTITY_POINTS // 2
+            yield _point(index, budget, negative=negative, stretch=Fraction(10) ** power)
 
 
 def _integer_points() -> Iterator[PointAt]:
@@ -357,17 +265,6 @@ def _over_integers(left: Node, right: Node) -> bool:
 def _has_steps(*trees: Node) -> bool:
     """Whether the trees hold a function with steps or corners, between which it is constant or linear."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
-
-
-def _radicand(node: Node) -> Node | None:
-    """Return the expression under the root if `node` is a root, or a power whose exponent is a quotient or has a minus.
-
-    None for any other node.
-    """
-    if node.op != "root" and not (node.op == "pow" and node.args[1].op in ("div", "neg")):
-        return None
-    radicand: Node = node.args[node.op == "root"]
-    return radicand
 
 
 def _of_complex_parts(*trees: Node) -> bool:

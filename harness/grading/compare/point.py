@@ -19,7 +19,7 @@ from mpmath.libmp import mpf_log, to_float
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import I, Node, integrand, substitute, sym, symbols, walk
 from harness.grading.bounds import MAX_EVALUATIONS, MAX_RANGE
-from harness.grading.compare.breaks import CORNERS, JUMPS
+from harness.grading.compare.branches import CORNERS, JUMPS
 from harness.grading.compare.exact import digits_in_base
 
 NOISE_DIGITS = 20

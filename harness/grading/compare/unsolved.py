@@ -8,12 +8,12 @@ from __future__ import annotations
 from harness.answers.grammar.tree import Node, symbols, walk
 from harness.grading.compare.equations import is_label
 
-_SIGNS = frozenset(("=", "<", ">", "<=", ">=", "!="))
+_SIGNS = frozenset("=")
 
 
 def is_unsolved(reference: Node, answer: Node) -> bool:
     """Whether the answer, equal to the reference, has a relation to be solved, and the reference only solved ones with
-    numbers for one name: x = 3, 1 < x < 3. `y = 2x` and "a = 0 or b = 1" are curves, (1, 3) is a set; these may be
+    numbers for one name: x = 3. `y = 2x` and "a = 0 or b = 1" are curves; these may be
     written in any way.
     """
     # Two names in two relations are a curve, such as the axes ab = 0.
@@ -26,7 +26,7 @@ def is_unsolved(reference: Node, answer: Node) -> bool:
 
 
 def _relations(node: Node) -> list[Node]:
-    """Return the equations and inequalities of a tree."""
+    """Return the equations of a tree."""
     return [here for here in walk(node) if here.op == "rel" and _SIGNS.issuperset(here.args[1])]
 
 

@@ -6,8 +6,8 @@ no choice.
 
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
 beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
-variable ("B = 3"). It leaves the choice undecided if its own words are not those of a statement (`_PLAIN`), or if the
-sentence supposes something: "the answer would be B if it were fair" chooses nothing.
+variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`):
+"perhaps the answer is B" and "the answer would be B if it were fair" choose nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.answers.grammar.tree import names
 from harness.answers.letters import letter_of, letters_of
-from harness.grading.find.chinese import hedges
+from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label
+from harness.grading.find.values import sentence_around
 
 _MARKUP = re.compile(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
@@ -102,74 +102,7 @@ _LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\
 _OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
-_PLAIN = names(
-    "the a an this that these my our your its to of for from in among above below given following listed question "
-    "problem item exercise list number here is are be was must should has it i we am choose chose pick select "
-    "selected "
-    "choosing going go goes went with best most likely probable appropriate suitable accurate correct right final "
-    "true only single overall option options choice choices answer answers letter selection response conclusion thus "
-    "therefore so hence then clearly definitely simply indeed probably think believe seems seem say guess opt settle "
-    "settled left leaves leaving us me matches matching match corresponds points to on and or both maybe perhaps "
-    "possibly also would could chinese english makes making "
-    "ist richtige antwort die la le el il es est respuesta correcta réponse "
-    "bonne risposta corretta resposta correta ответ"
-)
-"""Words that may stand inside a statement of a choice, before its letter. Any other word may suppose something, or tell
-of somebody else's choice.
-"""
-
-_LEADING = names(
-    "so thus hence therefore then now finally since because also okay ok yes no well here follows means shows "
-    "implies gives know "
-    "see find found get have can conclude conclusion summary step result solution explanation analysis reasoning "
-    "answered my "
-    "but however statement statements holds hold one remaining works work fits satisfies am will sure certain "
-    "confident eliminating excluding comparing first second next last overall based above options that this it "
-    "there let us go with correspond making"
-)
-"""Words besides `_PLAIN` that may lead to a statement of a choice in its clause."""
-
-_CLAUSE_END = re.compile(
-    r"[,;，；、．—–]|\s-\s|\\n|[\])}](?=\s+[A-Z][a-z])|\b(?:and|but|which|while)\b|\b(?:check|look|calculation|analysis|comparison"
-    r"|computation|test|inspection|elimination|this|that|it|which)"
-    r"(?:\s+(?:at|of|the|[a-z]+s?)){0,3}?\s+(?:shows?|confirms?|reveals?|indicates?|tells?|means|implies"
-    r"|yields)\b(?:\s+us)?(?:\s+that\b)?"
-)
-"""Where the clause of a statement begins: behind a mark, or behind a check that shows it."""
-
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_NOT_HAN = re.compile(r"[^\u3400-\u9fff\s（(]")
-_CHINESE_HEAD = re.compile(
-    r"(?:[\s\d*_#（(]|再?改[为成]|所以|因此|因而|因为|故|于是|从而|综上|所述|综合|最终|最后|正确|的|则|即|那么"
-    r"|对应|得到|可得|可知|易知|得出|得|知|我们?|我认为|你|应该?|应|只能|只有"
-    r"|可以?|要|就|也|这个?|本|该|此|道|题目?|问题|小题|第|它|其中|其|答案?|解|选项?|为|是|经过?(?:计算|分析|比较"
-    r"|判断|检验)|由此|由上|(?:根据|由|通过)[\u3400-\u9fff]{1,8}?(?=可|，|,|知|得|$))*+"
-)
-"""Chinese words that may stand before a statement of a choice in its clause."""
-
-_OF_SOMEBODY = re.compile(r"说|认为|觉得|以为|猜|学生|同学|老师|有人|有的|有些|别人|如果|要是|假如|除非")
-"""Words of somebody else, of guesses and of suppositions."""
-_BEHIND_IN_CHINESE = re.compile(
-    r"[\s)）\]】\"”]*(?:\Z|[^\u3400-\u9fff]|(?:这?个?选项|项|是?正确|[是为]?对的|符合|，|。)(?!吗|么|还是|或))"
-)
-"""Text that may stand behind a letter in Chinese: the end, a mark, or words that call it right."""
-
-_REJECTED = re.compile(
-    r"[)）\]】\s]*[，,]\s*而?不(?:能|应该?)?(?:选择?|是)\s*"
-    r"(?P<letters>[A-Z](?:\s*[、和或及,，]?\s*[A-Z])*)(?=\s*(?:[。！.!\n]|\Z))"
-)
-"""The end of a sentence that rejects other options: 选B，不选C."""
-
-_SUPPOSES = re.compile(
-    r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine"
-    r"|as\s+long\s+as"
-    r"|in\s+case)\b"
-)
-"""How a supposition begins, before or behind a statement in its sentence."""
-
-_CONSEQUENCE = re.compile(r"(?i)\b(?:so|therefore|thus|hence|making|makes)\b")
-_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b")
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n|[。！？]")
+_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 
 
 class StatedChoice(NamedTuple):
@@ -221,12 +154,6 @@ def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
     return [s for pattern in _STATEMENTS for s in _statements(pattern, plain, last)]
 
 
-def behind_rejected_options(text: str, end: int, letter: str) -> int:
-    """Return where the clause ends that rejects other options than `letter`: 选B，不选C; `end` without one."""
-    rejected = _REJECTED.match(text, end)
-    return end if rejected is None or letter in rejected["letters"] else rejected.end()
-
-
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
     """Yield the choices among A to `last` that match `pattern`, except those that the words beside them deny.
 
@@ -259,40 +186,19 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
 
 
 def _stands(plain: str, begin: int, start: int, end: int) -> bool:
-    """Whether the words of a statement say that its letter is the answer, and the words beside it suppose nothing.
+    """Whether the sentence of a statement neither doubts nor supposes anything, nor tells of somebody else's choice.
 
     begin: where the statement begins; start, end: its letters.
     """
-    inside = {word.lower() for word in re.findall(r"[A-Za-zÀ-ÿ\u0400-\u04ff]{2,}", plain[begin:start])}
-    if not inside.issubset(_PLAIN):
-        return False
-    sentence = max((stop.end() for stop in _SENTENCE_END.finditer(plain, max(0, begin - 240), begin)), default=0)
-    head = plain[max(sentence, begin - 240) : start]
+    first, finish = sentence_around(plain, begin, end, 0, len(plain))
     # Words behind "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
-    head = _CONSEQUENCE.split(head)[-1]
-    stop = _SENTENCE_END.search(plain, end)
-    behind = plain[end : stop.start() if stop else len(plain)]
-    if not _leads_to_choice(plain[max(sentence, begin - 240) : begin]) or (
-        _HAN.search(plain, begin, end + 2) is not None and _BEHIND_IN_CHINESE.match(plain, end) is None
-    ):
-        return False
+    head = CONSEQUENCE.split(plain[first:start])[-1]
     # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".
-    supposed, reason = _SUPPOSES.search(behind), _REASON.search(behind)
-    in_reason = reason is not None and supposed is not None and reason.start() < supposed.start()
-    return _SUPPOSES.search(head) is None and (supposed is None or in_reason)
-
-
-def _leads_to_choice(head: str) -> bool:
-    """Whether `head`, the words before a statement in its sentence, only leads to it: no "some students think"."""
-    clause = _CLAUSE_END.split(_CONSEQUENCE.split(head)[-1])[-1]
-    if _HAN.search(head) is None:
-        words = (word.lower() for word in re.findall(r"[A-Za-z]{2,}", clause))
-        return all(word in _PLAIN or word in _LEADING for word in words)
-    clause = _NOT_HAN.split(clause)[-1]  # the words behind a formula
-    return (
-        _CHINESE_HEAD.fullmatch(clause) is not None
-        and _OF_SOMEBODY.search(head.replace("我认为", "")) is None
-        and not hedges(head)
+    behind = _REASON.split(plain[end:finish])[0]
+    return not (
+        plain[finish : finish + 1] in ("?", "？")
+        or is_guarded_beside_label("", head)
+        or is_guarded_beside_label("", behind)
     )
 
 

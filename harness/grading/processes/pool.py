@@ -200,7 +200,7 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
         elif (outcome := simple_outcome(question, extraction)) is not None:
             outcomes_or_answers.append(outcome)
         else:
-            jobs = [_Job.of(question, value) for value in (extraction.answer, *extraction.beside)]
+            jobs = [_Job.of(question, value) for value in (extraction.answer, *extraction.behind)]
             outcomes_or_answers.append((extraction, jobs))
             for job in jobs:
                 pool.ask(job)
@@ -269,7 +269,7 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
         return [_Job.of(question, "")]
     extraction = searched.extraction if searched.unasked is None else None
     jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
-    jobs += [] if extraction is None else [_Job.of(question, value) for value in extraction.beside]
+    jobs += [] if extraction is None else [_Job.of(question, value) for value in extraction.behind]
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
 
 
@@ -381,7 +381,7 @@ class _Pending(NamedTuple):
         if searched.unasked is not None:
             decision = searched.unasked
         elif searched.extraction is not None:
-            n_values = 1 + len(searched.extraction.beside)
+            n_values = 1 + len(searched.extraction.behind)
             decision = as_stated(searched.extraction, *_decide(pool, jobs[:n_values]))
             rest = jobs[n_values:]
         elif jobs and jobs[0].question.rules.whole_reply:

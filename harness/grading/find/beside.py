@@ -1,0 +1,163 @@
+r"""What stands directly beside a box and belongs to its value: `\boxed{12}` cm is 12 cm, `x=-\boxed{12}` is -12.
+
+Before the box, its formula may begin, or a relation, a mark or words may stand; behind it, a unit, a percent sign, a
+degree sign, a relation, a mark or words. Units, signs and currencies are taken into the answer. An operator, a digit, a
+letter, a command or a bracket of a call makes the box a part of a larger expression, which leaves it open.
+
+    before box behind          value
+    `x = -` 5                  -5
+    12 `\text{ cm}` or ` cm`   12 cm
+    `2\cdot` 5 or 5 `!`        open
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from harness.answers.boxed import Box
+from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
+
+BEFORE_CHARS, BEHIND_CHARS = 200, 80
+"""Longest text before and behind a box that is read."""
+
+_DELIMITER = re.compile(r"\\\\|\\[()\[\]$]|\$\$?")
+_NUMBER = re.compile(
+    r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
+    r"|(?<=\d)[eE](?=[-+\d]))++"
+)
+"""The content of a box that a unit may follow: a number without letters."""
+
+_PASSED = (
+    r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
+    r"|mathrm|color)(?![A-Za-z])|[*_])"
+)
+_OPENS = re.compile(
+    r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
+    r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
+    rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
+    rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}+(?P<sign>[-−+]?){_PASSED}{{0,20}}+"
+    rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
+)
+_OPERATOR_IN_TEXT = re.compile(
+    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d\s*)[\s{$\\(]*\Z"
+)
+_OPERATOR_BEFORE_FORMULA = re.compile(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
+_SIGN_IN_TEXT = re.compile(r"(?:[=≈]\s*(?P<sign>[-−]))?\s*(?P<money>\\\$|[€£¥￥])?[\s*_]*\Z")
+_BEFORE_UNIT = re.compile(
+    r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
+    r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"
+)
+_PERCENT = re.compile(r"\\?%|percent\b|per\s+cent\b")
+_DEGREES = re.compile(
+    r"\^?\s*\{?\s*(?:\\circ|°)\s*\}?\s*(?:\\(?:text|mathrm|rm)\s*\{?\s*)?(?P<scale>[CF])?(?![A-Za-z])"
+    r"|degrees?\b(?!\s+[A-Z])"
+)
+_UNIT_IN_FORMULA = re.compile(
+    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*"
+    r"|[{}\s~])*(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
+    r"|\\(?:text|mathrm|cdot|,)){0,40})"
+)
+_WORDS = re.compile(
+    r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}"
+    r"|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
+)
+_ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
+_PART = re.compile(
+    r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
+    r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
+)
+_COMPUTES = re.compile(
+    r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
+)
+_AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
+"""Names of units that are words, too: they are units only alone and at the end of a statement."""
+
+
+def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
+    """Return the value of a box of text[lo:hi] with what belongs to it; None if it is a part of a larger expression."""
+    behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
+    start = formula_around(text, box.outer_start, lo)
+    if start is None:
+        line = text[max(lo, box.outer_start - BEFORE_CHARS) : box.outer_start].rpartition("\n")[2]
+        if _OPERATOR_IN_TEXT.search(line):
+            return None
+        sign = _SIGN_IN_TEXT.search(line)
+        inside, outside = "", behind
+    else:
+        sign = _OPENS.search(text[start : box.outer_start])
+        closing = next((match for match in _DELIMITER.finditer(behind) if match.group() not in ("\\\\", "\\$")), None)
+        inside, outside = (behind, "") if closing is None else (behind[: closing.start()], behind[closing.end() :])
+        if _OPERATOR_BEFORE_FORMULA.search(text, max(lo, start - 20), start):
+            return None
+    if sign is None or (_PART.match(inside.lstrip(" }~")) and not _unit(box.content, inside)):
+        return None
+    if _COMPUTES.match(outside) or (start is None and _PART.match(outside) and not _unit(box.content, outside)):
+        return None
+    value = box.content
+    unit = _unit(value, inside) or ("" if inside.strip(" }~.,") else _unit(value, outside.lstrip(" *_")))
+    if sign["money"] and _NUMBER.fullmatch(value):
+        value = sign["money"] + value
+    if sign["sign"] in ("-", "−"):
+        value = f"-{value}" if re.fullmatch(r"\s*\\?[$€£¥]?[\d.,]+\s*", value) else f"-({value})"
+    return value + unit
+
+
+def formula_around(text: str, position: int, lo: int) -> int | None:
+    """Return where the formula around `position` begins; None outside a formula."""
+    first = max(lo, position - BEFORE_CHARS)
+    first = max(first, text.rfind("\n\n", first, position) + 1)
+    opening: tuple[str, int] | None = None
+    for match in _DELIMITER.finditer(text, first, position):
+        sign = match.group()
+        if sign in ("\\(", "\\["):
+            opening = sign, match.end()
+        elif sign in ("\\)", "\\]"):
+            opening = None
+        elif sign in ("$", "$$"):
+            opening = None if opening is not None and opening[0] in ("$", "$$") else (sign, match.end())
+    return None if opening is None else opening[1]
+
+
+def unit_behind(value: str, behind: str) -> str:
+    """Return the unit that the text behind a number begins with, as LaTeX; else ""."""
+    return _unit(value, behind[:BEHIND_CHARS].lstrip(" *_"))
+
+
+def _unit(value: str, behind: str) -> str:
+    """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else ""."""
+    if _NUMBER.fullmatch(value) is None:
+        return ""
+    plain = _BEFORE_UNIT.sub("", unicodedata.normalize("NFKC", behind))
+    if _PERCENT.match(plain):
+        return "\\%"
+    if (degrees := _DEGREES.match(plain)) is not None:
+        return "^\\circ" + (f"\\text{{{degrees['scale']}}}" if degrees["scale"] else "")
+    commanded = _UNIT_IN_FORMULA.match(plain) if plain[:1] in ("\\", "{") else None
+    if commanded is not None:
+        name = re.sub(r"\\(?:text|mathrm|cdot|,)|[{}\s]", " ", commanded["unit"]).strip(" .")
+        return f"\\text{{ {name} }}" if _measures(name) else ""
+    words = _WORDS.match(plain)
+    if words is None:
+        return ""
+    parts = re.split(r"(?<= )|(?<=-)", words.group())
+    for count in range(len(parts), 0, -1):
+        name = "".join(parts[:count]).strip(" -")
+        if (" " in name and not _AMBIGUOUS.isdisjoint(name.lower().split())) or not _measures(name):
+            continue
+        after = plain[len(name) :]
+        if split_scale(name)[0] != 1:
+            return f"\\text{{ {name} }}"
+        following = re.match(r"\s+([A-Za-z]+)\b", after)
+        links = following is not None and following[1].lower() in FUNCTION_WORDS and following[1].lower() != "per"
+        ends = _ENDS.match(after) is not None or not after[:1].isascii() or not name.isascii()
+        return f"\\text{{ {name} }}" if ends or (links and name.lower() not in _AMBIGUOUS) else ""
+    return ""
+
+
+def _measures(name: str) -> bool:
+    """Whether words are a unit, or a numeral of scale with or without a unit: "cm", "million", "million dollars"."""
+    if unit_of(name) is not None:
+        return True
+    factor, rest = split_scale(name)
+    return factor != 1 and (not rest or unit_of(rest) is not None)

@@ -1,0 +1,127 @@
+"""Whether the last sentence of a reply states its last value without a box or a label.
+
+    V · V units                                   the sentence is the value
+    … is V · … = V · … we get V                   a verb or a sign that states stands before the value
+    So he runs 9 * 60 = 540 metres                a connective opens the sentence, and its last value ends it
+
+Behind the value only nouns may follow, and no word of the sentence may be a guard (`find.guards`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
+from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
+from harness.grading.find.values import FORMULA, NUMBER, sentence_around
+
+_LEAD = re.compile(
+    r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall"
+    r"|in\s+(?:total|all|conclusion|summary)"
+    r"|as\s+a\s+result|∴|\\therefore|所以|因此|因而|故|综上|答|总共|一共|共)"
+)
+_STATES = re.compile(
+    r"(?i)(?:\b(?:is|are|was|were|be|equals?|equal|gets?|got|have|has|had|find|found|obtain(?:ed)?|gives?"
+    r"|gave|yields?|makes?|becomes?|totals?"
+    r"|costs?|needs?|needed|takes?|took|earns?|earned|pays?|paid|spends?|spent|made|sold|bought|saved?|won"
+    r"|received|used?|weighs|lasts|contains?|sees?|left|answer|ans|result|est|ist|lautet|beträgt|es|è|é)"
+    r"|['’]s|[=≈]|(?<![\"'])[:：]|是|为|有|等于|得|共|剩下?)"
+    r"(?:\s*(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
+    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:])*\Z"
+)
+_REASON = re.compile(
+    r"(?i)\s*[,，]?\s*\b(?:because|since|which)\b|\s*[,，]\s*(?:not|as)\b|\s*[—–]|\s(?:that|which)\s(?:meet"
+    r"|satisf|fulfil)|\s*[,，]\s*(?:rather|instead)"
+)
+_BEFORE_NUMBER = re.compile(r"([A-Za-z'’]+)[\s$*_({\\\[]*\Z")
+_NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
+_BEHIND = re.compile(r"(?:[\s,]*[A-Za-z²³°%€$/^0-9{}\\'’-]+){0,6}[\s,.*_)}\]$`\"”|]*|[\u3400-\u9fff]{0,6}[\s*$）)]*")
+_IS_ANSWER = re.compile(
+    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*that['’]s)\s+(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
+    r"|solution)\b"
+)
+_CLOSING = re.compile(
+    r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
+    r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
+)
+"""What may follow the sentence of an answer: marks of layout, and closing words."""
+
+_PASSED = names("such them in of per total all each the a an left for altogether")
+_UNIT_BEHIND = re.compile(
+    r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
+    r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
+)
+
+
+def statement_end(text: str, start: int, end: int) -> int | None:
+    """Return where the value text[start:end] ends, with its unit, if its sentence states it; None if it does not."""
+    begin, finish = sentence_around(text, start, end, 0, len(text))
+    head, tail = text[begin:start], _REASON.split(text[end:finish])[0]
+    if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
+        return None
+    if is_guarded_in_prose(head, tail) or not (_IS_ANSWER.match(tail) or _is_noun(tail)):
+        return None
+    before = _BEFORE_NUMBER.search(head)
+    consequence = CONSEQUENCE.split(head)[-1]
+    leads = (consequence is not head or _LEAD.match(head) is not None) and (
+        before is None or before[1].lower() not in _NOT_BEFORE
+    )
+    if not (leads or not head.strip(" \t*_#>$(\\[`") or _STATES.search(head) or _IS_ANSWER.match(tail)):
+        return None
+    unit = _UNIT_BEHIND.match(text, end, finish)
+    ends = (
+        ()
+        if unit is None
+        else range(unit.end(), end, -1 if unit.group().strip()[0] >= "\u4e00" else -len(unit.group()))
+    )
+    return next((stop for stop in ends if unit_of(text[end:stop]) is not None), end)
+
+
+def _is_noun(tail: str) -> bool:
+    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but a few."""
+    if _BEHIND.fullmatch(tail) is None:
+        return False
+    words = re.findall(r"[a-z']+", tail.lower())
+    return not any(word in FUNCTION_WORDS and word not in _PASSED for word in words)
+
+
+_REFUSED_BEFORE = re.compile(
+    r"""(?xi) (?:
+        (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
+      | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bexceeds?\s+
+      | \b(?:more|less|fewer|greater|smaller)\s+than\s+
+      | \bat\s+(?:least|most)\s+ | \b(?:squared?|cubed?|root|half|double|multiple|factor|digit|power)\s+(?:of\s+)?
+      | \b(?:twice|divisible\s+by)\s+ | \b(?:figure|page|section|chapter|step|table|equation|lemma|theorem)\s+
+    ) [$(*]*\Z"""
+)
+_REFUSED_BEHIND = re.compile(
+    r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s*n['’]t|\s*not|\s+never)\b|is\s+wrong)"
+)
+
+
+def is_refused(text: str, start: int, end: int) -> bool:
+    """Whether the words beside text[start:end] say that it is not the answer, or only a part of it."""
+    before = _REFUSED_BEFORE.search(text, max(0, start - 60), start)
+    return before is not None or _REFUSED_BEHIND.match(text, end) is not None
+
+
+_CONCLUDES = re.compile(
+    r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion"
+    r"|summary)|finally|∴|所以|因此|因而|故|综上)"
+    r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b"
+    r"|[=＝是为有得共])[\s$*(\\\[:：]{0,6}(?=[-−\d\\$(√])"
+)
+
+
+def concluded(text: str, lo: int, hi: int) -> tuple[int, int] | None:
+    """Return the span of the value that the last concluding sentence of text[lo:hi] states: "So the total is 13."."""
+    last = None
+    for last in _CONCLUDES.finditer(text, lo, hi):  # noqa: B007  only the last one is wanted
+        pass
+    if last is None:
+        return None
+    begin = last.end()
+    _, finish = sentence_around(text, begin, begin, lo, hi)
+    values = [match.span() for pattern in (NUMBER, FORMULA) for match in pattern.finditer(text, begin, finish)]
+    return max(values, key=lambda span: (span[1], -span[0]), default=None)
