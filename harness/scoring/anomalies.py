@@ -227,7 +227,7 @@ COPY_BITS = 0.02
 of 400 at most 0.4 %.
 """
 
-LONG_CHARS = 2000
+LONG_CHARS = 1000
 """Length in characters from which independent replies never repeat a text; shorter ones may be one of a few."""
 
 MAX_COPIES_SHARE = 0.01
