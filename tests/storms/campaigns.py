@@ -150,23 +150,14 @@ CAMPAIGNS: dict[str, Campaign] = {
     "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
     "repeats of a run": Campaign(_only("experiment", "repeats", "one", "--runs", "2", "--out", "drawn"), varies=True),
     "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
-    "published": Campaign(
-        lambda _url: [
-            ["export", "one", "--to", "every-eval-ever", "--i-know", "--out", "records"],
-            ["published", "update", "--from", "records"],
-            ["published", "show", MODEL],
-        ],
-        told=True,
-    ),
-    "init": Campaign(_only("init", "mine", "--for", "hosted"), told=True),
     "tables": Campaign(
         lambda _url: [
-            ["benchmarks"], ["models"], ["plugins"], ["schema", "score"], ["completion", "bash"], ["sweep", "--list"],
+            ["benchmarks"], ["models"], ["schema", "score"], ["sweep", "--list"],
         ],
         stored=False,
     ),
     "probe": Campaign(
-        lambda url: [["probe", url, "--quick", "--seed", "3", "--json", "--html", "probe.html"]],
+        lambda url: [["probe", url, "--quick", "--seed", "3", "--json"]],
         stored=False,
         server=True,
         varies=True,

@@ -23,7 +23,7 @@ from tests.faults.holding import Holding, going, until
 from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
-from tests.system.command import Result, harness, process
+from tests.system.command import Result, harness
 from tests.system.json_schemas import strict, valid
 
 PAGE = (DOCS / "json.md").read_text("utf-8")
@@ -176,16 +176,6 @@ def test_a_sweep_s_cells_and_means_are_of_their_schema(folder: Path, server: Fau
         required = set(schema("sweep")["$defs"][{"cells": "CellRow", "means": "MeanRow"}[rows]]["required"])
         assert {*value[rows][0]} > required  # where it stands on the axes
         assert all(not valid("sweep", without(value, (rows, 0, name))) for name in required)
-
-
-def test_a_plug_in_that_fails_is_told_in_json_with_the_exit_code(folder: Path) -> None:
-    done = process(folder, *PRINTED["plugins"], "--json", extra={"PYTHONPATH": str(folder / "package")})
-    value = json.loads(done.out)
-    assert done.code == 2
-    assert [(one["name"], "no_such_module" in one["problem"]) for one in value if one["package"] == "mine 1.0"] == [
-        ("mine", True)
-    ]
-    hold("plugins", value)
 
 
 def test_servers_are_of_their_schema(folder: Path, embedded_server: RunningServer, private_state: Path) -> None:

@@ -89,7 +89,6 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
         ("run --data q.xlsx", "files in .xlsx are not read; save the sheet as CSV in UTF-8"),
         ("run --data q.csv", "q.csv holds JSON and is named as a table; rename it to end in .jsonl"),
         ("run demo --preset r2", "Did you mean r1?"),
-        ("init A", "A is the folder of a run: give a folder of its own"),
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
         ("score A --quiet", "Progress and warnings go to standard error: 2> /dev/null hides them."),
         ("verify A --published q.jsonl", "q.jsonl is another file"),

@@ -270,10 +270,9 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     commands(*real, code=(*seen,), **key)
     race = ("--candidate", "cool temperature=0.6", "--candidate", "hot temperature=1.0", "--margin", "60")
     commands("race", *asked("race", *where)[1:], *race, code=(*seen,), **key)
-    page = ("--html", "probe.html", "--save-reference", "reference.json")
+    page = ("--save-reference", "reference.json")
     commands("probe", where[1], "--quick", *page, code=(*seen,), **key)
     commands("probe", where[1], "--checks", "protocol", "--json", code=(*seen,), **key)
-    commands("init", "mine", "--for", "hosted", **key)
 
     rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]
     (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -284,7 +283,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     assert leaking_files(tmp_path, {tmp_path / "keys.env"}) == []
 
 
-MEETS_NO_KEY = {"benchmarks", "completion", "demo", "grade", "models", "plan"}
+MEETS_NO_KEY = {"benchmarks", "demo", "grade", "models", "plan"}
 
 
 def test_no_command_that_may_meet_a_key_is_left_out() -> None:

@@ -50,12 +50,12 @@ _BEFORE_UNIT = re.compile(
 )
 _PERCENT = re.compile(r"\\?%|percent\b|per\s+cent\b")
 _DEGREES = re.compile(
-    r"\^?\s*\{?\s*(?:\\circ|°)\s*\}?\s*(?:\\(?:text|mathrm|rm)\s*\{?\s*)?(?P<scale>[CF])?(?![A-Za-z])"
+    r"\^?\s*+\{?\s*+(?:\\circ|°)\s*+\}?\s*+(?:\\(?:text|mathrm|rm)\s*+\{?\s*+)?(?P<scale>[CF])?(?![A-Za-z])"
     r"|degrees?\b(?!\s+[A-Z])"
 )
 _UNIT_IN_FORMULA = re.compile(
-    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*"
-    r"|[{}\s~])*(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
+    r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*+"
+    r"|[{}\s~])*+(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
 _WORDS = re.compile(
