@@ -11,8 +11,7 @@ One thread takes what has arrived, writes it, syncs once, lists it, and acknowle
 sample of `WINDOW_SECONDS`. Invariant: the file holds whole lines, then at most one torn line; nothing that is
 acknowledged stands behind something that is not on disk. At the first failing write or sync the journal stops for good:
 what was not acknowledged is taken back, nothing more is written.
-A crash leaves a torn tail at the most. `open` ends it by a newline, so that it is a damaged line like any other, or an
-intact one if only its newline was missing.
+A crash leaves a torn tail at the most. `open` moves it aside, keeps it and logs it before anything is appended.
 
 Not covered: two writers (hold `harness.runs.lock.RunLock`), and disks that acknowledge a sync before it is done.
 """
@@ -34,7 +33,7 @@ from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
-from harness.runs.line_file import end_line, open_for_writing
+from harness.runs.line_file import open_for_writing, set_aside
 from harness.runs.record import KeySet
 from harness.runs.survey import DamagedLine, JournalReport, SampleReader, entry, extend, read_samples, restart, survey
 
@@ -102,7 +101,7 @@ class Journal:
         *,
         log: RunLog | None = None,
     ) -> Journal:
-        """Open for appending, after ending a torn line; damage and oddities go to `log` and `.report`.
+        """Open for appending, after moving a torn tail aside; damage and oddities go to `log` and `.report`.
 
         Raises `StoreError` when the folder cannot be written, is a link, or holds a newer schema.
         """
@@ -112,14 +111,12 @@ class Journal:
             opened.callback(os.close, descriptor)
             index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
             opened.callback(os.close, index_descriptor)
-            try:
-                end_line(descriptor)
-            except OSError as error:
-                raise disk_error(folder.samples, error) from error
             surveyed = survey(descriptor, folder)
             if log is not None:
                 _log_findings(log, folder, surveyed.report)
             try:
+                if surveyed.report.torn_tail:
+                    set_aside(descriptor, surveyed.end, folder.set_aside)
                 # Samples that an earlier process wrote but did not sync count from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
@@ -334,7 +331,7 @@ class Journal:
                 if whole + len(line) > written:
                     break
                 whole += len(line)
-            with contextlib.suppress(OSError):  # The next `open` ends a remaining tail.
+            with contextlib.suppress(OSError):  # The next `open` moves a remaining tail aside.
                 os.ftruncate(self._descriptor, self._size + whole)
             raise disk_error(self.folder.samples, error) from error
         self._size += written
@@ -414,6 +411,8 @@ def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
 
 def _log_findings(log: RunLog, folder: BenchmarkFolder, report: JournalReport) -> None:
     """Log what was found while reading the journal: damage, repeated keys, warnings."""
+    if report.torn_tail:
+        log.write("torn_tail", benchmark=folder.name, bytes=report.torn_tail, kept=str(folder.set_aside))
     for line in report.damaged:
         log.write("damaged_line", benchmark=folder.name, line=line.number, offset=line.offset, reason=line.reason)
     if report.n_duplicates:

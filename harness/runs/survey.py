@@ -7,7 +7,7 @@ It changes nothing in the file and needs no lock: a run may be writing.
     damaged, too long, foreign           nothing: its key is owed, its number is reported
     blank                                nothing
     of a newer schema                    a refusal of the whole file
-    the last, without a newline          the torn tail, which the journal ends by a newline
+    the last, without a newline          the torn tail, which the journal moves aside
 
 First the index is followed, with one small read a line (`_follow_index`), to the first entry that the data does not
 bear out; from there each line is read and verified whole (`_read_on`). Invariant: both ways find the same keys in an

@@ -18,7 +18,7 @@ NAME = "own"
 SECRET = b"sk-of-the-person-who-reads\n"
 FILES = (
     "manifest.json", "log.jsonl", "log.former.jsonl", "inflight.jsonl", "batches.jsonl", "run.lock", "report.html",
-    "own/questions.jsonl", "own/samples.jsonl", "own/samples.index", "own/grades.jsonl",
+    "own/questions.jsonl", "own/samples.jsonl", "own/samples.index", "own/samples.set-aside", "own/grades.jsonl",
     "own/opinions.jsonl", "own/overrides.jsonl", "own/scores.json", "own",
 )  # fmt: skip
 """Files of a run, and the folder of a benchmark."""

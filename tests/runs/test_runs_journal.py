@@ -182,29 +182,70 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
     late = sample("late", 0, "appended after the repair")
     for cut in share_of(range(len(data) + 1)):
         folder.samples.write_bytes(data[:cut])
+        folder.set_aside.unlink(missing_ok=True)
         stored_index = indexes[cut % 3]
         folder.index.unlink(missing_ok=True)
         if stored_index is not None:
             folder.index.write_bytes(stored_index)
-        ended = data[:cut] if data[:cut].endswith(b"\n") or not cut else data[:cut] + b"\n"
-        n_whole = ended.count(b"\n") - (ended not in (data[: len(ended)], b""))
+        intact = data[: data.rfind(b"\n", 0, cut) + 1]
         with Journal.open(folder) as journal:
-            assert journal.keys == set(intact_texts(ended)), cut
-            assert len(journal.keys) == n_whole
-            assert len(journal.report.damaged) == ended.count(b"\n") - n_whole
+            assert journal.keys == set(intact_texts(intact)), cut
+            assert journal.report.torn_tail == cut - len(intact)
             journal.append(late)
-        assert folder.samples.read_bytes() == ended + record.encode(late).line
+        assert folder.samples.read_bytes() == intact + record.encode(late).line
+        assert folder.set_aside.exists() == (cut > len(intact))
+        if cut > len(intact):
+            assert folder.set_aside.read_bytes() == data[len(intact) : cut] + b"\n"
 
 
-def test_a_torn_line_stays_as_one_damaged_line_and_is_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
+def test_a_torn_tail_is_kept_once_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
     store(folder, sample("a"))
     with folder.samples.open("ab") as file:
         file.write(b'{"benchmark":"AIME')
     with RunLog(run) as log:
         Journal.open(folder, log=log).close()
-    assert folder.samples.read_bytes().endswith(b'\n{"benchmark":"AIME\n')
+        Journal.open(folder, log=log).close()
+    assert folder.set_aside.read_bytes() == b'{"benchmark":"AIME\n'
     events = [json.loads(line) for line in run.log.read_text().splitlines()]
-    assert [(e["event"], e["line"], e["reason"]) for e in events] == [("damaged_line", 2, "no checksum")]
+    assert [(e["event"], e["bytes"], e["kept"]) for e in events] == [("torn_tail", 18, str(folder.set_aside))]
+
+
+def test_a_torn_tail_is_durable_elsewhere_before_it_is_cut_off(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(folder, sample("a"))
+    with folder.samples.open("ab") as file:
+        file.write(b"half")
+    calls: list[str] = []
+
+    def note(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(descriptor: int, *arguments: int) -> None:
+            calls.append(f"{name} {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+            real(descriptor, *arguments)
+
+        monkeypatch.setattr(os, name, call)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc to name what a descriptor is of")
+    for name in ("fsync", "fdatasync", "ftruncate"):
+        note(name)
+    Journal.open(folder).close()
+    in_order = ["fsync samples.set-aside", f"fsync {folder.path.name}", "ftruncate samples.jsonl"]
+    assert [call for call in calls if call in in_order][:3] == in_order
+    assert calls.index("ftruncate samples.jsonl") < calls.index("fdatasync samples.jsonl")
+
+
+def test_a_crash_between_the_copy_of_a_tail_and_its_removal_keeps_one_copy(folder: BenchmarkFolder) -> None:
+    store(folder, sample("a"))
+    tail = b"half" * 200_000
+    with folder.samples.open("ab") as file:
+        file.write(tail)
+    folder.set_aside.write_bytes(b"earlier\n" + tail + b"\n")
+    Journal.open(folder).close()
+    assert folder.set_aside.read_bytes() == b"earlier\n" + tail + b"\n"
+    assert len(intact_lines(folder.samples.read_bytes())) == 1
 
 
 @pytest.mark.parametrize("has_index", [True, False])

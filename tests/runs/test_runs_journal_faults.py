@@ -259,7 +259,7 @@ def test_a_folder_removed_during_a_run_stops_it(folder: BenchmarkFolder) -> None
         opened.close()
 
 
-@pytest.mark.parametrize("name", ["samples", "index"])
+@pytest.mark.parametrize("name", ["samples", "index", "set_aside"])
 def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")

@@ -150,7 +150,7 @@ def files_of(play: Play) -> dict[str, object]:
     values: dict[str, object] = {}
     for path in sorted(play.folder.rglob("*")):
         name = str(path.relative_to(play.folder))
-        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl"):
+        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl", "samples.set-aside", "log.set-aside"):
             continue
         if name.startswith(("state/", "live/", "cache/")):
             continue

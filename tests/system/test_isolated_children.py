@@ -59,7 +59,6 @@ SPEAK_OF_PYTHON = {
 
 ENGINES = {
     "harness/extensions/answers/program/bubblewrap.py": "starts Python by -S, from / or in a sandbox",
-    "harness/extensions/answers/program/carried.py": "in the text that a sandbox elsewhere runs",
     "harness/extensions/answers/program/containers.py": "starts the Python of an image, in a container",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/routers.py": "starts a router in an empty folder",
