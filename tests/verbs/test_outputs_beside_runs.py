@@ -520,7 +520,7 @@ def test_no_run_is_made_of_what_is_no_single_sound_file(
 
 
 def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) -> None:
-    """The wrong unit stays wrong and a near miss; another wording stays undecided."""
+    """A length is no area, and beside words it is undecided, as another wording is: neither counts."""
     (tmp_path / "rooms.csv").write_text("question,answer,further\nArea?,30平方米,30平方米地面\n", encoding="utf-8")
     (tmp_path / "rooms.yaml").write_text(
         "title: rooms\nsource: {kind: file, path: rooms.csv}\nkind: auto\nprompt: boxed\n"
@@ -530,8 +530,7 @@ def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) ->
     rows = "".join(f"Area?,30平方米,{reply}\n" for reply in replies)
     (tmp_path / "class.csv").write_text(f"question,answer,response\n{rows}", encoding="utf-8")
     score = harness.score(tmp_path / "class.csv", benchmark=str(tmp_path / "rooms.yaml"), workers=1)["rooms"]
-    assert (score.n_correct, score.n_undecided) == (1, 1)
-    assert "1 sample" in command("show", tmp_path / "class.csv", "--near-miss").output
+    assert (score.n_correct, score.n_undecided) == (1, 2)
 
 
 @pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "boxed_mixed_zh", "none"])
