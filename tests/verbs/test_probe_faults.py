@@ -401,7 +401,7 @@ def test_later_draws_are_sound_only_where_they_could_show_another_temperature(mo
         return later._later_draws(Subject(ToyAsker(toy=Toy()), int(rng.integers(99)))).outcome
 
     n = examples(40)
-    assert "sound" not in {outcome(1.6, 0.05, 40) for _ in range(n)}
+    assert sum(outcome(1.6, 0.05, 40) == "sound" for _ in range(n)) <= n // 40
     assert sum(outcome(1.0, 1e-9, 99) == "sound" for _ in range(n)) >= 0.9 * n
     assert {outcome(hot, 0.05, 40, n=3) for hot in (1.0, 1.6)} == {"untested"}, "too few draws"
     # Of these two tokens, one is nearly certain: no number of such places shows a temperature.

@@ -41,12 +41,16 @@ ROOMS = {
     "reply": Room(
         "client.protocol.sse client.protocol.completion client.protocol.event_fields client.protocol.plain_event"
         " client.protocol.usage client.protocol.written client.protocol.reply",
-        "client/test_event_forms.py client/test_events.py client/test_template.py client/test_believed.py"
+        "client/test_event_forms.py client/test_events.py client/test_believed.py"
         " client/test_written.py client/test_returns.py client/test_reply_counts.py"
         " client/test_held_bytes.py::test_a_reply_of_a_few_bytes_is_counted_and_one_that_is_gone_is_not"
         " client/test_held_bytes.py::test_what_a_parser_holds_is_counted",
     ),
-    "http1": Room("client.protocol.http1", "client/test_http1.py client/test_http1_vectors.py"),
+    "transport": Room(
+        "client.transport client.loop",
+        "client/test_transports.py client/test_long_streams.py client/test_kept_connections.py client/test_leftovers.py"
+        " client/test_broken_streams.py client/test_lag.py",
+    ),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
         " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
@@ -94,8 +98,8 @@ ROOMS = {
     ),
     "race": Room("scoring.race", "scoring/test_scoring_race.py"),
     "extraction": Room(
-        "grading.find.extract grading.find.choice grading.find.reasoning grading.find.several grading.find.stated"
-        " grading.find.refusals answers.boxed",
+        "grading.find.beside grading.find.choice grading.find.extract grading.find.labels grading.find.reasoning"
+        " grading.find.sentence grading.find.several grading.find.values answers.boxed",
         "pins/test_verdicts.py grading/test_grading_extraction.py grading/test_grading_one_verdict.py",
     ),
     "answers": Room(

@@ -74,6 +74,8 @@ _REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
 _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a-z])")
 _LETTERS = re.compile(r"[A-Za-z]|\d\Z")
+_MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
+"""The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
@@ -211,10 +213,15 @@ def _without_remark(answer: str) -> str:
     if twice is None:
         return answer
     sign = twice["sign"] or ""
-    if not sign and (_LETTERS.search(_NUMBER_COMMANDS.sub("", twice["value"])) or not _WORKING.search(twice["again"])):
+    value, again = twice["value"], twice["again"]
+    if not sign and (
+        ("%" not in again and _MULTIPLIES.search(value))
+        or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
+        or not _WORKING.search(again)
+    ):
         return answer  # a product, or a function of what stands in the brackets
     link = r"\approx" if _ROUGHLY.match(sign) else "="
-    return f"{twice['value']} {link} {twice['again']}"
+    return f"{value} {link} {again}"
 
 
 def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
