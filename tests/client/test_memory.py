@@ -11,7 +11,7 @@ import pytest
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import MAX_BODY_VALUES, ReplyParser
 from harness.client.protocol.written import LONG_REPLY_BYTES, MAX_REPLIES_BYTES, Memory
-from tests.faults.server import DONE, END, HEAD, STALL, FaultServer, Request, Step, chunk, delta
+from tests.faults.server import CLOSE, DONE, END, HEAD, FaultServer, Request, Step, chunk, delta
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def flood(request: Request) -> Iterable[Step]:
     piece = chunk(delta("x" * 30_000)) * 4
     for _ in range(150):
         yield piece
-    yield STALL
+    yield CLOSE
 
 
 @pytest.mark.parametrize("transport", ["http"])
@@ -63,7 +63,8 @@ def test_64_hostile_replies_take_less_than_512_mb_and_the_others_arrive(transpor
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     kinds, _, peak = done.stdout.strip().rpartition(" ")
-    assert kinds == "['runaway', 'short']"
+    # Those that are given up make room, so a few of the others may come whole, to where the server hangs up.
+    assert kinds in ("['runaway', 'short']", "['cut', 'runaway', 'short']")
     assert int(peak) < 512, f"{peak} MiB"
 
 

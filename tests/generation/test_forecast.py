@@ -88,7 +88,7 @@ def test_the_range_is_from_the_tokens_left_to_the_longest_stream(
 @given(
     waiting=st.floats(0, 1e9),
     streams=st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-4, 10), st.floats(0, 1e6)), max_size=6),
-    rate=st.none() | st.floats(0, 1e6),
+    rate=st.none() | st.just(0.0) | st.floats(1e-6, 1e6),
     mean=st.floats(1, 1e6),
     more=st.floats(0, 1e6),
 )

@@ -30,7 +30,6 @@ from tests.faults.server import (
 from tests.hostile.generated import mode
 
 TRUE = "The answer is \\boxed{2}."
-COPIED = "The answer is \\boxed{3}."
 FALSE = "The answer is \\boxed{666}."
 ESCAPES = "\x1b]52;c;aGk=\x07\x1b[2J\x9b31m\u202e\u2066\r\x00\x08\u2028owned"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 3}
@@ -319,13 +318,6 @@ def _forged() -> bytes:
 SAID |= {
     "another reply behind the reply": lambda: true(3, _forged()),
 }
-_numbers = itertools.count()
-
-
-def _twice() -> Iterator[Step]:
-    """A sound reply of its own id, and its copy, which comes once the next request may be under way."""
-    reply = HEAD + b"".join(map(chunk, _whole(f"copied-{next(_numbers)}", COPIED))) + chunk(DONE) + END
-    yield from (reply, Pause(0.05), reply)
 
 
 def _list_of(n: int, name: str = "model") -> Reply:
@@ -371,7 +363,6 @@ CORPUS: dict[str, Hostile] = {
     **{name: Hostile(one, refuses=True) for name, one in REDIRECTS.items()},
     **{name: Hostile(one, says=frozenset({TRUE})) for name, one in SAID.items()},
     **{name: Hostile(look=one) for name, one in LOOKS.items()},
-    "a copy of the reply after the next request": Hostile(_twice, says=frozenset({COPIED})),
     "a reply before any request": Hostile(greeting=_forged()),
     "a greeting of noise": Hostile(greeting=b"\x00\xff" * 500),
     **{

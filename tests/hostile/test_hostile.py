@@ -24,7 +24,6 @@ A_FEW = (
     "header lines without end",
     "compressed bomb of gzip",
     "tokens without end",
-    "a copy of the reply after the next request",
     "500 of raw escapes",
     "models: a million",
 )

@@ -25,8 +25,8 @@ from tests.system import command
 OWN_VARIABLES = ("OPENAI_", "HARNESS_", "HF_", "SSL_", "NO_COLOR", "COLUMNS", "LINES", "TZ", "LANG", "LC_")
 """Beginnings of the environment's names that a scene does not inherit; keys and proxies are left out by their ends."""
 OWN_ENDS = ("_API_KEY", "_proxy", "_PROXY")
-COMMON_HEADERS = {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "user-agent"}
-"""Headers that no server decides by."""
+COMMON_HEADERS = ("accept", "connection", "content-length", "content-type", "host", "user-agent", "x-stainless-")
+"""Beginnings of the names of headers that no server decides by."""
 UNKNOWN = "?"
 """The beginning of the key of a sentence that `notes.toml` does not know."""
 
@@ -159,7 +159,7 @@ def grouped(requests: Iterable[Request]) -> list[dict[str, Any]]:
         body = request.json
         messages, seed = body.pop("messages", None) or [body.pop("prompt", None)], body.pop("seed", "none")
         asked = messages[0]["content"] if [set(m) for m in messages if isinstance(m, dict)] == [USER] else messages
-        headers = {name: value for name, value in request.headers.items() if name not in COMMON_HEADERS}
+        headers = {name: value for name, value in request.headers.items() if not name.startswith(COMMON_HEADERS)}
         group = {"post": request.path} | ({"headers": headers} if headers else {}) | {"body": body}
         seeds = groups.setdefault(json.dumps(group, sort_keys=True), group).setdefault("asked", {})
         seeds.setdefault(asked if isinstance(asked, str) else json.dumps(asked, ensure_ascii=False), []).append(seed)

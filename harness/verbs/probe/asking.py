@@ -304,7 +304,7 @@ class ProbedServer:
             return list(pool.map(ask, bodies))
         finally:
             # After Ctrl-C nobody waits for the replies under way.
-            pool.shutdown(wait=sys.exc_info()[0] is None, cancel_futures=True)
+            pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The replies to chat requests as streams, in order, read as a run reads them. A failure stands in place of its
