@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness.answers.bounds import MAX_TOKENS
 from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating_value
@@ -41,15 +41,13 @@ from harness.answers.grammar.vocabulary import (
     split_run_on_command,
 )
 
-Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
-
 
 class MathToken(NamedTuple):
     """A token of a mathematical answer: its kind (number, letter, operator, …), its text, the value of a number, and
     whether a space stood before it.
     """
 
-    kind: Kind
+    kind: str
     text: str
     value: Fraction | None = None
     spaced: bool = False
@@ -82,7 +80,7 @@ _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
 _COMMA = re.compile(r",\s*")
 _NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
 _BASED = re.compile(
-    r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)"
+    r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
 )
 """Digits with letters among them before a base above ten: 1AAA0_11, 2a_16."""
@@ -170,9 +168,9 @@ class _Lexer:
             self.spaced = False
         return self.tokens
 
-    def put(self, kind: Kind, text: str, value: Fraction | None = None) -> None:
-        """Append a token."""
-        self.tokens.append(MathToken(kind, text, value, self.spaced))
+    def put(self, kind: str, text: str = "", value: Fraction | None = None) -> None:
+        """Append a token; the text of an operator is its kind."""
+        self.tokens.append(MathToken(kind, text or kind, value, self.spaced))
 
     # --- numbers ---
     def number(self) -> None:
@@ -222,7 +220,7 @@ class _Lexer:
         while end < len(self.source) and self.source[end] == ".":
             end += 1
         if end - self.position > 1:
-            self.put("op", "…")
+            self.put("…")
         elif self.source[end:].strip(" $.\\)]}"):
             raise Unreadable("a full stop inside the answer")
         self.position = end
@@ -276,9 +274,9 @@ class _Lexer:
         elif name in ("{", "}"):
             self.operator("lset" if name == "{" else "rset")
         elif name == "\\":
-            self.put("op", "row")
+            self.put("row")
         elif name == "|":
-            self.put("op", "|")
+            self.put("|")
         elif name in ("(", ")", "[", "]"):
             pass  # \( and \) begin and end a formula
         elif name == "&":
@@ -304,7 +302,7 @@ class _Lexer:
             self.brackets += 1
         elif sign in (")", "]", "rset"):
             self.brackets -= 1
-        self.put("op", sign)
+        self.put(sign)
 
     def negated_relation(self) -> None:
         r"""Read the relation behind `\not`: an equals sign or ∈. Raises `Unreadable` for any other."""
@@ -355,7 +353,7 @@ class _Lexer:
         elif plain in (":", ",", ";"):
             self.operator(plain)
         elif plain in ("\\%", "%", "mod"):
-            self.put("op", plain[-1] if plain != "mod" else plain)
+            self.put(plain[-1] if plain != "mod" else plain)
         elif bare == "deg" and self.follows_number():
             self.put("text", "degrees")
         elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
@@ -373,6 +371,8 @@ class _Lexer:
             self.put("cmd", CONSTANTS.get(bare) or CONSTANTS[bare.lower()])
         elif unit_of(as_unit) is not None:
             self.put("text", as_unit)
+        elif plain.isalnum() and plain.isupper() and self.source.startswith("_", self.position):
+            self.put("text", plain)  # digits of a base above ten
         elif _REMARK.fullmatch(plain):
             self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
@@ -402,14 +402,14 @@ class _Lexer:
         """
         content = content.strip(" ,;\t\n")
         if content == "to":
-            self.put("op", ":")  # "3 to 2" is a ratio
+            self.put(":")  # "3 to 2" is a ratio
         elif content.lower() in _COMPUTES and _OPERAND.match(self.source, self.position):
-            self.put("op", _COMPUTES[content.lower()])
+            self.put(_COMPUTES[content.lower()])
         elif content:
             parts = _COMMA.split(content) if _NAMES.fullmatch(content) else [content]
             for index, part in enumerate(parts):
                 if index:
-                    self.put("op", ",")
+                    self.put(",")
                 self.put("text", part)
 
     def word(self) -> None:
@@ -432,7 +432,7 @@ class _Lexer:
         if len(word) == 1:
             self.position = match.end()
             if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.position):
-                self.put("op", "*")  # 4.5 x 10^{33}
+                self.put("*")  # 4.5 x 10^{33}
                 return
             self.put("sym", word)
             return
@@ -450,16 +450,14 @@ class _Lexer:
             self.put("cmd", CONSTANTS.get(word) or CONSTANTS[lower])
         elif lower in ("and", "or", "mod"):
             self.position = match.end()
-            self.put("op" if lower == "mod" else "sep", lower)
+            self.put("mod" if lower == "mod" else "sep", lower)
         elif word in GREEK:
             self.position = match.end()
             self.put("sym", word.removeprefix("var"))
         elif (run_on := _FUSED.fullmatch(word)) is not None and run_on[1] != "pi":  # sinx
             self.position += len(run_on[1])
             self.put("cmd", run_on[1])
-        elif (
-            self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous)
-        ) and not self.is_digits(word, match.end()):
+        elif self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous):
             self.position = self.end_of_words(match.end())
             self.words(source[match.start() : self.position])
         else:
@@ -476,10 +474,6 @@ class _Lexer:
         if word in _BARE_UNITS or word in ("pct", "percent"):
             return True
         return len(word) >= 3 and unit_of(word) is not None
-
-    def is_digits(self, word: str, end: int) -> bool:
-        """Whether letters are digits of a number with a base: the BBA of 2BBA_14."""
-        return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str, previous: MathToken | None) -> bool:
         """Whether two or more letters are an English word or the end of an ordinal (`2nd`), not a product of variables.
@@ -516,10 +510,10 @@ class _Lexer:
         if sign == '"':
             return
         if sign == "**":
-            self.put("op", "^")
+            self.put("^")
         elif sign in RELATIONS:
             self.put("rel", RELATIONS[sign])
         elif sign.startswith(".."):
-            self.put("op", "…")
+            self.put("…")
         else:
             self.operator(sign)

@@ -11,7 +11,7 @@ from harness.answers.grammar.tree import names
 FUNCTIONS = names(
     "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
-    "Eq Ne Rational frac cis"
+    "frac cis"
 )
 """Functions, by the name that the tree has for them."""
 
