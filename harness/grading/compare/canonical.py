@@ -38,7 +38,6 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, num, symbols
 from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
@@ -139,7 +138,7 @@ def canonical(answer: str, question: Question) -> str | None:
     if (time := _vote_of_time(answer, question.references)) is not None:
         return time
     quantity = _quantity_of(question.references)
-    if is_words(answer) and not is_own_spelling(answer):
+    if is_words(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
         if not answer:
