@@ -1,6 +1,6 @@
 """Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison.
 
-Formulas are in `docs/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two runs;
+Formulas are in `docs/method/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two runs;
 `intervals` and `estimators` are functions on numbers that any code may call.
 """
 
