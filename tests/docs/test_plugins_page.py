@@ -1,4 +1,4 @@
-"""examples/plugin_package/README.md: its tables name what an exporter and a provider get, and its two whole examples work.
+"""The example package's README: its tables name what an exporter and a provider get, its two whole examples work.
 
 For: harness.exports.choice, harness.exports.exporting, harness.client.address.providers.
 """
