@@ -24,7 +24,7 @@ from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import E, I, Node, num, sym
 from harness.answers.grammar.units import unit_of
 
-_COPULA = re.compile(r"(?i)\s*(?::|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*\Z")
+_COPULA = re.compile(r"(?i)(?<!\s)\s*+(?:(?<!:):|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*+\Z")
 """Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
 
 _CURRENCIES = {
