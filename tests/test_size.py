@@ -11,7 +11,8 @@ def test_each_file_is_counted_and_each_place_is_there() -> None:
     places = [place for row in caps.code.values() for place in row.places]
     assert [place for place in places if not (size.CHECKOUT / place).exists()] == []
     assert len(places) == len(set(places))
-    assert "README.md" not in files and "tests/test_size.py" in files
+    assert "tests/test_size.py" in files
+    assert "README.md" not in files
     assert size.group_of("harness/grading/verdict.py", caps) != size.group_of("harness/verbs/run.py", caps)
 
 

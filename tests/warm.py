@@ -205,7 +205,7 @@ def _end(child: subprocess.Popen[bytes], owner: int) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, bool | None, bool | None]:
-    """Begin before the tests' processes are forked (`tests.processes`, whose loop is the only one called): all use it."""
+    """Begin before the tests' processes are forked (`tests.processes`, whose loop is the only one): all use it."""
     if AT_HAND and session.config.getoption("processes") > 1 and not session.config.option.collectonly:
         begin(COMMANDS)
     return (yield)
