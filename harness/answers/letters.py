@@ -21,16 +21,18 @@ _WRAPPER = re.compile(
 _NOISE = re.compile(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
 _ALONE = re.compile(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _ALONE_IN_ANY_CASE = re.compile(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．]\s*|[:：]\s+))\s*\S", re.ASCII)
-_LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．]\s*|[.:：]\s+))\s*\S", re.ASCII)
+_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
+_LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
 _NAMED_OPTION = re.compile(
-    r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是|[-–—])?\s*[:：]?\s*[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
+    r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?"
+    r"(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选) ?"
+    r"(?i:is|为|是|[-–—])? ?[:：]? ?[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
 _SECOND_LETTER = re.compile(
-    r"\s*[)\]）]?\s*[.．]?\s*(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[\s,]*(?:or\b|and\b)?\s*"
-    r"(?:[(\[（]\s*([A-Za-z])\s*[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
+    r" ?[)\]）]? ?[.．]? ?(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[ ,]*(?:or\b|and\b)? ?"
+    r"(?:[(\[（] ?([A-Za-z]) ?[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
 _SAYS_OF_IT = re.compile(
@@ -44,12 +46,12 @@ _LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
 _LEAD = re.compile(
-    r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]?\s*(?=[(\[（]?\s*[A-Z])"
+    r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
 )
-_LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?:\s*(?:,\s*)?(?:\bor\b|或)\s*[(\[]?[A-J][)\]]?)+", re.ASCII)
+_LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = re.compile(
-    rf"[(\[]?\s*[A-Z](?:{_BETWEEN}[A-Z])+\s*[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
+    rf"[(\[]? ?[A-Z](?:{_BETWEEN}[A-Z])+ ?[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
 )
 """Letters in one bracket or none, or each in a bracket of its own; E(AB) is a function of A and B."""
 
@@ -102,8 +104,8 @@ def is_one_of_letters(answer: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _plain(answer: str) -> str:
-    """Return `answer` without the LaTeX commands and signs that only change how it looks."""
-    return _NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).strip()
+    """Return `answer` without the LaTeX commands and signs that only change how it looks, and with single blanks."""
+    return " ".join(_NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).split())
 
 
 def _up_to(letter: str, last: str) -> str | None:

@@ -21,7 +21,7 @@ APPROXIMATE = names("approximately about approx roughly around 约 大约 约为
 _CHINESE_LEAD = re.compile(r"(?:因此|所以|从而|综上|故|则|即|答案|结果|一共|总共|总计|共计|共|计|有|等于|是|为)+")
 """Chinese words before a value that only lead to it."""
 
-_COPULA = re.compile(r"(?i)\s*(?::|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*\Z")
+_COPULA = re.compile(r"(?i)(?<!\s)\s*+(?:(?<!:):|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*+\Z")
 """Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
 
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")

@@ -50,7 +50,6 @@ from harness.grading.compare.equivalence import equal, option_of
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.ratios import minute_of_day, names_time
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
 from harness.grading.compare.relations import ordering
@@ -327,13 +326,8 @@ def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
         except NotASet:
             return show(node)
         return " ∪ ".join(_interval_vote(piece) for piece in pieces)
-    try:
-        value = exact(node)
-        # Only rational values vote by their exact form: equal irrational values may be written in a way that has none.
-        if rational(value) is not None:
-            return freeze(value)
-    except NotExact:
-        pass
+    if (value := exact(node)) is not None:
+        return str(value)
     if not symbols(node) and (digits := _vote_of_digits(node)) is not None:
         return digits
     try:

@@ -70,7 +70,6 @@ from harness.grading.compare.families import (
 )
 from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
-from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import (
     NotASet,
@@ -600,10 +599,8 @@ def _without_repeats(items: Sequence[Node]) -> list[Node]:
     distinct: list[Node] = []
     values: list[object] = []
     for item in items:
-        try:
-            value: object = exact(item)
-        except NotExact:
-            value = item
+        number = exact(item)
+        value = item if number is None else number
         if value not in values:
             values.append(value)
             distinct.append(item)

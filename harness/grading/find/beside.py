@@ -40,10 +40,10 @@ _OPENS = re.compile(
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
 )
 _OPERATOR_IN_TEXT = re.compile(
-    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d\s*)[\s{$\\(]*\Z"
+    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d)[\s{$\\(]*\Z"
 )
 _OPERATOR_BEFORE_FORMULA = re.compile(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
-_SIGN_IN_TEXT = re.compile(r"(?:[=≈]\s*(?P<sign>[-−]))?\s*(?P<money>\\\$|[€£¥￥])?[\s*_]*\Z")
+_SIGN_IN_TEXT = re.compile(r"(?:[=≈]\s{0,9}(?P<sign>[-−])\s{0,9})?(?P<money>\\\$|[€£¥￥])?[\s*_]{0,9}\Z")
 _BEFORE_UNIT = re.compile(
     r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
     r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"

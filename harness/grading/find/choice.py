@@ -29,13 +29,13 @@ _AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)
 _COMMA = r"\s*[,，、;]\s*"
 _RUN = r"(?<![A-Za-z0-9_\\])(?-i:[A-H]{2,8})(?![A-Za-z0-9'’_^])"
 _LETTERS = (
-    rf"(?P<letters>[(（\[【]?\s*{_RUN}\s*[)）\]】]?|{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
-    r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b))*)"
+    rf"(?P<letters>(?:[(（\[【]\s*)?{_RUN}(?:\s*[)）\]】])?|{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
+    r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b)){0,25})"
 )
 _INTRO = (
     r"(?:\s*(?:therefore|thus|clearly|likely|probably|most|definitely|simply|indeed|option|choice|answer|letter"
     r"|the|only"
-    r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：]))*\s*"
+    r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：])){0,12}\s*"
 )
 _STATED = re.compile(
     rf"""(?xi)
@@ -78,9 +78,9 @@ _DENIED_BEFORE = re.compile(
     r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
 )
 _DENIED_BEHIND = re.compile(
-    r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
-    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)"
-    r"|[)\s]*\?)"
+    r"(?i)\s*+(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
+    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
+    r"|[)\s]*+\?)"
 )
 _FORMULA_BEHIND = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
 _WORD_BEHIND = re.compile(r"\s+(?P<word>[a-z]{2,})")
@@ -98,7 +98,7 @@ _DISCUSSED = re.compile(
 """A verb behind a marked letter: the sentence discusses that option and chooses none."""
 
 _AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
-_LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+_LISTED_OPTION = re.compile(r"(?m)(?:^[ \t>*-]*+\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
 _OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 

@@ -73,10 +73,11 @@ _FORMULA_LINK = re.compile(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
-_ALTERNATIVE = re.compile(r"\s*,?\s*(?:or\b|或)\s*\d")
+_ALTERNATIVE = re.compile(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
 _TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
 _SPOKEN_ANSWER = re.compile(
-    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
+    r"(?i)(?:\A\s*|\n[ \t]*+)(yes|no|true|false)\b"
+    r"(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
     r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must"
     r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
@@ -134,7 +135,7 @@ _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _FORMULA_BEFORE = re.compile(
     r"(?:(?<![A-Za-z\d])(?:sqrt|sin|cos|tan|ln|log|exp|pi|[A-Za-z]|\d{1,9})(?![A-Za-z])|[√π)])"
-    r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d)*(?<=[√^+*/×÷·(-])\s?\Z"
+    r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d){0,60}(?<=[√^+*/×÷·(-])\s?\Z"
 )
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
 

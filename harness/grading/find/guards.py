@@ -79,7 +79,7 @@ _BEFORE_BOX = re.compile(
     r"|也许是|可能是|大概是)\s*\$?\s*\Z"
 )
 _BEHIND_BOX = re.compile(
-    r"(?i)[\s$*_)}\],，]*(?:\\[)\]][\s*,，]*)?(?:\\text\s*\{\s*)?(?:"
+    r"(?i)[\s$*_)}\],，]*+(?:\\[)\]][\s*,，]*+)?(?:\\text\s*\{\s*+)?(?:"
     r"(?:(?:is|was|are|seems?|looks?|would\s+be|may\s+be|might\s+be|can|could)\s+)?(?:\w+ly\s+)?(?:not|n['’]t"
     r"|wrong|incorrect|false|impossible|invalid"
     r"|rejected|excluded|extraneous|ruled\s+out)\b|(?:isn|wasn|can|doesn)['’]t\b|(?:or|though"

@@ -27,18 +27,20 @@ _STATES = re.compile(
     r"|costs?|needs?|needed|takes?|took|earns?|earned|pays?|paid|spends?|spent|made|sold|bought|saved?|won"
     r"|received|used?|weighs|lasts|contains?|sees?|left|answer|ans|result|est|ist|lautet|beträgt|es|è|é)"
     r"|['’]s|[=≈]|(?<![\"'])[:：]|是|为|有|等于|得|共|剩下?)"
-    r"(?:\s*(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
-    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:])*\Z"
+    r"(?:(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
+    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:]){0,40}\Z"
 )
 _REASON = re.compile(
-    r"(?i)\s*[,，]?\s*\b(?:because|since|which)\b|\s*[,，]\s*(?:not|as)\b|\s*[—–]|\s(?:that|which)\s(?:meet"
-    r"|satisf|fulfil)|\s*[,，]\s*(?:rather|instead)"
+    r"(?i)(?<!\s)\s*+(?:[,，]\s*+(?:(?:not|as)\b|rather|instead)|(?:[,，]\s*+)?\b(?:because|since|which)\b|[—–])"
+    r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
-_BEFORE_NUMBER = re.compile(r"([A-Za-z'’]+)[\s$*_({\\\[]*\Z")
+_BEFORE_NUMBER = re.compile(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
-_BEHIND = re.compile(r"(?:[\s,]*[A-Za-z²³°%€$/^0-9{}\\'’-]+){0,6}[\s,.*_)}\]$`\"”|]*|[\u3400-\u9fff]{0,6}[\s*$）)]*")
+_BEHIND = re.compile(
+    r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+"
+)
 _IS_ANSWER = re.compile(
-    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*that['’]s)\s+(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
+    r"(?i)\s*+(?:is|are|(?:,\s*+)?[—–-]++\s*+that['’]s)\s++(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
     r"|solution)\b"
 )
 _CLOSING = re.compile(

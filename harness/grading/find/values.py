@@ -8,7 +8,9 @@ MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
 
 FORMULA = re.compile(
-    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL
+    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\(((?:[^\\]|\\[^()]){1,2000}+)\\\)"
+    r"|\\\[((?:[^\\]|\\[^\[\]]){1,2000}+)\\\]",
+    re.DOTALL,
 )
 r"""A formula between $, $$, \( \) or \[ \]."""
 
