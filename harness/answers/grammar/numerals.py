@@ -5,8 +5,9 @@ Words that are more than one number give None.
 
 from __future__ import annotations
 
-import re
 from math import prod
+
+from harness.core.patterns import regex
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -27,10 +28,10 @@ _MAX_WORDS = 16
 _WORD = "|".join(
     (*_SMALL, *_TENS, "hundred", *_GROUPS, r"hal(?:f|ves)", *(rf"{part}s?" for part in _PARTS if part != "half"))
 )
-IN_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
+IN_WORDS = regex(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
 """A run of English words that may be a number, for `number_in_words` to read."""
 
-_MULTIPLIES = re.compile(
+_MULTIPLIES = regex(
     r"""(?xi) (?:
       [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
         |hälften?|haelften?|dutzenden?|hundert(?:en?)?|tausend(?:en?)?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
@@ -47,7 +48,7 @@ _MULTIPLIES = re.compile(
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
-_CHINESE = re.compile(
+_CHINESE = regex(
     r"负?(?:百分之)?[零〇一二两三四五六七八九十百千万亿]{1,24}(?:点[零〇一二三四五六七八九]{1,12})?"
     r"|负?[零〇一二两三四五六七八九十百千万亿]{1,24}分之[零〇一二两三四五六七八九十百千万亿]{1,24}"
 )
@@ -183,8 +184,8 @@ def _chinese_integer(text: str) -> int | None:
 
 _SCALE_OF = {"百": 100, "千": 1_000, "万": 10**4, "亿": 10**8}
 _SCALES = r"[百千万亿]{1,3}(?![米克瓦])"
-_JOINED = re.compile(rf"(?<![\d.,百千万亿])\d{{1,9}}{_SCALES}(?:\s?零?\d{{1,9}}(?:{_SCALES})?){{1,4}}(?![\d.百千万亿])")
-_TERM_OF_JOINED = re.compile(r"(零?)(\d+)([百千万亿]*)")
+_JOINED = regex(rf"(?<![\d.,百千万亿])\d{{1,9}}{_SCALES}(?:\s?零?\d{{1,9}}(?:{_SCALES})?){{1,4}}(?![\d.百千万亿])")
+_TERM_OF_JOINED = regex(r"(零?)(\d+)([百千万亿]*)")
 
 
 def with_joined_scales(text: str) -> str:

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
+from harness.core.patterns import regex
 
 
 class Unit(NamedTuple):
@@ -155,14 +156,14 @@ _IN_ANY_CASE = {
 }
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
-_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
-_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
+_SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
+_CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 """Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
-_DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
-_ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
-_FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
-_PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
-_EACH_TIME = re.compile(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
+_DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
+_ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
+_FACTOR = regex(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
+_PURE = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+_EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 
 
@@ -245,10 +246,10 @@ _SCALES: dict[str, int | Fraction] = {
     "thousandths": _F(1, 1000),
     "百": 100, "千": 1_000, "万": 10**4, "亿": 10**8, "萬": 10**4, "億": 10**8,
 }  # fmt: skip
-_SCALE = re.compile(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+_SCALE = regex(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
 """Numerals of scale: a word behind a number that multiplies it."""
 
-_CHINESE = re.compile(r"[一-鿿]+")
+_CHINESE = regex(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
     "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
     "栋户家所班排行列轮局场場枚笔句步"
@@ -256,11 +257,11 @@ _CLASSIFIERS = frozenset(
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
-_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]|才[怪对]")
-_PREDICATE = re.compile(r"是|为|等于|属于|可以|能")
+_NOT_COUNTED = regex(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]|才[怪对]")
+_PREDICATE = regex(r"是|为|等于|属于|可以|能")
 """Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
 
-_NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧么]")
+_NUMERAL_SIGN = regex(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧么]")
 """Signs that count on behind a classifier: 2块五 is 2.5, 36个几 is more than 36."""
 
 _NOUNS_OF_ONE_SIGN = frozenset(
@@ -269,14 +270,14 @@ _NOUNS_OF_ONE_SIGN = frozenset(
 )
 """Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
 
-_PART_OF_NOUN = re.compile(
+_PART_OF_NOUN = regex(
     r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵砖]"
     r"|[初高]?中学?生|[加减乘除]法|次品|成人|零[件食]"
 )
 """Signs of `_NOT_COUNTED` or numerals inside the name of what was counted: 5个三角形, 24个三位数, 36种方法."""
 
-_DIFFERENT = re.compile(r"不同的?|可能的?")
-_PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
+_DIFFERENT = regex(r"不同的?|可能的?")
+_PASSED_BEHIND = regex(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
 """Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
 
 FUNCTION_WORDS = names(
@@ -291,7 +292,7 @@ FUNCTION_WORDS = names(
 )
 """The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
-_CONTRACTED = re.compile(r"n['’]t\b")
+_CONTRACTED = regex(r"n['’]t\b")
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
@@ -420,8 +421,8 @@ _INSIDE_NAMES = names(
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
-_CHINESE_QUALIFIERS = re.compile(r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
-_CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
+_CHINESE_QUALIFIERS = regex(r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
+_CHINESE_BOUND = regex(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
 _FORMS_OF_BE = names("is are was were be")
 
 
