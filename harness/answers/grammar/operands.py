@@ -95,7 +95,7 @@ def _words(p: Parser) -> Node:
     if (currency := _CURRENCIES.get(text.lower())) is not None:
         if not p.starts_value():
             raise Unreadable("a currency sign alone")
-        value = p.expression(POWER)
+        value = p.expression(PRODUCT)
         return value if value.op == "quantity" else Node("quantity", (value, currency))
     if p.starts_value():
         if leads_to_value(text):
@@ -145,16 +145,6 @@ def _barred(p: Parser) -> Node:
     name = p.peek(-1).text
     inner = p.argument()
     return sym(f"{name} {inner.args[0]}") if inner.op == "sym" else Node("fn", ("bar", inner))
-
-
-def _overset(p: Parser) -> Node:
-    p.argument()
-    return p.argument()
-
-
-def _tag(p: Parser) -> Node:
-    p.argument()
-    return p.operand()
 
 
 def _call(p: Parser, name: str) -> Node:
@@ -267,9 +257,7 @@ _COMMANDS: dict[str, Callable[[Parser], Node]] = {
     "cbrt": _root,
     "binom": _binomial,
     **dict.fromkeys(("overline", "bar", "dot", "ddot", "mathring", "widebar"), _barred),
-    **dict.fromkeys(("overset", "underset", "stackrel"), _overset),
     **dict.fromkeys(("sum", "prod", "lim", "int", "iint", "oint", "iiint"), _big_operator),
-    **dict.fromkeys(("tag", "label"), _tag),
 }
 """Name of a command → its rule; every other command is a function."""
 

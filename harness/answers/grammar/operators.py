@@ -29,6 +29,9 @@ _BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"
 _TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
 """Exponents that transpose a matrix or vector."""
 
+_ARCS = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "seconds": 3600, "秒": 3600}
+"""Words behind a number that follows degrees → how many of these parts make a degree."""
+
 _ORDINALS = ("th", "st", "nd", "rd")
 _PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
 
@@ -201,12 +204,12 @@ def compound_quantity(left: Node, right: Node) -> Node | None:
         ratio = smaller_unit(left.args[1], right.args[1])
         if ratio is not None:
             return Node("quantity", (Node("add", (times(num(ratio), left.args[0]), right.args[0])), right.args[1]))
-    if left.op == "deg" and right.op == "fn" and right.args[0] == "prime":
-        inner, parts = right.args[1], num(60)  # minutes of arc
-        if inner.op == "fn" and inner.args[0] == "prime":
-            inner, parts = inner.args[1], num(3600)  # seconds of arc
-        return Node("deg", (Node("add", (left.args[0], Node("div", (inner, parts)))),))
-    return None
+    inner, small = right, 1  # of how many parts of a degree `right` consists
+    while left.op == "deg" and inner.op == "fn" and inner.args[0] == "prime":
+        inner, small = inner.args[1], small * 60
+    if left.op == "deg" and right.op == "quantity" and right.args[1] in _ARCS:
+        inner, small = right.args[0], _ARCS[right.args[1]]
+    return Node("deg", (Node("add", (left.args[0], Node("div", (inner, num(small))))),)) if small > 1 else None
 
 
 # --- what stands directly behind an operand ---

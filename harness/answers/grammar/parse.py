@@ -31,9 +31,6 @@ from harness.answers.grammar.spellings import usual_spelling
 from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import Node, is_scalar, names, num, symbols
 
-_OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
-"""Words before a second value: `1 if n > 0 else 0` is two answers, not one."""
-
 _DIGITS = re.compile(r"[0-9]{1,400}")
 """A natural number, which most answers are; no rule reads it otherwise."""
 
@@ -221,13 +218,10 @@ def _is_named(p: Parser) -> bool:
 def _with_condition(p: Parser, node: Node) -> Node:
     """Parse the condition in words behind `node`, up to the next item; return `node` with it.
 
-    A condition that says nothing, such as "for all x", is dropped. Raises `Unreadable` if the condition leads to a
-    second value: `1 if n > 0 else 0`.
+    A condition that says nothing, such as "for all x", is dropped.
     """
     if not begins_condition(p.peek()):
         return node
-    if _is_one_of_several(p):
-        raise Unreadable("a choice between two values")
     start, brackets = p.position, 0
     while p.position < len(p.tokens) and (brackets or not _ends_condition(p)):
         kind = p.take().kind
@@ -242,23 +236,6 @@ def _ends_condition(p: Parser) -> bool:
     if kind in (",", ";") and p.peek(1).kind == "sep":
         return True
     return kind in (*CLOSING, "row", "&", "end") or (kind in (",", ";", "sep") and _label_follows(p, 1))
-
-
-def _is_one_of_several(p: Parser) -> bool:
-    """Whether a condition leads to a second value: `5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`, `5 with 3`."""
-    if p.peek().text.strip().lower() == "with" and p.peek(1).kind == "num":
-        return True
-    # A second condition behind a comma belongs to a second value, if a value stands between the two.
-    comma = 0
-    for ahead in range(1, len(p.tokens) - p.position):
-        token = p.peek(ahead)
-        if token.kind == "text" and _OTHERWISE.search(token.text):
-            return True
-        if token.kind in ("sep", ",", ";"):
-            comma = ahead
-        elif comma and ahead > comma + 1 and begins_condition(token) and not _label_follows(p, comma + 1):
-            return True
-    return False
 
 
 def _label_follows(p: Parser, ahead: int) -> bool:
