@@ -51,9 +51,10 @@ IMPORTED = {COMMANDS: (
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
-    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns", "harness.showing.display"),
+    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
+    *("harness.showing.display", "harness.showing.lines"),
     *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),
-    *(f"server_launchers.engines.{name}" for name in ("external", "llama_cpp", "sglang", "transformers", "vllm_ascend")),
+    *(f"server_launchers.engines.{name}" for name in ("external", "llama_cpp", "sglang", "vllm_ascend")),
     *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
     "tests.faults.server",
 ), WORKERS: (
