@@ -448,7 +448,9 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
     )
     done = harness(tmp_path, "sweep", name, "--no-progress")
     assert done.code == 0, done.err
-    found = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "results" / "s").glob("*/*/scores.json")]
+    found = [
+        json.loads(path.read_text("utf-8")) for path in sorted((tmp_path / "results" / "s").glob("*/*/scores.json"))
+    ]
     mean = sum(one["accuracy"] for one in found) / 2
     limits = intervals.IntervalEnds(*np.array([one["sampling_interval"] for one in found]).T)
     low, high = intervals.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
