@@ -56,7 +56,7 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide (.ci/run calls it)
+## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide
 test-wide: $(VENV)/.installed-test
 	@export HARNESS_TEST_EXAMPLES=all; $(BIN)/python -m pytest --wide $(SUITE)
 

@@ -11,46 +11,47 @@ from functools import lru_cache
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.grammar.characters import plain_latex
+from harness.core.patterns import regex
 
 _MAX_CHARS = 2_000
 """Number of characters at the start of an answer in which a letter is searched for; the rest is ignored."""
 
-_WRAPPER = re.compile(
+_WRAPPER = regex(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
-_NOISE = re.compile(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
-_ALONE = re.compile(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_ALONE_IN_ANY_CASE = re.compile(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
-_LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
-_NAMED_OPTION = re.compile(
+_NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
+_ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
+_ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
+_WITH_TEXT = regex(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
+_LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
+_NAMED_OPTION = regex(
     r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?"
     r"(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选) ?"
     r"(?i:is|为|是|[-–—])? ?[:：]? ?[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
-_SECOND_LETTER = re.compile(
+_SECOND_LETTER = regex(
     r" ?[)\]）]? ?[.．]? ?(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[ ,]*(?:or\b|and\b)? ?"
     r"(?:[(\[（] ?([A-Za-z]) ?[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
-_SAYS_OF_IT = re.compile(
+_SAYS_OF_IT = regex(
     r"(?i)[)\]）.:、．\s]*(?:选项)?(?:是|均|都)?(?:[不非错否]|有误|(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
     r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b)(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
 )
 """An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""
 
-_LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
-_LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
+_LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
+_LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
-_LEAD = re.compile(
+_LEAD = regex(
     r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
 )
-_LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
+_LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
-_LETTERS_TOGETHER = re.compile(
+_LETTERS_TOGETHER = regex(
     rf"[(\[]? ?[A-Z](?:{_BETWEEN}[A-Z])+ ?[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
 )
 """Letters in one bracket or none, or each in a bracket of its own; E(AB) is a function of A and B."""

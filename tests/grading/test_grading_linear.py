@@ -2,7 +2,7 @@
 
 For: harness.grading.find, harness.grading.verdict, harness.answers.boxed, harness.answers.letters,
 harness.answers.grammar.numerals, harness.answers.grammar.characters, harness.answers.grammar.tokens,
-harness.answers.grammar.units.
+harness.answers.grammar.units, harness.core.patterns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 
 from harness.answers import boxed, letters
 from harness.answers.grammar import characters, numerals, tokens, units
+from harness.core.patterns import LazyPattern
 from harness.grading import find
 from harness.grading.verdict import search
 from tests.grading.given import question, sample
@@ -74,7 +75,7 @@ def patterns(modules: Iterable[ModuleType]) -> Iterator[tuple[str, re.Pattern[st
         used = methods([module])
         for name, value in vars(module).items():
             for pattern in value if isinstance(value, tuple) else [value]:
-                if isinstance(pattern, re.Pattern):
+                if isinstance(pattern, LazyPattern | re.Pattern):
                     yield f"{module.__name__}.{name}", pattern, used[name] & SEARCHING or {*ALL}
 
 

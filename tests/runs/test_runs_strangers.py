@@ -37,7 +37,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "audit": ("audit", "r", "--samples", "2", "--out", "to_judge"),
     "near misses": ("grade", "--near-misses", "r"),
     "status": ("status", "r"),
-    "diff": ("diff", "r", "quiet"),
+    "diff": ("compare", "r", "quiet", "--samples"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
     "export inspect": ("export", "r", "--to", "inspect", "--i-know", "--out", "made"),
     "merge": ("merge", "r", "quiet", "--out", "made"),

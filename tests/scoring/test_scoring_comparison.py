@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.budget import thinned
 from tests.scoring.graded import grade, graded, question
 
 
+@cache
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
     return tally(*graded(**letters), None).questions
 

@@ -1,6 +1,6 @@
-"""What `--json` prints: JSON alone, of the schema that `harness schema` prints, and of the shape that the page says.
+"""What `--json` prints: JSON alone, of the schema that `--json-schema` prints, and of the shape that the page says.
 
-For: harness.cli.printed, harness.cli.schema.
+For: harness.cli.printed, harness.cli.json_output.
 """
 
 from __future__ import annotations
@@ -244,14 +244,11 @@ def test_the_page_says_the_shape_of_each_command() -> None:
         assert kinds == ["list" if found.get("type") == "array" else "object"], name
 
 
-def test_the_command_prints_the_schema_and_names_those_there_are(tmp_path: Path) -> None:
-    done = harness(tmp_path, "schema", "experiment", "repeats")
+def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:
+    done = harness(tmp_path, "experiment", "repeats", "--json-schema")
     assert (done.code, json.loads(done.out)) == (0, schema("experiment repeats"))
-    for words, expected in ((["scores"], "Did you mean score"), ([], "name a command")):
-        wrong = harness(tmp_path, "schema", *words)
-        assert (wrong.code, wrong.out) == (2, "")
-        assert expected in wrong.err
-        assert "serve status" in wrong.err
+    gone = harness(tmp_path, "schema", "score")
+    assert (gone.code, "`harness COMMAND --json-schema`" in gone.err) == (2, True)
 
 
 @pytest.mark.parametrize("flag", ["--schema", "--list", "--dry-run"])

@@ -90,7 +90,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     assert harness(tmp_path, "compare", "base", "tuned").code == 0, "the seven samples are missing"
     later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
     stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
-    demo.samples.write_bytes(b"".join(record.encode(sample).line for sample in stored))
+    demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert done.code == 3, (command, done.err)
@@ -320,7 +320,7 @@ def with_replies(run: RunFolder, text_of: Callable[[str, int], str], finish_reas
         )
         for one in grades.read(folder)
     ]
-    folder.samples.write_bytes(b"".join(record.encode(sample).line for sample in samples))
+    folder.samples.write_bytes(b"".join(record.encode(sample) for sample in samples))
     return run
 
 

@@ -5,7 +5,7 @@ Words that are more than one number give None.
 
 from __future__ import annotations
 
-import re
+from harness.core.patterns import regex
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -26,14 +26,14 @@ _MAX_WORDS = 16
 _WORD = "|".join(
     (*_SMALL, *_TENS, "hundred", *_GROUPS, r"hal(?:f|ves)", *(rf"{part}s?" for part in _PARTS if part != "half"))
 )
-IN_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
+IN_WORDS = regex(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
 """A run of English words that may be a number, for `number_in_words` to read."""
 
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
 _SIGNS = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
-_CHINESE = re.compile(
+_CHINESE = regex(
     rf"(负?)(?:(百分之)?{_SIGNS}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_SIGNS}又)?{_SIGNS}分之{_SIGNS})"
 )
 """A numeral, perhaps with a decimal point or as a percentage, or a fraction, perhaps with an integer: 三又三分之二."""

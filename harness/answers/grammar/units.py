@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
+from harness.core.patterns import regex
 
 
 class Unit(NamedTuple):
@@ -116,14 +117,14 @@ _BY_NAME: dict[str, Unit] = {}
 _IN_ANY_CASE: dict[str, Unit] = {}
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
-_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
-_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
+_SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
+_CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 """Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
-_DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
-_ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
-_FACTOR = re.compile(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
-_PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
-_EACH_TIME = re.compile(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
+_DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
+_ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
+_FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
+_PURE = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+_EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 
 
@@ -165,7 +166,7 @@ def with_slashes(words: str) -> str:
     return _EACH_TIME.sub(" per ", words).replace(" per ", "/").replace("每", "/")
 
 
-_PER = re.compile(r"/|[\s*·.]*[a-zA-Z一-鿿]+\s*\^?\s*\{?\s*-\d")
+_PER = regex(r"/|[\s*·.]*[a-zA-Z一-鿿]+\s*\^?\s*\{?\s*-\d")
 """A slash, or the first unit with a negative exponent: the h^-1 of "km*h^-1"."""
 
 _SPEEDS = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h"}
@@ -235,10 +236,10 @@ _SCALES = {
     "thousandths": "1/1000", "百": "100", "千": "1000", "万": "10000", "萬": "10000", "亿": "100000000",
     "億": "100000000",
 }  # fmt: skip
-_SCALE = re.compile(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+_SCALE = regex(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
 """Numerals of scale: a word behind a number that multiplies it."""
 
-_CHINESE = re.compile(r"[一-鿿]+")
+_CHINESE = regex(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
     "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
     "栋户家所班排行列轮局场場枚笔句步"
@@ -249,7 +250,7 @@ _CLASSIFIERS = frozenset(
 _PERSONS = frozenset(("人", "名", "位", "个人"))
 """Classifiers by which persons are counted, without a noun that says which persons."""
 
-_CHANGES = re.compile(
+_CHANGES = regex(
     r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之倍率若如当则几余来许整吗呢吧么]|(?<=次).|才[怪对]|平方|立方"
     r"|[零〇一二两三四五六七八九十百千万亿](?!角形|边形|位数|面体|棱|年级)"
 )
@@ -257,7 +258,7 @@ _CHANGES = re.compile(
 5个三角形 is part of a name. Alone, 次 counts times; before a further sign it may make a power or a degree.
 """
 
-_PREDICATE = re.compile(r"是|为|等于|属于|可以|能")
+_PREDICATE = regex(r"是|为|等于|属于|可以|能")
 """Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
 
 _NOUNS_OF_ONE_SIGN = frozenset(
@@ -266,7 +267,7 @@ _NOUNS_OF_ONE_SIGN = frozenset(
 )
 """Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
 
-_PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
+_PASSED_BEHIND = regex(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
 """Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
 
 FUNCTION_WORDS = names(
@@ -281,7 +282,7 @@ FUNCTION_WORDS = names(
 )
 """The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
-_CONTRACTED = re.compile(r"n['’]t\b")
+_CONTRACTED = regex(r"n['’]t\b")
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
@@ -380,7 +381,7 @@ _INSIDE_NAMES = names(
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
-_CHINESE_QUALIFIERS = re.compile(
+_CHINESE_QUALIFIERS = regex(
     r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当"
     r"|(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z"
 )
