@@ -46,7 +46,9 @@ _SAYS_OF_IT = regex(
 _LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
-_LEAD = regex(r"(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])")
+_LEAD = regex(
+    r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
+)
 _LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = regex(
@@ -65,7 +67,7 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     if _LIST_OF_LABELS.fullmatch(squeezed):
         return None
     if match := (_ALONE_IN_ANY_CASE if any_case else _ALONE).fullmatch(squeezed):
-        return letter_up_to(match[1].upper(), last)
+        return _up_to(match[1].upper(), last)
     match = _WITH_TEXT.match(plain) or _NAMED_OPTION.match(plain)
     if match is None and any_case:
         match = _LOWER_WITH_TEXT.match(plain)
@@ -83,23 +85,17 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     second = _SECOND_LETTER.match(plain, end)
     if second is not None and (second[1] or second[2]).upper() != letter:
         return None  # "A or B" names two options
-    return letter_up_to(letter, last)
+    return _up_to(letter, last)
 
 
 def letters_of(answer: str) -> frozenset[str] | None:
     """The letters of an answer that consists of two or more different ones: `A, C`, `AC`, `(A) and (C)`; else None."""
     plain = _plain(answer).rstrip("。.")
-    plain = plain if plain.isascii() else plain[_end_of_lead(plain) :]
+    plain = plain if plain.isascii() else _LEAD.sub("", plain, count=1)
     if _LETTERS_TOGETHER.fullmatch(plain) is None:
         return None
     letters = re.findall(r"(?<![a-z])[A-Z](?![a-z])", plain)
     return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= LAST_LETTER else None
-
-
-def _end_of_lead(plain: str) -> int:
-    """Return where the letters begin behind words such as 故选 and 答案是; 0 without such words."""
-    lead = _LEAD.match(plain)
-    return 0 if lead is None else lead.end()
 
 
 def is_one_of_letters(answer: str) -> bool:
@@ -113,6 +109,6 @@ def _plain(answer: str) -> str:
     return " ".join(_NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).split())
 
 
-def letter_up_to(letter: str | None, last: str) -> str | None:
+def _up_to(letter: str, last: str) -> str | None:
     """Return `letter` if it is one of the options A to `last`, else None."""
-    return letter if letter is not None and "A" <= letter <= last else None
+    return letter if "A" <= letter <= last else None

@@ -27,11 +27,8 @@ MAX_ALTERNATIVES = 64
 MAX_BITS = 20_000
 """Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
-MAX_TERMS = 200
-"""Largest number of terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
-
 MAX_TRIAL_DIVISOR = 2_000
-"""Largest divisor that is tried when a radicand is factored."""
+"""Largest divisor that is tried when a number is factored."""
 
 MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""

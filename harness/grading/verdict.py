@@ -664,14 +664,10 @@ def _reading(text: str, kind: AnswerKind) -> str:
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show
     from harness.grading.compare.exact import exact
-    from harness.grading.compare.radicals import NotExact, freeze
 
     try:
         node = parse(text, list_commas=kind == "multiple")
     except (Unreadable, RecursionError) as error:
         return f"words ({quoted(str(error))})"
-    try:
-        value = f", exactly {freeze(exact(node))}"
-    except NotExact:
-        value = ""
-    return quoted(show(node)) + (quoted(value) if value else "")
+    value = exact(node)
+    return quoted(show(node)) + ("" if value is None else f", exactly {value}")

@@ -2,7 +2,7 @@
 
 A run folder or a card may come from a stranger, and a card needs only a function's name to have the function called
 with a model's text. So a verifier is called only if it is part of the harness, if an installed package offers it as a
-grader (docs/plugins.md), or if the environment variable `HARNESS_GRADERS` names its module.
+grader (examples/plugin_package), or if the environment variable `HARNESS_GRADERS` names its module.
 """
 
 from __future__ import annotations

@@ -92,9 +92,6 @@ _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
 _OUTWARD = regex(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
-_DIVISOR_IN_PERCENT = regex(r"(?:÷|\\div(?![A-Za-z]))\s*(\d+(?:\.\d+)?)\s*\\?[%％]")
-"""A divisor in percent: 160÷80% is 200. Behind a stroke the sign may belong to the fraction: 1/2%."""
-
 _DOLLAR = regex(r"(?<!\\)\$")
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 _PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
@@ -114,11 +111,6 @@ _MICRO = regex(
     r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
 )
 """The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
-
-_PARALLEL = regex(r"(?<=[A-Z])\s?//\s?(?=[A-Z])")
-_POWER_IN_WORDS = regex(r"(?<=[\da-zA-Z)）])的([负-]?)(\d{1,3}|[a-z])次[方幂]")
-_ROOT_IN_WORDS = regex(r"根号下?(\d{1,9})")
-"""Roots and powers as a keyboard without signs writes them: 2根号3, 3.2×10的5次方."""
 
 _OHMS = regex(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
 """The sign of the unit ohm behind its prefix. Without a prefix `2 \\Omega` is a product."""
@@ -150,19 +142,12 @@ def plain_source(source: str) -> str:
         source = _undo_doubled_backslashes(source)
     if "$" in source:
         source = escape_prices(source)
-    if "÷" in source or "\\div" in source:
-        source = _DIVISOR_IN_PERCENT.sub(r"\\div\\frac{\1}{100}", source)
     if "[" in source or "]" in source:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Omega" in source:
         source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
-    if "//" in source:
-        source = _PARALLEL.sub(r"\\parallel ", source)
-    if "次" in source or "根" in source:
-        source = _POWER_IN_WORDS.sub(lambda power: f"^{{{power[1] and '-'}{power[2]}}}", source)
-        source = _ROOT_IN_WORDS.sub(r"\\sqrt{\1}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()

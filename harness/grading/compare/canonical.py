@@ -38,7 +38,6 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, num, symbols
 from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
@@ -51,7 +50,6 @@ from harness.grading.compare.equivalence import equal, option_of
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.ratios import minute_of_day, names_time
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
 from harness.grading.compare.relations import ordering
@@ -139,7 +137,7 @@ def canonical(answer: str, question: Question) -> str | None:
     if (time := _vote_of_time(answer, question.references)) is not None:
         return time
     quantity = _quantity_of(question.references)
-    if is_words(answer) and not is_own_spelling(answer):
+    if is_words(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
         if not answer:
@@ -328,13 +326,8 @@ def _vote_of_tree(node: Node, *, ordered: bool = False) -> str:
         except NotASet:
             return show(node)
         return " ∪ ".join(_interval_vote(piece) for piece in pieces)
-    try:
-        value = exact(node)
-        # Only rational values vote by their exact form: equal irrational values may be written in a way that has none.
-        if rational(value) is not None:
-            return freeze(value)
-    except NotExact:
-        pass
+    if (value := exact(node)) is not None:
+        return str(value)
     if not symbols(node) and (digits := _vote_of_digits(node)) is not None:
         return digits
     try:

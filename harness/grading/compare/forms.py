@@ -13,7 +13,7 @@ from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
-from harness.grading.compare.radicals import NotExact, factors
+from harness.grading.compare.exact import NotExact, factors
 
 FORMS: tuple[Form, ...] = get_args(Form)
 

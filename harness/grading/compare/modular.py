@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num
-from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, factors, rational
+from harness.grading.compare.exact import NotExact, exact, signed_factors
 
 PRIME_BITS = 255
 _MAX_DEGREE = 1 << 160
@@ -220,7 +219,7 @@ class _Point:
             return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
             return self._power(args[0], args[1], depth)
-        # A root is a new letter: √2 · √2 and 2 get different residues, which prove nothing; `radicals` knows roots.
+        # A root is a new letter: √2 · √2 and 2 get different residues, which prove nothing.
         if op == "root":
             return self._function("root", args, depth)
         if op == "fn":
@@ -319,11 +318,11 @@ class _Point:
 
         The logarithm of each prime is a letter. None if `node` is no such number.
         """
+        value = exact(node)
+        if value is None or value <= 0:
+            return None
         try:
-            value = rational(exact(node))
-            if value is None or value <= 0:
-                return None
-            powers = factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
+            powers = signed_factors(value)
         except NotExact:
             return None
         residue = sum(count * self._letter("ln", prime) for prime, count in powers) % self.prime

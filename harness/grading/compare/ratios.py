@@ -10,7 +10,6 @@ from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.families import integer_letter
-from harness.grading.compare.radicals import NotExact, rational
 from harness.grading.compare.scalars import Comparison, same_scalar
 
 
@@ -171,22 +170,16 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
-    try:
-        apart, step = rational(exact(Node("add", (left, neg(right))))), rational(exact(left_modulus))
-    except NotExact:
+    apart, step = exact(Node("add", (left, neg(right)))), exact(left_modulus)
+    if apart is None or step is None:
         result = same_scalar(left, right, rules)
         return result if result.equal else Comparison(None, "modulus")  # x + 7 is x (mod 7)
-    return Comparison(
-        apart is not None and step is not None and step != 0 and (apart / step).denominator == 1, "modulus"
-    )
+    return Comparison(step != 0 and (apart / step).denominator == 1, "modulus")
 
 
 def _is_no_remainder(value: Node, modulus: Node) -> bool:
     """Whether `value` cannot be a remainder modulo `modulus`: |value| ≥ |modulus|; False if either is not rational."""
-    try:
-        number, divisor = rational(exact(value)), rational(exact(modulus))
-    except NotExact:
-        return False
+    number, divisor = exact(value), exact(modulus)
     return number is not None and divisor is not None and abs(number) >= abs(divisor)
 
 
@@ -197,17 +190,8 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     # A letter beside the class itself would be another unknown, not any integer.
     if letter is None or symbols(residue_class):
         return None
-    values = []
-    for point in (0, 1, 2):
-        try:
-            values.append(rational(exact(substitute(line, letter, num(point)))))
-        except NotExact:
-            return None
-    try:
-        residue, modulus = (rational(exact(part)) for part in residue_class.args)
-    except NotExact:
-        return None
-    start, after, last = values
+    start, after, last = (exact(substitute(line, letter, num(point))) for point in (0, 1, 2))
+    residue, modulus = map(exact, residue_class.args)
     # Three points with equal steps: the line is linear, and its step is the modulus.
     if (
         start is None

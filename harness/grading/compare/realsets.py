@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
 from harness.grading.bounds import MAX_ALTERNATIVES
 from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, rational
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
@@ -322,10 +321,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
         raise NotASet("not quadratic")
     values = []
     for point in (0, 1, 2, 5):
-        try:
-            value = rational(exact(substitute(difference, variable, num(point))))
-        except NotExact as error:
-            raise NotASet("not linear") from error
+        value = exact(substitute(difference, variable, num(point)))
         if value is None:
             raise NotASet("not rational")
         values.append(value)
@@ -359,11 +355,7 @@ def _key(node: Node) -> Any:
         return float("inf")
     if node == _MINUS_INFINITY:
         return float("-inf")
-    try:
-        value = rational(exact(node))
-    except NotExact:
-        value = None
-    if value is not None:
+    if (value := exact(node)) is not None:
         return value
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric

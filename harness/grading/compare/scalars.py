@@ -24,8 +24,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.numerals import multiplies, numeral
-from harness.answers.grammar.rates import unit_before_per
+from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
@@ -33,16 +32,15 @@ from harness.answers.grammar.units import (
     is_counted,
     is_unit,
     same_noun,
-    share_classifier,
+    unit_before_per,
     unit_of,
 )
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
-from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
 from harness.grading.compare.rewriting import with_bound_names, with_one_degree_sign, without_degree_signs
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
@@ -376,9 +374,9 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
         measure, answer_measure = measures(name, answer_name)
         if measure is None or answer_measure is None:
-            symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
-            agree = not symbols_differ and same_noun(name, answer_name)
-            if measure is answer_measure is None and (agree or share_classifier(name, answer_name)):
+            are_symbols = name.isascii() and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS
+            agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
+            if measure is answer_measure is None and agree:
                 return [(reference_value, answer_value)]
             # An unknown name can be neither converted nor called another unit.
             return []
@@ -411,7 +409,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         if bare is reference:
             return []  # three times something is no 3
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
-    if bare.op in ("pct", "deg") or any(map(multiplies, name.split())):
+    if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
     # `5 (five)` repeats its number; any other number in words would change it.
@@ -559,18 +557,9 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if infinite != (0, 0):
         # Two indeterminate forms, such as ∞ − ∞, are not equal, although `_infinity` is 2 for both.
         return Comparison(infinite[0] == infinite[1] != 2, "infinity")
-    try:
-        reference_exact = exact(reference)
-    except Undefined:
+    if is_undefined(reference) or is_undefined(answer):
         return Comparison(False, "undefined")
-    except NotExact:
-        reference_exact = None
-    try:
-        answer_exact = exact(answer)
-    except Undefined:
-        return Comparison(False, "undefined")
-    except NotExact:
-        answer_exact = None
+    reference_exact, answer_exact = exact(reference), exact(answer)
     if reference_exact is not None and answer_exact is not None:
         if reference_exact == answer_exact:
             return Comparison(True, "exact")
@@ -627,7 +616,7 @@ def _has_no_end(node: Node) -> bool:
 
 
 def _within_tolerance(
-    reference: Node, answer: Node, reference_exact: Value | None, answer_exact: Value | None, rules: GradeRules
+    reference: Node, answer: Node, reference_exact: Fraction | None, answer_exact: Fraction | None, rules: GradeRules
 ) -> bool:
     """Whether the values agree within a tolerance of the card, or one is a float that prints the other in full.
 
@@ -676,7 +665,7 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 _ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
 
 
-def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -> bool:
+def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
     """Whether the reference is a decimal of at least three significant digits to which the answer rounds."""
     places = _places(reference)
     if places < 1:
@@ -688,13 +677,13 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -
     return value is not None and _rounds_to(reference, value)
 
 
-def _decimal(node: Node, value: Value | None) -> Any:
-    """Return the value of `node` as a Fraction: exactly if `value`, its exact value, is rational, else to 30 digits.
+def _decimal(node: Node, value: Fraction | None) -> Any:
+    """Return the value of `node` as a Fraction: `value`, its exact value, if it has one, else to 30 digits.
 
     None if the value is not real or cannot be computed.
     """
-    if value is not None and (plain := rational(value)) is not None:
-        return plain
+    if value is not None:
+        return value
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric
 
@@ -713,11 +702,8 @@ def _decimal(node: Node, value: Value | None) -> Any:
     return (-1 if sign else 1) * Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def _float_printout(reference: Node, answer: Node, reference_exact: Value, answer_exact: Value) -> bool:
+def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
     """Whether one side is an endless fraction and the other its float in full, 1/12 and 0.0833333333333333."""
-    left, right = rational(reference_exact), rational(answer_exact)
-    if left is None or right is None:
-        return False
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
         places = _places(literal)
         # A fraction that terminates, such as 1/8, has an exact decimal, so that a decimal near it is wrong.

@@ -39,7 +39,7 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import makes_bound, qualifies, unit_of
+from harness.answers.grammar.units import qualifies, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -70,7 +70,6 @@ from harness.grading.compare.families import (
 )
 from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
-from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import (
     NotASet,
@@ -600,10 +599,8 @@ def _without_repeats(items: Sequence[Node]) -> list[Node]:
     distinct: list[Node] = []
     values: list[object] = []
     for item in items:
-        try:
-            value: object = exact(item)
-        except NotExact:
-            value = item
+        number = exact(item)
+        value = item if number is None else number
         if value not in values:
             values.append(value)
             distinct.append(item)
@@ -664,13 +661,8 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        if any(
-            label.op == "text" and (makes_bound(label.args[0]) or qualifies(label.args[0]))
-            for label in answer_parts.labels
-        ):
-            return Comparison(
-                None, "label"
-            )  # a bound or a condition, no name: 至少是 5, "at least" = 5, "if n is even": 5
+        if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
+            return Comparison(None, "label")  # a bound or a condition, no name: 至少是 5, "if n is even": 5
         result = _compare_chains(Statement((), (reference,)), answer_parts, rules)
         values = answer_parts.values
         if result.equal is False and "≈" in answer.args[1] and is_rounded_integer(values[0], values[-1]):
