@@ -41,7 +41,7 @@ from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, num, symbols
 from harness.answers.grammar.units import Unit, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import counted_in_words, is_words, numeral_as_digits, without_layout, words_of
+from harness.answers.words import as_compared, counted_in_words, is_words, numeral_as_digits, without_layout, words_of
 from harness.core.records import Question, VerdictName
 from harness.grading.compare.assignments import Assignment, assignments
 from harness.grading.compare.conventions import allows
@@ -138,7 +138,7 @@ def canonical(answer: str, question: Question) -> str | None:
         return time
     quantity = _quantity_of(question.references)
     if is_words(answer):
-        words = words_of(answer)
+        words = as_compared(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
         if not answer:
             return words[:200]
