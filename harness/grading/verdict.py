@@ -50,7 +50,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.values import values_in
 
-VERSION = "31"
+VERSION = "32"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -96,8 +96,7 @@ _RULES = {
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
     "endless": "no rule computes a limit, or a sum or product without end",
-    "matrices": "equal if the letters are numbers; if they are matrices, the order of factors counts",
-    "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
+    "order of factors": "equal if the letters are numbers; of matrices and vectors, the order of factors counts",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
@@ -126,8 +125,7 @@ _REASONS = EXHAUSTED.union(
         "prose",
         "unreadable",
         "endless",
-        "matrices",
-        "vectors",
+        "order of factors",
         "percent",
         "restated",
         "conclusion",
@@ -505,11 +503,11 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return AnswerVerdict("correct", rule, vote_of(answer, question, "correct"), tuple(steps))
+            return AnswerVerdict("correct", rule, vote_of(answer, question, right=reference), tuple(steps))
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer)
     outcome: VerdictName = "undecided" if undecided else "wrong"
-    return AnswerVerdict(outcome, rule, vote_of(answer, question, outcome), tuple(steps), near)
+    return AnswerVerdict(outcome, rule, vote_of(answer, question, undecided=undecided), tuple(steps), near)
 
 
 def _near_miss(question: Question, answer: str) -> NearMiss | None:

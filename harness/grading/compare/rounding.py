@@ -41,12 +41,6 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     return equal
 
 
-def is_rounded_integer(value: Node, rounded: Node) -> bool:
-    """Whether one integer is another, rounded to its last digit that is no zero: 1990 and 2000."""
-    unit, exactly, nearly = _unit(rounded), _integer(value), _integer(rounded)
-    return unit is not None and exactly is not None and nearly is not None and abs(exactly - nearly) * 2 <= unit
-
-
 def _same_exactly(left: Node, right: Node) -> bool | None:
     """Whether two exact values are equal; None if one is not exact."""
     values = exact(left), exact(right)

@@ -13,8 +13,8 @@ def same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
 
     The capitals of a product of letters count: mgh is not MGH. Different words are undecided, for they may say the
     same. They are wrong only if both stand on a closed list of words that cannot both be right, such as yes and no.
-    对 and 错 are true and false, not 是 and 否: to 小明算错了吗？ they may speak of the calculation. A question ("yes?")
-    states nothing.
+    对 and 错 are true and false, not 是 and 否: to 小明算错了吗？ they may speak of the calculation. A question
+    ("yes?") states nothing.
     """
     if answer.rstrip().endswith(("?", "？")):
         return Comparison(None, "words")
