@@ -150,12 +150,12 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
     [
         (
             "It is 9 less than 10, so 9 is »1« indeed.",
-            "found 1, but no sentence that states it as the answer without a doubt: "
+            "found 1, but no box and no “the answer is” states it without a doubt: "
             "“It is 9 less than 10, so 9 is »1« indeed”",
         ),
         (
             r"\boxed{1}. Wait, I misread it. It is odd.",
-            "found 1, but no sentence that states it as the answer without a doubt: “Wait, I misread it”",
+            "found 1, but no box and no “the answer is” states it without a doubt: “Wait, I misread it”",
         ),
         (
             "\\boxed{1}\n\nWe divide. So we get 3.",
