@@ -164,7 +164,7 @@ bench-aggregate: $(VENV)/.installed-bench
 bench-schedule: $(VENV)/.installed-bench
 	@$(BIN)/python bench/schedule.py
 
-## simulate-salvage: what going on with half-written answers saves (see docs/salvage.md)
+## simulate-salvage: what going on with half-written answers saves (see docs/reliability.md)
 simulate-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py simulate
 
@@ -178,7 +178,7 @@ bench-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py equal
 	@$(BIN)/python bench/salvage.py cost
 
-## simulate: coverage of every interval and test by simulation (see docs/statistics.md)
+## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md)
 simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
 	@$(BIN)/python bench/simulate_endpoints.py

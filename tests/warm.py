@@ -32,7 +32,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -203,12 +203,12 @@ def _end(child: subprocess.Popen[bytes], owner: int) -> None:
         child.communicate()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Begin before the tests' processes are forked (`tests.processes`): all of them use it."""
-    if AT_HAND and session.config.getoption("processes") > 1:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, bool | None, bool | None]:
+    """Begin before the tests' processes are forked (`tests.processes`, whose loop is the only one): all use it."""
+    if AT_HAND and session.config.getoption("processes") > 1 and not session.config.option.collectonly:
         begin(COMMANDS)
-        begin(WORKERS)
+    return (yield)
 
 
 # -- in the warm process ----------------------------------------------------------------------------------------------

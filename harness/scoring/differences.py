@@ -9,7 +9,7 @@ Two kinds of error answer two questions:
 
 The variance of a test is that of two equally good runs; intervals come from the variance of each run by itself, so that
 an interval may touch 0 where p is just below 5 %. Values are fractions. `make simulate` prints coverage and false
-alarms; `docs/statistics.md` shows them.
+alarms; `docs/method/statistics.md` shows them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ with G − 1 |
 The τ tosses have the variance of a coin with chance p̄. They matter only where few samples were seen, or where all
 agree: such samples then never claim an error of 0. N* is never below N: samples of questions that differ in difficulty
 say more about these questions than tosses of one coin, not less. `make simulate` prints the coverage of each;
-`docs/statistics.md` shows it.
+`docs/method/statistics.md` shows it.
 
 All values are fractions. Leading axes (repetitions of a simulation) are kept.
 """

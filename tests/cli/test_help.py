@@ -147,21 +147,13 @@ def test_the_version_says_the_commit(flag: str) -> None:
 
 
 def completions(words: str, typed: str) -> list[str]:
-    environment = os.environ | {
+    environment = {
         "_HARNESS_COMPLETE": "bash_complete",
         "COMP_WORDS": f"{words} {typed}",
         "COMP_CWORD": str(len(words.split())),
     }
-    code = "from harness.cli.main import cli; cli(prog_name='harness')"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_SECONDS,
-    )
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    done = CliRunner().invoke(cli, [], prog_name="harness", env=environment)
+    return [line.partition(",")[2] for line in done.output.splitlines()]
 
 
 def test_names_are_completed() -> None:

@@ -330,7 +330,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
     def answer(request: Request) -> object:
         if request.method == "GET":
             return [models("m")]
-        return [*list(completion("4"))[:2], Pause(60.0)]
+        return [next(completion("4")), Pause(60.0)]
 
     with FaultServer(answer) as slow:  # type: ignore[arg-type]
         words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary", "--no-fingerprint")

@@ -433,7 +433,7 @@ def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
 
 
 def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
-    """`kind: text` with `whole_reply`, as in docs/tutorials/own-grader.md; its twin searches an answer in the reply."""
+    """`kind: text` with `whole_reply`, as in docs/judge.md; its twin searches an answer in the reply."""
     texts = ["Evaporation.", "It is the water that condenses there.", "12", "condensation of vapour"]
     shown = {}
     for whole_reply in (True, False):

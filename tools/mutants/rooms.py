@@ -65,7 +65,7 @@ ROOMS = {
     ),
     "pace": Room(
         "generation.dispatch.too_many_requests",
-        "generation/test_pace_steps.py generation/test_pace.py",
+        "generation/test_pace.py",
     ),
     "body": Room(
         "client.spelling client.asker presets.sampling",

@@ -108,7 +108,7 @@ class OnRay(Options):
         str | None,
         Option(
             "Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder "
-            "(docs/howto/ray.md).",
+            "(docs/scaling.md).",
             under=WHOM,
             metavar="ray[://HOST:PORT]",
         ),

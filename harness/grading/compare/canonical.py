@@ -22,7 +22,6 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
@@ -91,7 +90,7 @@ def canonical(text: str, *, listed: bool = False) -> str:
     """
     if (plain := plain_number(text)) is not None:
         return str(Fraction(plain.top, plain.bottom))
-    if is_words(text) and not is_own_spelling(text):
+    if is_words(text):
         words = words_of(text)
         text = number_in_words(words) or counted_in_words(words) or ""
         if not text:

@@ -24,14 +24,13 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.numerals import multiplies, numeral
+from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
     changes_number,
     is_counted,
     same_noun,
-    share_classifier,
     unit_of,
 )
 from harness.core.records import GradeRules
@@ -281,9 +280,9 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
         measure, answer_measure = measures(name, answer_name)
         if measure is None or answer_measure is None:
-            symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
-            agree = not symbols_differ and same_noun(name, answer_name)
-            if measure is answer_measure is None and (agree or share_classifier(name, answer_name)):
+            are_symbols = name.isascii() and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS
+            agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
+            if measure is answer_measure is None and agree:
                 return [(reference_value, answer_value)]
             # An unknown name can be neither converted nor called another unit.
             return []
@@ -316,7 +315,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         if bare is reference:
             return []  # three times something is no 3
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
-    if bare.op in ("pct", "deg") or any(map(multiplies, name.split())):
+    if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
     # `5 (five)` repeats its number; any other number in words would change it.

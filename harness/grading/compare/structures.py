@@ -39,7 +39,7 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import makes_bound, qualifies, unit_of
+from harness.answers.grammar.units import qualifies, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, names_several, same_assignments
@@ -542,13 +542,8 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        if any(
-            label.op == "text" and (makes_bound(label.args[0]) or qualifies(label.args[0]))
-            for label in answer_parts.labels
-        ):
-            return Comparison(
-                None, "label"
-            )  # a bound or a condition, no name: 至少是 5, "at least" = 5, "if n is even": 5
+        if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
+            return Comparison(None, "label")  # a bound or a condition, no name: 至少是 5, "if n is even": 5
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 
+from harness.core.patterns import regex
+
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
 
-FORMULA = re.compile(
-    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL
+FORMULA = regex(
+    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\(((?:[^\\]|\\[^()]){1,2000}+)\\\)"
+    r"|\\\[((?:[^\\]|\\[^\[\]]){1,2000}+)\\\]",
+    re.DOTALL,
 )
 r"""A formula between $, $$, \( \) or \[ \]."""
 
-NUMBER = re.compile(
+NUMBER = regex(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥￥＄]? [-−]?
     (?: \d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?(?!\d) | \d++/\d++ | \d++(?:\.\d++)? | \.\d++ ) (?:[eE][+-]?\d++)? %?
     (?:\ (?i:hundred|thousand|million|billion|trillion|dozen)\b | [万亿萬億]){0,3} """
 )
 """A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
 
-WORD = re.compile(r"[A-Za-z]{2,}")
-COMMAND = re.compile(r"\\[A-Za-z]+")
-STOP = re.compile(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
+WORD = regex(r"[A-Za-z]{2,}")
+COMMAND = regex(r"\\[A-Za-z]+")
+STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
 
 
