@@ -220,7 +220,7 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
     for name, instead in {
         "init": "datasets/templates", "completion": "_HARNESS_COMPLETE", "plugins": "doctor",
-        "diff": "compare A B --samples", "models": "serve --models", "schema": "--json-schema",
+        "diff": "compare A B --samples", "models": "serve --models", "schema": "--json-schema", "ctl": "status RUN",
     }.items():  # fmt: skip
         done = harness(tmp_path, name, "x")
         assert (done.code, f"`harness {name}` is gone: " in done.err, instead in done.err) == (2, True, True)

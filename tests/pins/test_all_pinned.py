@@ -16,7 +16,6 @@ from tests.pins import data
 from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
-    "ctl": "needs a run under way: tests/generation/test_commands.py",
     "view": "serves pages until it is stopped: tests/viewer",
     "demo": "needs the embedded server and its weights: tests/system/test_main_path.py",
     "serve stop": "needs a server that runs: tests/server_launchers",

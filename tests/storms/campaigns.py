@@ -126,12 +126,12 @@ CAMPAIGNS: dict[str, Campaign] = {
     "second grader": Campaign(_scored("--also", "sympy")),
     "follow": Campaign(_only("score", "live", "--follow", "--workers", "1"), server=True, beside=True, varies=True),
     "watch": Campaign(_only("status", "live", "--watch", "--json"), server=True, beside=True, varies=True),
-    "ctl": Campaign(
+    "steering": Campaign(
         lambda _url: [
-            ["ctl", "live", "pause"],
-            ["ctl", "live", "concurrency", "3"],
-            ["ctl", "live", "status", "--json"],
-            ["ctl", "live", "resume"],
+            ["status", "live", "--pause"],
+            ["status", "live", "--concurrency", "3"],
+            ["status", "live", "--json"],
+            ["status", "live", "--resume"],
         ],
         server=True,
         beside=True,

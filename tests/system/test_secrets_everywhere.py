@@ -262,7 +262,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
         commands("score", folder, "--json")
     for command in ("status", "compare", "verify"):
         commands(command, "a", *(["joined"] if command == "compare" else []), "--json", code=(*seen,), **key)
-    commands("ctl", "a", "status", "--json", code=3, **key)
+    commands("status", "a", "--pause", code=3, **key)
     commands("serve", "status", "--json", **key)
     commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
     commands("export", "a", "--to", "parquet")
