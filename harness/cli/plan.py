@@ -116,7 +116,7 @@ def _print(planned: Planned, options: PlanOptions) -> None:
 
 def _print_new_questions(planned: Planned, options: PlanOptions) -> None:
     """Print the limit of the line "new questions", which more samples do not lower."""
-    from harness.scoring.differences import MAX_PLANNED
+    from harness.scoring.stats_differences import MAX_PLANNED
 
     needed = planned.needed
     words = "  for a claim about other questions like these, more samples help little: "
@@ -174,7 +174,7 @@ def _print_candidates(n_tests: int) -> None:
 
     n_tests: p values that are corrected together for one candidate.
     """
-    from harness.scoring.intervals import power_factor
+    from harness.scoring.stats_differences import power_factor
 
     # The points grow as f of the formula, and the samples as its square.
     factors = [power_factor(n * n_tests) / power_factor(n_tests) for n in CANDIDATES]

@@ -10,9 +10,8 @@ import msgspec
 from harness.core.inert import visible
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
-from harness.scoring.intervals import why_narrower
 from harness.scoring.score import cut_cell, with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""

@@ -44,8 +44,8 @@ from harness.core.records import Grade, Key
 from harness.runs import Manifest, RunFolder
 from harness.runs.manifest import WEIGHTS, Provenance
 from harness.runs.record import Plan
-from harness.scoring.intervals import Interval, normal_two_sided, sampling_limits
 from harness.scoring.observed import Observed, Rows
+from harness.scoring.stats import Interval, normal_two_sided, sampling_limits
 
 ALPHA = 0.01
 """Largest chance that a run with only sound endpoints names one of them as an outlier."""

@@ -33,9 +33,9 @@ from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
-from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.judging import Judging
 from harness.scoring.measures import Measure, measures, uneven_parts
+from harness.scoring.stats import Interval, cluster_numbers
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,

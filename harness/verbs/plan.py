@@ -25,7 +25,8 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RESULTS
 from harness.scoring.comparison import most_possible
-from harness.scoring.differences import (
+from harness.scoring.stats import cluster_numbers, effective_clusters
+from harness.scoring.stats_differences import (
     MAX_PLANNED,
     Detection,
     MarginReach,
@@ -34,12 +35,12 @@ from harness.scoring.differences import (
     least_question_difference,
     least_questions,
     margin_reach,
+    mean_detection,
+    mean_reach,
     planned_detection,
     smoothed_variance,
     spreads_within,
 )
-from harness.scoring.intervals import cluster_numbers, effective_clusters
-from harness.scoring.mean_difference import mean_detection, mean_reach
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.again import options_again, pace_again
 from harness.verbs.compare import counted_questions
@@ -255,7 +256,9 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
         if only in (None, benchmark.name):
             spread, ends = spread_of(run, benchmark, folder)
             clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
-            yield _Evidence(source, benchmark.name, spread, effective_clusters(clusters), ends, folder, run)
+            yield _Evidence(
+                source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), ends, folder, run
+            )
 
 
 def spread_of(

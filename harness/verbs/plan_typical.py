@@ -18,8 +18,8 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.scoring.differences import SampleSpread, least_variance
 from harness.scoring.published import load_published
+from harness.scoring.stats_differences import SampleSpread, least_variance
 
 MIN_PUBLISHED = 10
 """Smallest number of published deviations of a benchmark that give its own spread; with fewer, the spread is that of

@@ -26,7 +26,7 @@ from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets

@@ -13,7 +13,7 @@ import numpy as np
 from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.runs.manifest import OUTPUTS
-from harness.scoring.intervals import Interval, wilson
+from harness.scoring.stats import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 1000

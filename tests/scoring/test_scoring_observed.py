@@ -17,10 +17,10 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.runs.line_file import write_lines
-from harness.scoring.estimators import quantile
 from harness.scoring.journal_grades import ById, basis, grade_journal
 from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
+from harness.scoring.stats import quantile
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, B, sample, stored

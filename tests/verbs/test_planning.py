@@ -20,17 +20,17 @@ import harness as reasoning_harness
 from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
 from harness.runs import Manifest, Plan, RunFolder
-from harness.scoring.differences import (
+from harness.scoring.stats import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.stats_differences import (
     SampleSpread,
     fewest,
     holm,
     margin_reach,
-    question_difference_variance,
+    question_difference,
     samples_to_detect,
     sampling_difference_limits,
     score_variance,
 )
-from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
 from harness.verbs.plan import plan
 from harness.verbs.plan_sources import PlanSource
 from tests.faults.server import FaultServer
@@ -85,7 +85,7 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
     gaps = (ours - theirs) / n
     z = gaps.mean(axis=-1) / np.sqrt(score_variance(ours, counts, theirs, counts))
-    t = gaps.mean(axis=-1) / np.sqrt(question_difference_variance(gaps))
+    t = gaps.mean(axis=-1) / np.sqrt(question_difference(gaps).variance)
     found = [holm([normal_two_sided(a), t_two_sided(b, 29)])[0] < 0.05 for a, b in zip(z, t, strict=True)]
     assert least < float(np.mean(found)) < most
 

@@ -19,14 +19,14 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options import PlanOptions
 from harness.core.errors import UsageError
-from harness.scoring.differences import (
+from harness.scoring.published import load_published
+from harness.scoring.stats_differences import (
     SampleSpread,
     least_question_difference,
     planned_detection,
     samples_to_detect,
     smallest_difference,
 )
-from harness.scoring.published import load_published
 from harness.verbs.plan import Planned, plan
 from harness.verbs.plan_sources import sources_of
 from harness.verbs.plan_typical import typical_spread

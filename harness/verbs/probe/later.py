@@ -31,7 +31,7 @@ from itertools import accumulate
 
 from harness.core.errors import option
 from harness.core.inert import quoted
-from harness.scoring.intervals import normal_two_sided
+from harness.scoring.stats import normal_two_sided
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
