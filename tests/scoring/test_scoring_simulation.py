@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import re
 import sys
 from pathlib import Path
@@ -150,22 +149,3 @@ def test_the_reached_error_is_half_the_width_of_the_interval() -> None:
     error = reached_error(correct, 16)
     low, high = stats.sampling_limits(correct, np.full(40, 16.0))
     assert error == pytest.approx(float(high - low) / 2 / 1.959964, rel=1e-6)
-
-
-@pytest.mark.wide
-def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal_speed_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A cell in which comparing plain shares within questions accused in six of these ten runs: the slow one gets what
-    is left over."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-    endpoints = bench("simulate_endpoints")
-    chance = random.Random(1)
-    sound = [endpoints.play(chance, (500, 4, 256), 2.5, 2.2, 0.0) for _ in range(10)]
-    broken = [endpoints.play(chance, (100, 4, 64), 1.0, 2.2, 0.6) for _ in range(6)]
-    assert sum(any(one.named) for one in sound) <= 1
-    assert sum(one.named[1] for one in broken) >= 4
-    # Where a slow endpoint took only the shortest samples, there was nothing to compare, and none of these was found.
-    slow = [endpoints.play(random.Random(seed), (60, 16, 64), 1.4, 2.2, 0.5) for seed in range(4)]
-    assert sum(one.named[1] for one in slow) >= 3
-    assert sum(sum(one.covered) for one in (*sound, *broken)) >= 28  # of 32 intervals, which hold 95 % each
