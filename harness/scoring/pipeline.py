@@ -66,9 +66,9 @@ class GradedBenchmark:
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
     samples, and the row of each grade. failed: failed requests by endpoint; None if there is one server only. speed,
     workload, anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the
-    reasoning where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`. judge_errors,
-    judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its place: rule →
-    number of samples.
+    reasoning where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`.
+    judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its
+    place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
