@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from harness.scoring import PairedComparison
     from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
-    from harness.scoring.intervals import Interval
     from harness.scoring.mean_difference import MeanComparison
+    from harness.scoring.stats import Interval
     from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
@@ -198,9 +198,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     from harness.reports.differences_by_hand import by_hand_in_words
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
-    from harness.scoring.intervals import why_narrower
     from harness.scoring.moves import largest
-    from harness.scoring.uncertainty import points_interval
+    from harness.scoring.uncertainty import points_interval, why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)

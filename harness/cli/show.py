@@ -51,7 +51,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option(
     "--anomaly",
     is_flag=True,
-    help="Samples that look wrong: repetition, garbled, rare characters, another language, odd log-probabilities.",
+    help="Samples that look wrong: repetition, garbled, no text.",
 )
 @click.option("--disputed", is_flag=True, help="Samples on which a second grader contradicts the grade.")
 @click.option(

@@ -13,10 +13,9 @@ from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_c
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.intervals import why_narrower
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest
-from harness.scoring.uncertainty import ABSENT, percent, points_interval
+from harness.scoring.uncertainty import ABSENT, percent, points_interval, why_narrower
 
 MAX_NAME_CHARS = 60
 """A question's text is cut to this length where it stands for an id."""

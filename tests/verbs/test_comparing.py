@@ -36,9 +36,9 @@ from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
 from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.differences import holm, questions_to_detect
-from harness.scoring.intervals import normal_two_sided
 from harness.scoring.pipeline import score_run
+from harness.scoring.stats import normal_two_sided
+from harness.scoring.stats_differences import holm, questions_to_detect
 from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
 from harness.verbs.plan import PlanSource, plan
