@@ -227,7 +227,7 @@ def _find_question(
     if os.path.exists(word):  # noqa: PTH110 (a `Path` raises for a word that is too long for a name)
         raise UsageError(
             f"`harness show` takes one run, and {visible(word)} is no question of {visible(opened.label)}: show each "
-            "run by a command of its own, or two runs beside each other by `harness diff`"
+            "run by a command of its own, or two runs beside each other by `harness compare --samples`"
         )
     if len(benchmarks) == 1:
         benchmarks[0].question(readings[-1][0])  # Raises with near names.

@@ -25,9 +25,11 @@ MAX_MOVED = 15
 
 
 _GRADERS_COUNT = "the grader's verdicts count here"
-"""The footnote of a mean of benchmarks, for which `harness diff` has no line."""
+"""The footnote of a mean of benchmarks, for which `harness compare --samples` has no line."""
 
-COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand, and what audits say"
+COUNTS_GRADER = (
+    f"{_GRADERS_COUNT}; `harness compare --samples` has the difference with verdicts by hand, and what audits say"
+)
 """The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
 
 

@@ -1,7 +1,7 @@
 """Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison.
 
-Formulas are in `docs/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two runs;
-`intervals` and `estimators` are functions on numbers that any code may call.
+Formulas are in `docs/method/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two
+runs; `intervals` and `estimators` are functions on numbers that any code may call.
 """
 
 from __future__ import annotations

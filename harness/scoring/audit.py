@@ -22,7 +22,7 @@ correct has a short raw interval, which says little of an accuracy in the middle
 person's verdicts are scored like a grader's, and nothing is moved or stretched.
 
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
-2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
+2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/method/statistics.md shows it.
 
 Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
 

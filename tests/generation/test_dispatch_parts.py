@@ -254,23 +254,6 @@ def test_the_share_of_a_lane_that_is_down_goes_to_the_others_up_to_twice_theirs(
     assert not lanes[len(weights) - 1].set_aside
 
 
-def test_waits_behind_refusals_double_up_to_the_longest() -> None:
-    clock = Clock()
-    lanes = lanes_of(clock, 1.0, first_wait=2.0, longest_wait=50.0)
-    waits = []
-    for _ in range(12):
-        ticket = lanes.sent(0)
-        clock.now += 0.1
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", status=429))
-        waits.append(round(max(0.0, lanes[0].until - clock.now), 3))
-        clock.now = max(clock.now, lanes[0].until) + 0.1
-    steps = [wait for wait in waits if wait]
-    assert steps
-    assert set(steps) <= {0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 50.0}
-    assert steps == sorted(steps)
-    assert steps[-1] == 50.0
-
-
 def test_only_an_endpoint_that_joined_late_may_be_unwelcome() -> None:
     clock = Clock()
     lanes = lanes_of(clock, 1.0)

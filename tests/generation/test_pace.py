@@ -14,7 +14,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.too_many_requests import Ticket
+from harness.generation.dispatch.too_many_requests import Pace, Ticket
 from harness.generation.settings import Patience
 
 ROUND_TRIP_S = 0.005
@@ -72,6 +72,7 @@ def simulate(
         heapq.heappush(due, (now + seconds, next(counter), what, ticket))
 
     later(0.0, "look")
+    wakes_at = -1.0
     while done < samples:
         now, _, what, ticket = heapq.heappop(due)
         if what == "look":
@@ -91,16 +92,19 @@ def simulate(
             n_refused += 1
             waiting += 1
             lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
-        if lanes.next_change() is not None:
-            later(max(0.001, lanes.next_change() or 0.0), "wake")
         lanes.advance()
         while waiting and lanes.with_room():
             waiting -= 1
             later(ROUND_TRIP_S / 2, "arrive", lanes.sent(0))
+        change = lanes.next_change()
+        if change is not None and not now < wakes_at <= now + change:
+            wakes_at = now + max(0.001, change)
+            later(max(0.001, change), "wake")
     return Result(now, n_refused / samples)
 
 
-LIMITED = [
+SERVERS = [
+    # make, samples, mean seconds, requests in flight, seconds without the limiter's refusals
     (lambda: slots(16), 2000, 0.1, 64, 2000 * 0.1 / 16),
     (lambda: slots(16), 1000, 3.0, 64, 1000 * 3.0 / 16),
     (lambda: slots(100), 1000, 60.0, 256, 1000 * 60.0 / 100),
@@ -111,30 +115,29 @@ LIMITED = [
 ]
 
 
-@pytest.mark.parametrize(("make", "samples", "mean_s", "concurrency", "ideal_s"), LIMITED)
+@pytest.mark.parametrize(("make", "samples", "mean_s", "concurrency", "ideal_s"), SERVERS)
 def test_a_limiter_is_obeyed_and_used(
     make: Callable[[], Accepts], samples: int, mean_s: float, concurrency: int, ideal_s: float
 ) -> None:
     result = simulate(make(), samples=samples, mean_s=mean_s, concurrency=concurrency)
-    assert result.refused <= 0.2 + (50 + 4 * concurrency) / samples
+    assert result.refused <= 2.0
     tail = 8 * mean_s  # the longest of them
-    assert result.seconds <= 1.5 * ideal_s + tail
+    assert result.seconds <= 1.2 * ideal_s + tail
 
 
 @pytest.mark.parametrize(("mean_s", "samples"), [(0.1, 4000), (3.0, 2000), (100.0, 1000)])
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5])
-def test_refusals_at_random_do_not_throttle(share: float, mean_s: float, samples: int) -> None:
+@pytest.mark.parametrize(("share", "times"), [(0.02, 1.1), (0.1, 1.2), (0.3, 1.7), (0.5, 4.0)])
+def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: float, samples: int) -> None:
     result = simulate(at_random(share), samples=samples, mean_s=mean_s, concurrency=64)
-    ideal_s = samples * mean_s / 64
-    tail, finding_out = 8 * mean_s, 30.0
-    assert result.seconds <= 1.3 * ideal_s + tail + finding_out
+    ideal_s, tail = samples * mean_s / 64, 8 * mean_s
+    assert result.seconds <= (times if mean_s < 1 else min(times, 1.3)) * ideal_s + tail
     assert result.refused <= 1.2 * share / (1 - share) + 0.05
 
 
 def test_a_limiter_behind_a_slow_gateway_is_obeyed() -> None:
     result = simulate(slots(16), samples=1000, mean_s=30.0, concurrency=64, refusal_s=4.0)
-    assert result.refused <= 0.2 + (50 + 4 * 64) / 1000
-    assert result.seconds <= 1.5 * 1000 * 30 / 16
+    assert result.refused <= 2.0
+    assert result.seconds <= 1.2 * 1000 * 30 / 16
 
 
 def test_a_limiter_that_sets_in_later_is_noticed() -> None:
@@ -144,5 +147,67 @@ def test_a_limiter_that_sets_in_later_is_noticed() -> None:
     def turns(now: float, working: int, rng: random.Random) -> bool:
         return chance(now, working, rng) if next(counter) < 1000 else limited(now, working, rng)
 
-    result = simulate(turns, samples=3000, mean_s=1.0, concurrency=64)
-    assert result.refused <= 0.2 + (50 + 4 * 64) / 3000 + 0.43 / 3
+    assert simulate(turns, samples=3000, mean_s=1.0, concurrency=64).refused <= 0.6
+
+
+def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -> None:
+    """Slots that sleep come back without an accepted request: the replies last for hours."""
+    now = 0.0
+    pace = Pace(16, lambda: now, lambda low, high: high)
+    first = [pace.sent(0) for _ in range(16)]
+    for ticket in first[1:]:
+        pace.refused(ticket)
+    for second in range(600):
+        now = float(second)
+        pace.advance(now)
+        while pace.in_flight < pace.limit:
+            ticket = pace.sent(0)
+            if now < 60:
+                pace.refused(ticket)
+    assert pace.in_flight == 16
+
+
+def played(word: str) -> float:
+    """Seconds that a slot rests after requests that were refused (R), accepted (A) or cut (C) one after the other."""
+    now, rest = 0.0, 0.0
+    pace = Pace(1, lambda: now, lambda low, high: high)
+    for letter in word:
+        now += rest
+        pace.advance(now)
+        assert (pace.limit, pace.in_flight) == (1, 0)
+        ticket, rest = pace.sent(0), 0.0
+        if letter == "R":
+            pace.refused(ticket)
+            assert pace.rest_ends is not None
+            assert pace.limit == 0
+            rest = pace.rest_ends - now
+        elif letter == "A":
+            pace.answered(ticket)
+        else:
+            pace.ended(ticket)
+    return rest
+
+
+@pytest.mark.parametrize(
+    ("word", "rest"),
+    [
+        ("A", 0.0), ("C", 0.0), ("R", 0.1), ("RR", 0.17), ("RRR", 0.289), ("R" * 12, 34.27), ("R" * 40, 60.0),
+        ("R" * 2000, 60.0), ("RRRCR", 0.4913), ("RRRAR", 0.17), ("RRRAAR", 0.1), ("AAAR", 0.1),
+    ],
+)  # fmt: skip
+def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
+    assert played(word) == pytest.approx(rest, rel=1e-3)
+
+
+def test_of_a_lower_ceiling_the_slots_that_rest_longest_go() -> None:
+    pace = Pace(8, lambda: 0.0, lambda low, high: high)
+    tickets = [pace.sent(0) for _ in range(8)]
+    for ticket in tickets[:6]:
+        pace.refused(ticket)
+    assert (pace.limit, pace.in_flight) == (2, 2)
+    pace.set_ceiling(3)
+    assert (pace.limit, pace.in_flight) == (2, 2)
+    pace.set_ceiling(8)
+    assert pace.limit == 7
+    pace.set_ceiling(1)
+    assert pace.limit == 1

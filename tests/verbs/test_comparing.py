@@ -41,8 +41,7 @@ from harness.scoring.stats import normal_two_sided
 from harness.scoring.stats_differences import holm, questions_to_detect
 from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
-from harness.verbs.plan import plan
-from harness.verbs.plan_sources import PlanSource
+from harness.verbs.plan import PlanSource, plan
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 from tests.verbs import judged_runs
@@ -91,7 +90,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     assert harness(tmp_path, "compare", "base", "tuned").code == 0, "the seven samples are missing"
     later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
     stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
-    demo.samples.write_bytes(b"".join(record.encode(sample).line for sample in stored))
+    demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert done.code == 3, (command, done.err)
@@ -225,8 +224,8 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
     (beside,) = reasoning_harness.compare([base, tuned.path])
     assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
     assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
-    (planned,) = plan([PlanSource(name=str(base.path))], PlanOptions.of(detect=2))
-    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [planned.needed.samples]
+    (planned,) = plan([PlanSource(str(base.path))], PlanOptions.of(detect=2))
+    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [planned.samples]
 
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -321,7 +320,7 @@ def with_replies(run: RunFolder, text_of: Callable[[str, int], str], finish_reas
         )
         for one in grades.read(folder)
     ]
-    folder.samples.write_bytes(b"".join(record.encode(sample).line for sample in samples))
+    folder.samples.write_bytes(b"".join(record.encode(sample) for sample in samples))
     return run
 
 

@@ -5,12 +5,12 @@ Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a f
 | state | requests in flight | begins | ends |
 | --- | --- | --- | --- |
 | open | at most `pace.limit` | | |
-| paused | none new until `until` | a 429, or a Retry-After | by time |
+| paused | none new until `until` | a Retry-After, or all slots rest after 429s | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
 | left | none new; those in flight end | off the user's list, or unfit (`is_unfit`) | never: a return is a new lane |
 
-Two signals, two answers: a 429 means "slow down" (`too_many_requests` lowers `pace.limit`); other failures mean "it may
-be down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
+Two signals, two answers: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it may be
+down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
 goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
 count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
 
@@ -32,6 +32,9 @@ from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
+
+HOPELESS_REFUSALS = 7
+"""A 429 counts as such a failure once its slot was refused this often: after rests of some 5 s together."""
 
 MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
@@ -74,20 +77,16 @@ class Lane(msgspec.Struct, eq=False):
         """Requests in flight that the endpoint gets at present."""
         if self.left:
             return 0
-        return 1 if self.set_aside else self.pace.rising.value
+        return 1 if self.set_aside else self.pace.limit
 
     def has_room(self, now: float) -> bool:
         """Whether the endpoint may get one more request now."""
-        pace = self.pace
-        if now >= self.until and pace.in_flight < self.limit:
-            return True
-        # A second opinion (one request right after a 429) may exceed the limit and ignore our own pause, but never a
-        # pause that the server named.
-        return pace.wants_opinion and not self.left and not self.set_aside and now >= self.asked_until
+        return now >= self.until and self.in_flight < self.limit
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less: now."""
-        return self.until - now
+        rest_ends = self.pace.rest_ends if not self.limit and not self.left else None
+        return max(self.until, rest_ends or self.until) - now
 
     def state(self, now: float) -> EndpointState:
         if self.left:
@@ -113,10 +112,10 @@ class Lanes:
         self._jitter = jitter
         self._down_since: float | None = None
         self._concurrency = concurrency
-        self._lanes = [Lane(endpoint, Pace(concurrency, clock)) for endpoint in endpoints]
+        self._lanes = [Lane(endpoint, Pace(concurrency, clock, jitter)) for endpoint in endpoints]
         self.answered = False
         """Whether any request of this session was answered."""
-        self._share_out(at_once=True)
+        self._share_out()
 
     def __getitem__(self, lane_number: int) -> Lane:
         return self._lanes[lane_number]
@@ -129,7 +128,7 @@ class Lanes:
     def set_concurrency(self, concurrency: int) -> None:
         """Divide another number of requests in flight among the endpoints."""
         self._concurrency = concurrency
-        self._share_out(at_once=True)
+        self._share_out()
 
     def replace(self, endpoints: Sequence[Endpoint]) -> tuple[list[str], list[str]]:
         """Use these endpoints from now on, at least one. Returns the base URLs that (joined, left).
@@ -149,8 +148,8 @@ class Lanes:
                 lane.left = True
                 left.append(url)
         for endpoint in joined.values():
-            self._lanes.append(Lane(endpoint, Pace(1, self._clock), joined_late=True))
-        self._share_out(at_once=True)
+            self._lanes.append(Lane(endpoint, Pace(1, self._clock, self._jitter), joined_late=True))
+        self._share_out()
         self._update_patience()
         return list(joined), left
 
@@ -244,11 +243,8 @@ class Lanes:
         lane.until = max(lane.until, until)
         lane.try_owed = self._down_since is None or now - self._down_since < self.patience
 
-    def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
-        """Note a request that failed because of the endpoint or the network.
-
-        Returns whether the failure is a reason to slow down or wait, as a 429 is unless the server refuses at random.
-        """
+    def failed(self, ticket: Ticket, failure: RequestFailed) -> None:
+        """Note a request that failed because of the endpoint or the network."""
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
         lane.last_failure = failure
@@ -256,14 +252,11 @@ class Lanes:
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
         self.obey_retry_after(ticket.lane_number, failure.retry_after)
-        slow_down = True
         if failure.kind == "rate_limited":
-            # Nothing else was in flight, so slowing down is impossible: an endpoint that refuses for ever counts as
-            # down.
-            lane.failures_in_row += lane.in_flight == 1
-            slow_down = lane.pace.refused(ticket, names_time=failure.retry_after is not None)
-            if slow_down and failure.retry_after is None:
-                lane.until = max(lane.until, now + self._unasked_pause(lane))
+            # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
+            has_waited = failure.retry_after is not None or ticket.refusals >= HOPELESS_REFUSALS
+            lane.failures_in_row += lane.in_flight == 1 and has_waited
+            lane.pace.refused(ticket)
         else:
             lane.pace.ended(ticket)
             lane.failures_in_row += 1
@@ -274,7 +267,6 @@ class Lanes:
             self.hold(ticket.lane_number)
             self._share_out()
         self._update_patience()
-        return slow_down
 
     def hold(self, lane_number: int) -> None:
         """Send an endpoint nothing for some seconds, more each time until it answers.
@@ -328,8 +320,9 @@ class Lanes:
         for lane in self._lanes:
             if lane.left:
                 continue
-            if lane.until > now:
-                times.append(lane.until - now)
+            opens = lane.until if lane.until > now else lane.pace.rest_ends
+            if opens is not None and opens > now:
+                times.append(opens - now)
             if lane.set_aside and (left := lane.aside_since + self.patience - now) > 0:
                 times.append(left)
         if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
@@ -353,7 +346,7 @@ class Lanes:
                 done=lane.n_done,
                 failed=lane.n_failed,
                 why=lane.last_failure.message if lane.last_failure is not None and lane.state(now) != "open" else "",
-                wait_s=max(0.0, lane.until - now),
+                wait_s=max(0.0, lane.pause(now)),
             )
             for lane in self._lanes
         )
@@ -361,11 +354,8 @@ class Lanes:
     def _present(self) -> list[Lane]:
         return [lane for lane in self._lanes if not lane.left]
 
-    def _share_out(self, *, at_once: bool = False) -> None:
-        """Divide the concurrency among the lanes.
-
-        at_once: the user changed something; otherwise shares rise step by step.
-        """
+    def _share_out(self) -> None:
+        """Divide the concurrency among the lanes."""
         present = self._present()
         total = sum(lane.endpoint.weight for lane in present)
         up = sum(lane.endpoint.weight for lane in present if not lane.set_aside)
@@ -376,7 +366,7 @@ class Lanes:
             most = lane.share
             if not lane.set_aside and up < total:
                 most = max(most, round(min(MAX_SHARES * share, self._concurrency * lane.endpoint.weight / up)))
-            lane.pace.set_ceiling(most, at_once=at_once)
+            lane.pace.set_ceiling(most)
 
     def _update_patience(self) -> None:
         """Start the patience if every endpoint is set aside now; stop it if one is not."""
@@ -384,9 +374,3 @@ class Lanes:
             self._down_since = None
         elif self._down_since is None:
             self._down_since = self._clock()
-
-    def _unasked_pause(self, lane: Lane) -> float:
-        """Seconds to wait after a 429 that names no time: short at first, since a single refusal may be an accident."""
-        # At most half of `first_wait` after the first round of refusals, and twice as long after each further one.
-        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.pace.waits - 2, 30))
-        return self._jitter(ceiling / 2, ceiling)
