@@ -241,8 +241,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     for benchmark in run.benchmarks.values():
         spread, ends = _spread_of(run, benchmark, folder)
         clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
-        n_clusters = effective_clusters(np.bincount(clusters))
-        yield _Evidence(source, benchmark.name, spread, n_clusters, ends, folder, run)
+        yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), ends, folder, run)
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:

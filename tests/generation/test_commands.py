@@ -1,4 +1,4 @@
-"""`harness run` and `harness ctl` as a user gives them: pilot, target, canary, endpoints from a file, steering.
+"""`harness run` and `harness status` as a user gives them: pilot, target, canary, endpoints from a file, steering.
 
 For: harness.verbs.pilot, harness.verbs.target.
 """
