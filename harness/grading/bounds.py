@@ -12,6 +12,9 @@ MAX_EXTRACTED_CHARS = 20_000
 MAX_WHOLE_REPLY_CHARS = 400_000
 """Longest reply that is given whole to a benchmark's own verifier, in characters; a longer one gives no answer."""
 
+MAX_VALUES = 64
+"""Largest number of values of a reply without box and label that are compared, to see whether one of them is right."""
+
 MAX_CANDIDATES = 16
 """Largest number of boxes beside the answer that are compared as well, to see whether one of them holds the right
 answer.

@@ -57,8 +57,8 @@ ROWS: list[tuple[str, Examples]] = [
         ("$24", r"24\text{ cents}", False), ("$24", r"24\text{ km}", False), ("$24", "€24", False),
     ]),
     ("`60千米/时` and `每小时60", [
-        ("60千米/时", "每小时60千米", True), ("60千米/时", "时速60千米", True), ("30平方米", "30 m2", True),
-        ("30平方米", "30 sq m", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
+        ("60千米/时", "每小时60千米", True), ("30平方米", "30 m2", True),
+        ("30平方米", "30 square metres", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
     ]),
     ("`星期三` and `周三`", [("星期三", "周三", True), ("星期三", "星期四", False)]),
     ("`36^\\circ15'` and `36 degrees 15 minutes`", [

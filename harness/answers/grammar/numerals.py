@@ -5,7 +5,6 @@ Words that are more than one number give None.
 
 from __future__ import annotations
 
-
 from harness.core.patterns import regex
 
 _SMALL = {

@@ -25,7 +25,7 @@ from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import counted_in_words, is_words, without_layout, words_of
+from harness.answers.words import as_compared, counted_in_words, is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.assignments import assignments
 from harness.grading.compare.equations import is_equation, statement
@@ -91,7 +91,7 @@ def canonical(text: str, *, listed: bool = False) -> str:
     if (plain := plain_number(text)) is not None:
         return str(Fraction(plain.top, plain.bottom))
     if is_words(text):
-        words = words_of(text)
+        words = as_compared(text)
         text = number_in_words(words) or counted_in_words(words) or ""
         if not text:
             return words[:_MAX_COMPARED_CHARS]

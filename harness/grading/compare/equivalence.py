@@ -173,9 +173,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
-    if (is_words(reference) or is_words(answer) or kind == "text") and not (
-        kind != "text" and _differ_in_capitals(reference, answer)
-    ):
+    if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
         # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
@@ -201,16 +199,6 @@ def _same_dates(reference: str, answer: str) -> Comparison | None:
 
 
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
-
-
-def _differ_in_capitals(reference: str, answer: str) -> bool:
-    """Whether both are so few letters that they may be a product, which differ in capitals: `ab` and `AB`."""
-    first, second = (without_layout(without_text_commands(text)) for text in (reference, answer))
-    return first != second and first.lower() == second.lower() and len(first) <= MAX_PRODUCT_LETTERS and first.isalpha()
-
-
-MAX_PRODUCT_LETTERS = 3
-"""Longer words are no product of letters."""
 
 
 def _without_remark(answer: str) -> str:
