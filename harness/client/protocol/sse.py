@@ -45,7 +45,7 @@ from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoF
 from harness.core import codec
 from harness.core.finish_words import ending
 from harness.core.inert import quoted
-from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, UNKNOWN_END
+from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, UNKNOWN_END
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -277,6 +277,8 @@ class ReplyParser:
             raise self._fail("server", f"the server gave up on the request (finish_reason {quoted(reason)!r})")
         if how in ("filter", "unknown"):
             completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
+        if how == "end" and completion.is_all_reasoning:
+            completion.note(ALL_REASONING)
         reply = completion.reply(
             started=self.started,
             started_utc=self._started_utc,
