@@ -181,7 +181,6 @@ bench-salvage: $(VENV)/.installed-test
 ## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md)
 simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
-	@$(BIN)/python bench/simulate_endpoints.py
 	@$(BIN)/python bench/simulate_race.py
 
 ## bench-viewer: reading a run of 4 GB: opening it, any sample, the search

@@ -239,8 +239,8 @@ def json_output() -> str:
     shapes, records = schemas({name: option.prints() for name, option in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness schema COMMAND` prints the JSON schema of a command's output. Every field below is always there, but "
-        "for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "
+        "there, but for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)

@@ -92,6 +92,24 @@ def words_of(source: str) -> str:
     return _SYNONYMS.get(text, text)
 
 
+def as_compared(source: str) -> str:
+    """Return the words of an answer, in small letters unless it is up to three letters that may be a product, as `mgh`
+    and `ABC` may: no listed word, and neither written nor spoken like a word (Old, red).
+    """
+    words = words_of(source)
+    if len(words) > MAX_PRODUCT_LETTERS or not words.isascii() or any(words in group for group in _EXCLUSIVE):
+        return words
+    letters = without_layout(without_text_commands(source))
+    is_word = _SYLLABLE.fullmatch(words) or (letters[1:].islower() and _VOWEL.search(words))
+    return words if is_word or not letters.isalpha() or letters.lower() != words else letters
+
+
+MAX_PRODUCT_LETTERS = 3
+"""Longer words are no product of letters."""
+
+_VOWEL, _SYLLABLE = re.compile("[aeiouy]"), re.compile("[^aeiouy][aeiouy][^aeiouy]")
+
+
 def is_sentence(text: str) -> bool:
     """Whether `text` is five or more words without a digit or a formula, or ten or more Chinese characters."""
     if _FORMULA.search(text) is not None:

@@ -25,12 +25,12 @@ from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import counted_in_words, is_words, without_layout, words_of
+from harness.answers.words import as_compared, counted_in_words, is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.assignments import assignments
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.equivalence import equal, option_of
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import exact, written
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.realsets import NotASet, real_set
@@ -91,7 +91,7 @@ def canonical(text: str, *, listed: bool = False) -> str:
     if (plain := plain_number(text)) is not None:
         return str(Fraction(plain.top, plain.bottom))
     if is_words(text):
-        words = words_of(text)
+        words = as_compared(text)
         text = number_in_words(words) or counted_in_words(words) or ""
         if not text:
             return words[:_MAX_COMPARED_CHARS]
@@ -130,7 +130,7 @@ def _form_of(node: Node) -> str:
     if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
         return _form_of_set(node)
     if (value := exact(node)) is not None:
-        return str(value)
+        return written(value)
     if not symbols(node) and (digits := _form_of_digits(node)) is not None:
         return digits
     try:

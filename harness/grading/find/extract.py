@@ -57,7 +57,7 @@ class Extraction(NamedTuple):
     """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it.
 
     opened_by: the words that leave it open; empty if none do. behind: values that the text behind it states as an
-    answer; each must get the same verdict (`as_stated`).
+    answer, or all values of the reply if no sentence states this one; each must get the same verdict (`as_stated`).
     """
 
     answer: str
