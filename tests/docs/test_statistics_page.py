@@ -87,4 +87,4 @@ def test_the_page_quotes_the_warnings_of_a_comparison(tmp_path: Path) -> None:
 def test_the_page_prints_the_table_of_intervals() -> None:
     table = [row for row in (stats.__doc__ or "").splitlines() if row.startswith("|")]
     assert len(table) > 8
-    assert "\n".join(table) in (DOCS / "statistics.md").read_text("utf-8")
+    assert "\n".join(table) in (DOCS / "method" / "statistics.md").read_text("utf-8")
