@@ -232,10 +232,10 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
         scoring = start(tmp_path, ["score", "results/run", "--follow", "--workers", "1"])
         try:
             assert scoring.stderr is not None
-            assert scoring.stderr.readline().startswith("sums 12 graded, all undecided")
+            assert scoring.stderr.readline().startswith("sums 0.0% right so far (0.0 to 24.2), 12 graded")
             shown = harness(tmp_path, "status", "results/run").out
             assert "12/18  66%" in shown
-            assert "accuracy  sums 12 graded, all undecided" in shown
+            assert "accuracy  sums 0.0% right so far (0.0 to 24.2), 12 graded" in shown
             holding.let_go.set()
             out, _ = scoring.communicate(timeout=PATIENCE_SECONDS)
             assert scoring.returncode == 0
