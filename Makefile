@@ -56,7 +56,7 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide (.ci/run calls it)
+## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide
 test-wide: $(VENV)/.installed-test
 	@export HARNESS_TEST_EXAMPLES=all; $(BIN)/python -m pytest --wide $(SUITE)
 
@@ -181,7 +181,6 @@ bench-salvage: $(VENV)/.installed-test
 ## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md)
 simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
-	@$(BIN)/python bench/simulate_endpoints.py
 	@$(BIN)/python bench/simulate_race.py
 
 ## bench-viewer: reading a run of 4 GB: opening it, any sample, the search

@@ -69,7 +69,7 @@ def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> l
         with files.samples.open("wb") as file:
             for n in range(k, n_questions, of):
                 for i in range(SAMPLES):
-                    file.write(record.encode(sample(n, i, texts[(n + i) % len(texts)])).line)
+                    file.write(record.encode(sample(n, i, texts[(n + i) % len(texts)])))
     return sorted(scratch.glob("shard*"))
 
 

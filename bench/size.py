@@ -4,13 +4,13 @@
                          [--only-resume] [--only-score] [--only-complete]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; the journal is then filled except for as many samples. The
-run is resumed to its end, resumed with nothing missing ("complete"), resumed so without the journal's index ("no
-index"), scored and reported. Each command is a process of its own. Its peak is the largest resident memory of any of
-its processes. A process inherits the peak of the one that starts it, so this one stays small. Linux only.
+run is resumed to its end, resumed with nothing missing ("complete"), scored and reported. Each command is a process of
+its own. Its peak is the largest resident memory of any of its processes. A process inherits the peak of the one that
+starts it, so this one stays small. Linux only.
 
-`--only-resume`: nothing is scored and reported. `--only-score`: the missing samples are written to the journal without
-its index, by one process for each processor, and scored. `--only-complete`: the same journal is resumed with nothing
-missing, first without its index and then with it.
+`--only-resume`: nothing is scored and reported. `--only-score`: the missing samples are written to the journal
+by one process for each processor, and scored. `--only-complete`: the same journal is resumed with nothing
+missing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes
                 if (q.question_id, index) not in on_disk
             )
             lines = b"".join(
-                record.encode(made_up(benchmark, q, index, index * len(question_list) + n, reply_bytes)).line
+                record.encode(made_up(benchmark, q, index, index * len(question_list) + n, reply_bytes))
                 for n, q in owed
             )
             if os.write(file, lines) != len(lines):
@@ -174,7 +174,7 @@ def main() -> None:
             n = os.cpu_count() or 1
             in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
             score = ("score", ["score", str(scratch / "run")])
-            for name, words in [score] if arguments.only_score else [("no index", run), ("complete", run)]:
+            for name, words in [score if arguments.only_score else ("complete", run)]:
                 begun = time.monotonic()
                 show(name, begun, ended(start(words), 0))
             return
@@ -184,9 +184,6 @@ def main() -> None:
         show("resume", begun, ended(server.started(run), 0), server)
         begun = time.monotonic()
         show("complete", begun, ended(start(run), 0))
-        folder.benchmark("bench").index.unlink()
-        begun = time.monotonic()
-        show("no index", begun, ended(start(run), 0))
         if arguments.only_resume:
             return
         for name in ("score", "report"):

@@ -23,7 +23,7 @@ import urllib.request
 from pathlib import Path
 
 from harness.core.records import Grade, Key, Message, Question, Sample, Timing, Usage
-from harness.runs import questions, record, survey
+from harness.runs import questions, record
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
@@ -34,7 +34,7 @@ _WORDS = ["the", "value", r"$x\frac{1}{2}$", "is", "so", "wait,", "é", "\n\n", 
 
 
 def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
-    """A graded run of `n_questions` × `n_samples`, with the journal's index."""
+    """A graded run of `n_questions` × `n_samples`."""
     chance = random.Random(0)
     pool = [" ".join(chance.choices(_WORDS, k=30_000)) for _ in range(64)]
     folder = RunFolder(path)
@@ -43,22 +43,16 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
     benchmark.create()
     question_list = [question(number) for number in range(n_questions)]
     questions.write(benchmark, question_list)
-    entries, verdicts, offset = bytearray(), [], 0
+    verdicts = []
     with benchmark.samples.open("wb", buffering=1 << 22) as file:
         for number in range(n_questions * n_samples):
             key = Key(f"q{number % n_questions}", number // n_questions)  # in rounds, as a run asks them
             text = chance.choice(pool)
             begin = chance.randrange(1000)
             drawn = sample(key, text[begin : begin + chance.randint(*RECORD_CHARS)], chance.random() < 0.4)
-            line = record.encode(drawn)
-            file.write(line.line)
-            entries += survey.entry(offset, line.line, line.crc, BENCHMARK)
-            offset += len(line.line)
+            file.write(record.encode(drawn))
             verdicts.append(grade(drawn))
     write_lines(benchmark.grades, verdicts)
-    descriptor = os.open(benchmark.index, os.O_RDWR | os.O_CREAT, 0o644)
-    survey.restart(descriptor, 0, entries)
-    os.close(descriptor)
     record_of = BenchmarkRecord(identity={"model": "m", "api": "chat"}, plan=Plan(samples=n_samples))
     Manifest(
         harness_version="bench", created="2026-01-01T00:00:00+00:00", model="m", benchmarks={BENCHMARK: record_of}
@@ -131,7 +125,7 @@ def open_and_read(path: Path, *, cold: bool) -> None:
     folder = RunFolder(path)
     benchmark = folder.benchmark(BENCHMARK)
     if cold:
-        for file in (benchmark.samples, benchmark.index, benchmark.grades, benchmark.questions):
+        for file in (benchmark.samples, benchmark.grades, benchmark.questions):
             if file.exists():
                 evict(file)
     label = "cold" if cold else "warm"
@@ -172,7 +166,7 @@ def over_http(path: Path, *, cold: bool) -> None:
     """
     benchmark = RunFolder(path).benchmark(BENCHMARK)
     if cold:
-        for file in (benchmark.samples, benchmark.index, benchmark.grades, benchmark.questions):
+        for file in (benchmark.samples, benchmark.grades, benchmark.questions):
             if file.exists():
                 evict(file)
     label = "cold" if cold else "warm"
@@ -262,10 +256,6 @@ def main() -> None:
         for flags in ((), ("--cold",)):
             subprocess.run([sys.executable, __file__, "--open", str(folder.path), *flags], check=True)
             over_http(folder.path, cold=bool(flags))
-        benchmark.index.unlink()
-        print("without samples.index:", flush=True)
-        for flags in ((), ("--cold",)):
-            subprocess.run([sys.executable, __file__, "--open", str(folder.path), *flags], check=True)
         if given.fts:
             full_text(benchmark)
     finally:

@@ -47,10 +47,15 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
+    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan", "sweep_processes")),
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
-    *("harness.grading.processes.pool", "server_launchers.keeping.supervisor", "httpx", "rich"),
+    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
+    *("harness.showing.display", "harness.showing.lines"),
+    *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),
+    *(f"server_launchers.engines.{name}" for name in ("external", "llama_cpp", "sglang", "vllm_ascend")),
+    *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
     "tests.faults.server",
 ), WORKERS: (
     *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
@@ -172,6 +177,9 @@ class WarmProcess(subprocess.Popen[Any]):
 _addresses: dict[str, str] = {}
 """Addresses of the warm processes by their kinds."""
 
+_begun_here: list[subprocess.Popen[bytes]] = []
+"""The warm processes; a fork of their owner holds them too, since it forgets what is to be done at the exit."""
+
 
 def begin(kind: str = COMMANDS) -> str:
     """Start the warm process of this kind at the first call; return the address of its socket."""
@@ -193,6 +201,7 @@ def _begun(kind: str) -> str:
     os.close(theirs)
     assert os.read(ready, 1) == b".", "the warm process did not begin"
     os.close(ready)
+    _begun_here.append(child)
     atexit.register(_end, child, os.getpid())
     return address
 

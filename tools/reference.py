@@ -22,6 +22,7 @@ from harness.asking.options import (
     CompareOptions,
     ExportOptions,
     GradeOptions,
+    JudgeOptions,
     MergeOptions,
     PlanBasis,
     ProbeOptions,
@@ -213,7 +214,7 @@ def sweep() -> str:
         "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
-    judging = {
+    judging = _meanings(JudgeOptions) | {
         name.removeprefix("judge_"): words for name, words in _helps("score").items() if name.startswith("judge_")
     }
     helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
@@ -239,8 +240,8 @@ def json_output() -> str:
     shapes, records = schemas({name: option.prints() for name, option in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness schema COMMAND` prints the JSON schema of a command's output. Every field below is always there, but "
-        "for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "
+        "there, but for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)

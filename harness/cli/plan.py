@@ -120,11 +120,10 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     percent = f"{in_percent(needed.accuracy)} %"
     if needed.run:
         return f"accuracy about {percent}, and the spread of {visible(needed.run, 200)}"
-    typical = f"the median of {needed.n_published} published scores of {needed.basis}"
+    median = f"the median of {needed.n_published} published scores of {needed.basis}"
     if options.accuracy is None:
-        return f"accuracy about {percent}, and spread: {typical}"
-    spread = f"{typical}, scaled to it"
-    return f"accuracy {percent}, as given; the spread is {spread}"
+        return f"accuracy about {percent}, and spread: {median}"
+    return f"accuracy {percent}, as given; the spread is {median}, scaled to it"
 
 
 def _print_forecasts(needed: Needed) -> None:

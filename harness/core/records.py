@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from harness.core.finish_words import ending
+
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
 
@@ -32,8 +34,8 @@ NearMiss = Literal["another box", "form", "rounded", "unit"]
 right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
 reference is rounded · unit: right number, another unit."""
 
-Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities", "no text"]
-"""A sign in a text, or in its log-probabilities, that the server or the model went wrong."""
+Anomaly = Literal["repetition", "garbled", "no text"]
+"""A sign in a text that the server or the model went wrong."""
 
 
 FROM_FILE = "file:"
@@ -249,7 +251,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
         """Whether the bound on new tokens is stated to have ended the completion. Such a sample is finished, and is
         graded.
         """
-        return self.finish_reason == "length"
+        return ending(self.finish_reason) == "cut"
 
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
@@ -277,7 +279,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     near_miss: NearMiss | None = None
     truncated: bool | None = False
     completion_tokens: int | None = None
-    anomalies: tuple[Anomaly, ...] = ()
+    anomalies: tuple[str, ...] = ()
     basis: str = ""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (

@@ -27,6 +27,9 @@ MAX_ALTERNATIVES = 64
 MAX_BITS = 20_000
 """Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
+MAX_POWER_BITS = 100_000
+"""Largest power of a number, in bits. 2024^4046 has 44,500. Only its sign may change: sums and products are shorter."""
+
 MAX_TRIAL_DIVISOR = 2_000
 """Largest divisor that is tried when a number is factored."""
 

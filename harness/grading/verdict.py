@@ -652,11 +652,11 @@ def _reading(text: str, kind: AnswerKind) -> str:
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show
-    from harness.grading.compare.exact import exact
+    from harness.grading.compare.exact import exact, written
 
     try:
         node = parse(text, list_commas=kind == "multiple")
     except (Unreadable, RecursionError) as error:
         return f"words ({quoted(str(error))})"
     value = exact(node)
-    return quoted(show(node)) + ("" if value is None else f", exactly {value}")
+    return quoted(show(node)) + ("" if value is None else f", exactly {written(value)}")

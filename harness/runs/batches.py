@@ -119,4 +119,4 @@ class BatchLedger:
             self.batches.pop(entry.name, None)
 
     def _append(self, line: _LedgerLine) -> None:
-        append_line(self.path, record.seal(codec.inert(codec.encode(line))).line)
+        append_line(self.path, record.seal(codec.inert(codec.encode(line))))

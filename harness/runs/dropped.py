@@ -32,10 +32,9 @@ def drop(folder: BenchmarkFolder, drops: Callable[[Sample], bool]) -> None:
     """
     samples = {sample for sample in read_samples(folder) if drops(sample)}
     if new := samples.difference(_read(folder)):
-        append_line(folder.dropped_samples, b"".join(record.encode(sample).line for sample in new))
-    others = (record.encode(sample).line for sample in read_samples(folder) if sample not in samples)
+        append_line(folder.dropped_samples, b"".join(record.encode(sample) for sample in new))
+    others = (record.encode(sample) for sample in read_samples(folder) if sample not in samples)
     write_atomically(folder.samples, others)
-    folder.index.unlink(missing_ok=True)
 
 
 def to_put_back(folder: BenchmarkFolder) -> list[Sample]:

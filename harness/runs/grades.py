@@ -12,12 +12,11 @@ from pathlib import Path
 from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Grade
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
-from harness.runs.survey import count_entries
 
 MAX_NAME_CHARS = 120
 """Largest number of characters of a benchmark's name in a note."""
@@ -92,12 +91,12 @@ class PartialGrades:
         if self._file is not None:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
-            name, n_samples = visible(self._folder.name, MAX_NAME_CHARS), count_entries(self._folder)
+            name = visible(self._folder.name, MAX_NAME_CHARS)
             how = "continues"
             if self._fresh:
                 without = f"without {option('score.fresh')}"
                 how = f"{without} continues" if self._n_stored else "begins anew"
-            n_stored = f"{self._n_stored:,} of {count_noun(n_samples, 'grade')} are stored"
+            n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"
             error.add_note(Sentence(f"{name}: {n_stored}; the same command {how}"))
 
     def append(self, grades: Sequence[Grade]) -> None:

@@ -95,7 +95,7 @@ def write(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
         folder.inflight.unlink(missing_ok=True)
         return
     data = b"".join(
-        record.seal(codec.inert(codec.encode(_Line(key, _encodable(part))))).line for key, part in partials.items()
+        record.seal(codec.inert(codec.encode(_Line(key, _encodable(part))))) for key, part in partials.items()
     )
     write_atomically(folder.inflight, data)
 

@@ -4,14 +4,14 @@ A sample passes these states; its future succeeds with the last:
 
     handed over     in the queue           a kill loses it; its key is owed
     written         in the kernel's pages  survives a kill, if its line is whole; a power loss loses it
-    synced          on disk                survives both
-    acknowledged    listed in the index    the caller knows
+    acknowledged    on disk                survives both, and the caller knows
 
-One thread takes what has arrived, writes it, syncs once, lists it, and acknowledges all of it: one sync serves every
+One thread takes what has arrived, writes it, syncs once, and acknowledges all of it: one sync serves every
 sample of `WINDOW_SECONDS`. Invariant: the file holds whole lines, then at most one torn line; nothing that is
 acknowledged stands behind something that is not on disk. At the first failing write or sync the journal stops for good:
 what was not acknowledged is taken back, nothing more is written.
-A crash leaves a torn tail at the most. `open` moves it aside, keeps it and logs it before anything is appended.
+A crash leaves a torn tail at the most. `open` cuts it off and logs its length before anything is appended; a whole
+record that lacks only its newline, as an editor may leave it, gets one.
 
 Not covered: two writers (hold `harness.runs.lock.RunLock`), and disks that acknowledge a sync before it is done.
 """
@@ -29,13 +29,13 @@ from types import TracebackType
 from typing import NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, sync_folder
+from harness.core.files import disk_error, read_at, sync_folder
 from harness.core.records import Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
-from harness.runs.line_file import open_for_writing, set_aside
+from harness.runs.line_file import open_for_writing, write_whole
 from harness.runs.record import KeySet
-from harness.runs.survey import DamagedLine, JournalReport, SampleReader, entry, extend, read_samples, restart, survey
+from harness.runs.survey import DamagedLine, JournalReport, SampleReader, read_samples, survey
 
 __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
 
@@ -72,7 +72,6 @@ class Journal:
         self,
         folder: BenchmarkFolder,
         descriptor: int,
-        index_descriptor: int | None,
         size: int,
         keys: KeySet,
         report: JournalReport,
@@ -81,7 +80,6 @@ class Journal:
         self.report = report
         """The report of `open` on the file."""
         self._descriptor = descriptor
-        self._index_descriptor = index_descriptor
         self._size = size
         self._begun = size  # The disk has begun to write everything before this offset.
         self._keys = keys
@@ -101,7 +99,7 @@ class Journal:
         *,
         log: RunLog | None = None,
     ) -> Journal:
-        """Open for appending, after moving a torn tail aside; damage and oddities go to `log` and `.report`.
+        """Open for appending, after cutting off a torn tail; damage and oddities go to `log` and `.report`.
 
         Raises `StoreError` when the folder cannot be written, is a link, or holds a newer schema.
         """
@@ -109,25 +107,25 @@ class Journal:
         with contextlib.ExitStack() as opened:
             descriptor = open_for_writing(folder.samples, os.O_RDWR | os.O_APPEND)
             opened.callback(os.close, descriptor)
-            index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
-            opened.callback(os.close, index_descriptor)
             surveyed = survey(descriptor, folder)
             if log is not None:
                 _log_findings(log, folder, surveyed.report)
             try:
                 if surveyed.report.torn_tail:
-                    set_aside(descriptor, surveyed.end, folder.set_aside)
+                    os.ftruncate(descriptor, surveyed.end)
+                elif surveyed.end and read_at(descriptor, 1, surveyed.end - 1) != b"\n":
+                    write_whole(descriptor, b"\n")
+                    surveyed.end += 1
                 # Samples that an earlier process wrote but did not sync count from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
                 # The folder may be as new as the file: its own name stands in its parent.
                 sync_folder(folder.path.parent)
-                restart(index_descriptor, surveyed.n_listed, surveyed.unlisted)
             except OSError as error:
                 raise disk_error(folder.samples, error) from error
-            # The journal closes the descriptors from here on.
+            # The journal closes the descriptor from here on.
             opened.pop_all()
-        return cls(folder, descriptor, index_descriptor, surveyed.end, surveyed.keys, surveyed.report)
+        return cls(folder, descriptor, surveyed.end, surveyed.keys, surveyed.report)
 
     @property
     def keys(self) -> KeySet:
@@ -176,7 +174,6 @@ class Journal:
             except StoreError as failure:
                 self._failure = failure
         os.close(self._descriptor)
-        self._drop_index()
         if self._failure is not None:
             raise self._failure
 
@@ -246,12 +243,11 @@ class Journal:
         return batch, False
 
     def _commit(self, batch: list[_Item]) -> None:
-        """Write the batch, sync it to disk, add it to the index, and tell the callers. Raises `StoreError`."""
+        """Write the batch, sync it to disk, and tell the callers. Raises `StoreError`."""
         self._check_unchanged()
-        # Since the last sync: all items, those with a line in the file, and the index entries of these lines.
+        # Since the last sync: all items, and those with a line in the file.
         reached: list[_Item] = []
         stored: list[_Item] = []
-        entries = bytearray()
         chunk: list[bytes] = []  # Encoded lines that are not written yet.
         # Offsets in the file: of the last sync, behind the last encoded line, and behind the last written one.
         begin = end = written = self._size
@@ -260,7 +256,7 @@ class Journal:
             if item.sample is None:
                 continue
             try:
-                line, crc = record.encode(item.sample)
+                line = record.encode(item.sample)
             except record.RecordRefused as refused:
                 if item.done is None:
                     # No future would tell anybody, and a sample lost in silence is worse than a run that stops.
@@ -268,7 +264,6 @@ class Journal:
                 item.done.set_exception(refused)
                 continue
             stored.append(item)
-            entries += entry(end, line, crc, self.folder.name)
             chunk.append(line)
             end += len(line)
             if end - written >= CHUNK_BYTES:
@@ -276,22 +271,20 @@ class Journal:
                 chunk, written = [], end
             if end - begin >= SYNC_BYTES:
                 self._write(chunk)
-                self._acknowledge(reached, stored, begin, entries)
-                reached, stored, entries, chunk = [], [], bytearray(), []
+                self._acknowledge(reached, stored, begin)
+                reached, stored, chunk = [], [], []
                 begin = written = end
         self._write(chunk)
-        self._acknowledge(reached, stored, begin, entries)
+        self._acknowledge(reached, stored, begin)
 
-    def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
-        """Sync the samples of `stored`, which lie from byte `begin` on, and list them; then complete the futures.
+    def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int) -> None:
+        """Sync the samples of `stored`, which lie from byte `begin` on; then complete the futures.
 
-        reached: items of the queue, among them all of `stored`, whose futures succeed. entries: the index entries of
-        the stored lines.
+        reached: items of the queue, among them all of `stored`, whose futures succeed.
         """
         if stored:
-            # In this order: neither an index entry nor a known key may name a line that a power loss can take.
+            # In this order: no known key may name a line that a power loss can take.
             self._sync(begin)
-            self._list(entries)
             with self._lock:
                 self._keys.update(item.sample.key for item in stored if item.sample is not None)
         for item in reached:
@@ -331,7 +324,7 @@ class Journal:
                 if whole + len(line) > written:
                     break
                 whole += len(line)
-            with contextlib.suppress(OSError):  # The next `open` moves a remaining tail aside.
+            with contextlib.suppress(OSError):  # The next `open` cuts off a remaining tail.
                 os.ftruncate(self._descriptor, self._size + whole)
             raise disk_error(self.folder.samples, error) from error
         self._size += written
@@ -352,20 +345,6 @@ class Journal:
                 os.ftruncate(self._descriptor, durable_size)
             raise disk_error(self.folder.samples, error) from error
         self._begun = self._size
-
-    def _list(self, entries: bytearray) -> None:
-        """Add entries of stored samples to the journal's index. If that fails, only the next resume takes longer."""
-        if self._index_descriptor is None:
-            return
-        try:
-            extend(self._index_descriptor, entries)
-        except OSError:
-            self._drop_index()
-
-    def _drop_index(self) -> None:
-        if self._index_descriptor is not None:
-            os.close(self._index_descriptor)
-            self._index_descriptor = None
 
     def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
         """Stop writing: every future that is not done fails with `failure`, and every later call raises it.
@@ -412,7 +391,7 @@ def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
 def _log_findings(log: RunLog, folder: BenchmarkFolder, report: JournalReport) -> None:
     """Log what was found while reading the journal: damage, repeated keys, warnings."""
     if report.torn_tail:
-        log.write("torn_tail", benchmark=folder.name, bytes=report.torn_tail, kept=str(folder.set_aside))
+        log.write("torn_tail", benchmark=folder.name, bytes=report.torn_tail)
     for line in report.damaged:
         log.write("damaged_line", benchmark=folder.name, line=line.number, offset=line.offset, reason=line.reason)
     if report.n_duplicates:

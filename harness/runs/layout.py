@@ -1,13 +1,12 @@
 """The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
-results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
+results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
                           dropped.jsonl (in a judge's folder: see harness.runs.dropped)
 
-Beside each file that lines are appended to, NAME.set-aside keeps its torn tails. <run> and <benchmark> are names as
-`safe_name` writes them.
+<run> and <benchmark> are names as `safe_name` writes them.
 
 <outputs of another tool>.scored/outputs.json  <benchmark>/questions.jsonl  grades.jsonl  opinions.jsonl  scores.json
 """
@@ -53,11 +52,6 @@ OTHER_FILES = ("control.sock", "report.html", "report.md")
 VIEWER_LINK = '<span id="viewer"></span>'
 """Place in a run's report.html at which `harness view` puts a link to its own page of the run."""
 
-REPORTED_RUNS = "harness-runs"
-"""Name of the part of a report's head with the folders of its runs, relative to its own, by which `harness view` finds
-the reports of a run.
-"""
-
 SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 
@@ -85,10 +79,6 @@ class BenchmarkFolder:
     def source(self) -> Path:
         """The name that a person uses for the file of the samples."""
         return self.outputs or self.samples
-
-    @property
-    def index(self) -> Path:
-        return self.path / "samples.index"
 
     @property
     def grades(self) -> Path:
@@ -127,11 +117,6 @@ class BenchmarkFolder:
     def dropped_samples(self) -> Path:
         """The file of a judge's replies that were taken out of `samples`."""
         return self.path / "dropped.jsonl"
-
-    @property
-    def set_aside(self) -> Path:
-        """Torn tails of `samples`: the bytes of each, followed by a newline."""
-        return self.path / "samples.set-aside"
 
     def has_samples(self) -> bool:
         """Whether `samples` holds anything."""

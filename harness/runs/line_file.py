@@ -3,14 +3,14 @@
     the file ends in                     before it is appended to (`LineFile`)
     nothing, or a newline                nothing is done
     a JSON object without its newline    the newline is written: an object with its last brace is whole
-    anything else: a torn tail           the tail goes to NAME.set-aside, is synced there, and is cut off here
+    anything else: a torn tail           the tail is cut off
 
 Invariant: a line that is appended begins where the file was empty or ended in a newline, so two lines are never glued;
 and `append` either leaves its line whole or, where the disk refuses, leaves the file as it was. What a crash leaves is
-a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append moves away.
+a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append cuts off.
 A lock on the file keeps the appends of processes apart, a lock in memory those of threads. `durable` says whether
 `append` waits for the disk. The journal of samples has a writer of its own, which syncs many samples at
-once (`journal`), and shares `set_aside` and `write_whole`.
+once (`journal`), and shares `write_whole`.
 
 Lines are split at `\\n` only, each held up to a bound: text of a model may hold U+2028, U+0085 or a form feed, at which
 other readers of lines split. A line over its bound is passed over without being held.
@@ -142,8 +142,8 @@ def is_object(tail: bytes) -> bool:
 # ---- appending
 
 
-COPY_BYTES = 64 * 1024
-"""Bytes of a torn tail that are copied at a time."""
+TAIL_BYTES = 64 * 1024
+"""Bytes of a torn tail that are searched at a time for the newline before it."""
 
 
 class LineFile:
@@ -196,7 +196,7 @@ class LineFile:
         """Append the line under the lock. Raises `OSError`."""
         descriptor = self._descriptor
         # A line appended to a torn tail would be glued to it, and both would be lost.
-        size = _end_whole(descriptor, self._path)
+        size = _end_whole(descriptor)
         try:
             write_whole(descriptor, line)
             if self._durable:
@@ -205,7 +205,7 @@ class LineFile:
                 if size == 0:
                     sync_folder(self._path.parent)
         except OSError:
-            with contextlib.suppress(OSError):  # The next append moves a remaining tail aside.
+            with contextlib.suppress(OSError):  # The next append cuts off a remaining tail.
                 os.ftruncate(descriptor, size)
             raise
 
@@ -222,8 +222,8 @@ def hold_lock(descriptor: int) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _end_whole(descriptor: int, path: Path) -> int:
-    """Move a torn tail away, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
+def _end_whole(descriptor: int) -> int:
+    """Cut off a torn tail, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
     size = os.fstat(descriptor).st_size
     if size == 0 or read_at(descriptor, 1, size - 1) == b"\n":
         return size
@@ -231,7 +231,7 @@ def _end_whole(descriptor: int, path: Path) -> int:
     if size - begin <= MAX_RECORD_BYTES and is_object(read_at(descriptor, size - begin, begin)):
         write_whole(descriptor, b"\n")
         return size + 1
-    set_aside(descriptor, begin, path.with_suffix(".set-aside"))
+    os.ftruncate(descriptor, begin)
     return begin
 
 
@@ -242,49 +242,12 @@ def _after_last_newline(descriptor: int, size: int) -> int:
     """
     end = size
     while end:
-        begin = max(0, end - COPY_BYTES)
+        begin = max(0, end - TAIL_BYTES)
         newline = read_at(descriptor, end - begin, begin).rfind(b"\n")
         if newline >= 0:
             return begin + newline + 1
         end = begin
     return 0
-
-
-def set_aside(descriptor: int, begin: int, target: Path) -> None:
-    """Move everything after `begin` to the end of the file `target`, followed by a newline. Raises `OSError`.
-
-    The copy is synced before the tail is cut off, so the tail is always in at least one file. After a crash in between
-    it is in both, and is not copied again. descriptor: of the file that loses its tail.
-    """
-    length = os.fstat(descriptor).st_size - begin
-    copy = open_for_writing(target, os.O_RDWR | os.O_APPEND)
-    try:
-        size = os.fstat(copy).st_size
-        # An interrupted call would have put this tail at the end of the file, before the last newline.
-        copied_at = size - length - 1
-        try:
-            if copied_at < 0 or not _equal(descriptor, begin, copy, copied_at, length):
-                for step in range(0, length, COPY_BYTES):
-                    write_whole(copy, read_at(descriptor, min(COPY_BYTES, length - step), begin + step))
-                write_whole(copy, b"\n")
-            os.fsync(copy)
-        except OSError:
-            # A half copy would stay before the next one, and be taken for a tail of its own.
-            os.ftruncate(copy, size)
-            raise
-        # The copy's name must be on disk before the only other copy of these bytes is cut off.
-        sync_folder(target.parent)
-    finally:
-        os.close(copy)
-    os.ftruncate(descriptor, begin)
-
-
-def _equal(left: int, left_offset: int, right: int, right_offset: int, length: int) -> bool:
-    """Whether two files hold the same `length` bytes at their offsets. left, right: descriptors of the open files."""
-    steps = ((step, min(COPY_BYTES, length - step)) for step in range(0, length, COPY_BYTES))
-    return all(
-        read_at(left, size, left_offset + step) == read_at(right, size, right_offset + step) for step, size in steps
-    )
 
 
 def write_whole(descriptor: int, data: bytes | memoryview) -> None:

@@ -6,7 +6,7 @@ What a process that was killed leaves, step by step, and what the next one makes
     nothing, or is not there                        begins the run
     run.lock, log.jsonl                             begins it
     .manifest.json.….tmp, .questions.jsonl.….tmp    removes them, and begins it
-    samples.jsonl without a byte, samples.index     begins it
+    samples.jsonl without a byte                    begins it
     manifest.json                                   goes on with it
     samples, and no manifest.json                   refuses: nothing says under which settings they were made
     files of other programs, and none of a run's    refuses: the folder is there for other things

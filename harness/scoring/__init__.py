@@ -13,9 +13,9 @@ from harness.core import late
 if TYPE_CHECKING:
     from harness.scoring.comparison import PairedComparison, compare_runs
     from harness.scoring.comparison_published import PublishedComparison, compare_published
-    from harness.scoring.estimators import maj_at_k, pass_at_k
     from harness.scoring.published import PublishedScore, load_published
     from harness.scoring.score import Bounds, GroupScore, Score, score_benchmark
+    from harness.scoring.stats_draws import maj_at_k, pass_at_k
     from harness.scoring.tally import QuestionTally
     from harness.scoring.workload import Speed
 

@@ -307,7 +307,7 @@ def _write_journals(pairs: outputs.Pairs, journals: Mapping[str, Path]) -> None:
             for name, path in journals.items():
                 files[name] = open_files.enter_context(path.open("wb"))
             for question, sample in pairs:
-                files[question.benchmark].write(record.encode(sample).line)
+                files[question.benchmark].write(record.encode(sample))
     except OSError as error:
         raise disk_error(next(iter(journals.values())).parent, error) from error
 

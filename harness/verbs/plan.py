@@ -28,7 +28,9 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import OutputsFolder, run_around, run_in_results
 from harness.scoring.comparison import most_possible
-from harness.scoring.differences import (
+from harness.scoring.published import load_published
+from harness.scoring.stats import cluster_numbers, effective_clusters
+from harness.scoring.stats_differences import (
     MAX_PLANNED,
     Detection,
     MarginReach,
@@ -38,13 +40,12 @@ from harness.scoring.differences import (
     least_questions,
     least_variance,
     margin_reach,
+    mean_detection,
+    mean_reach,
     planned_detection,
     smoothed_variance,
     spreads_within,
 )
-from harness.scoring.intervals import cluster_numbers, effective_clusters
-from harness.scoring.mean_difference import mean_detection, mean_reach
-from harness.scoring.published import load_published
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import counted_questions
 from harness.verbs.outputs import open_scored
@@ -240,7 +241,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     for benchmark in run.benchmarks.values():
         spread, ends = _spread_of(run, benchmark, folder)
         clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
-        yield _Evidence(source, benchmark.name, spread, effective_clusters(clusters), ends, folder, run)
+        yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), ends, folder, run)
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:

@@ -23,10 +23,9 @@ from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, label
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
-from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets
@@ -167,10 +166,12 @@ class OpenBenchmark:
             self._all_overrides = files.read(folder.overrides, lambda: override_file.read(folder), [])
             self.overrides = override_file.in_force(self._all_overrides)
             self.audits = audits(self._all_overrides)
-            if not folder.index.is_file():
-                # A run made of a file has no index, so its journal itself is counted.
+            stamps = Stamp.of(folder.scores), Stamp.of(folder.samples)
+            if score is not None and stamps[0].modified_ns >= stamps[1].modified_ns:
+                self.n_stored = score.n_samples  # nothing was stored since, so the journal need not be read
+            else:
                 files.read(folder.samples, self._refresh_offsets, None)
-            self.n_stored = self.offsets.n_samples or count_entries(folder)
+                self.n_stored = self.offsets.n_samples
 
     def refresh(self) -> tuple[object, ...]:
         """Read what has changed. The returned value differs whenever a file has changed."""

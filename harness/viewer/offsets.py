@@ -11,25 +11,23 @@ import os
 import random
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 import msgspec
 
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
+from harness.core.finish_words import ending
 from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import Line, lines
-from harness.runs.survey import HEAD_BYTES, JournalReport, parse, read_entries
+from harness.runs.survey import HEAD_BYTES, JournalReport, parse
 
 TAIL_BYTES = 1024
 """Bytes at the end of a record that are searched for its finish reason and token count."""
-
-AHEAD = 512
-"""Number of records whose ends are requested from the disk together."""
 
 _FINISH = b',"finish_reason":"'
 _ENDED = re.compile(
@@ -141,8 +139,6 @@ class SampleOffsets:
         if state.st_ino != self._inode or state.st_size < self._end:
             self._forget()
             self._inode = state.st_ino
-        if self._end == 0:
-            self._follow_index(file, state.st_size)
         if self._end >= state.st_size:
             return
         report = JournalReport()
@@ -152,33 +148,6 @@ class SampleOffsets:
             self._take(line, report)
             self._end += line.length
             self._n_lines = line.number
-
-    def _follow_index(self, file: BinaryIO, size: int) -> None:
-        """Note the records that the journal's index lists, up to the first entry that the journal contradicts.
-
-        One small read per record checks an entry: these bytes are the end of the record and the beginning of the next.
-        """
-        descriptor = file.fileno()
-        entries = list(read_entries(self._folder))
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        head = read_at(descriptor, HEAD_BYTES, 0)
-        for number, (offset, length, crc, _) in enumerate(entries):
-            if number % AHEAD == 0:
-                _announce(descriptor, entries[number : number + AHEAD])
-            after = offset + length
-            if offset != self._end or crc == 0 or length < record.TAIL_BYTES or after > size:
-                return
-            begin = max(offset, after - TAIL_BYTES)
-            seam = read_at(descriptor, after - begin + HEAD_BYTES, begin)
-            tail, next_head = seam[: after - begin], seam[after - begin :]
-            key = record.head_key(head, self._folder.name)
-            if key is None or not tail.endswith(b',"crc":"%08x"}\n' % crc):
-                return
-            self._n_lines = number + 1
-            self._end = after
-            self._add(key, self._n_lines, offset, length, tail)
-            head = next_head
 
     def _take(self, line: Line, report: JournalReport) -> None:
         """Note the record in a line of the journal, if it has a key."""
@@ -205,7 +174,11 @@ class SampleOffsets:
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
         samples[index] = RecordLocation(
-            number, offset, length, ended is not None and ended["reason"] == b"length", tokens
+            number,
+            offset,
+            length,
+            ended is not None and ending(ended["reason"].decode("utf-8", "replace")) == "cut",
+            tokens,
         )
         self.n_samples += 1
 
@@ -214,17 +187,6 @@ class SampleOffsets:
         self._by_question = {}
         self._reply_bytes = {}
         self._inode = None
-
-
-def _announce(descriptor: int, entries: Iterable[tuple[int, int, int, int]]) -> None:
-    """Ask the kernel to read the ends of these records ahead; from a cold disk they then come ten times as fast.
-
-    entries: (offset, length, …) of each record, as in the index.
-    """
-    if hasattr(os, "posix_fadvise"):
-        for offset, length, _, _ in entries:
-            begin = max(offset, offset + length - TAIL_BYTES)
-            os.posix_fadvise(descriptor, begin, TAIL_BYTES + HEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 def sample_pairs(

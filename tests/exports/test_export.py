@@ -289,7 +289,7 @@ def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     before = path.read_bytes()
     journal = run.benchmark("own").samples
     newer = codec.encode(msgspec.structs.replace(sample(2, 3, "new"), schema=9))
-    journal.write_bytes(journal.read_bytes() + record.seal(newer).line)
+    journal.write_bytes(journal.read_bytes() + record.seal(newer))
     with pytest.raises(StoreError):
         harness.export(run, "trl", out=tmp_path / "out")
     assert path.read_bytes() == before

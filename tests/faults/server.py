@@ -271,11 +271,12 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
 
 
 def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
-    """A well-behaved reply, an event a letter, in two segments."""
-    letters = [chunk(_delta_of(letter)) for letter in text]
+    """A well-behaved reply, an event a letter: its head, its role, its text and its end, each in a segment."""
     last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens})
-    yield b"".join([HEAD, chunk(delta(role="assistant")), *letters[:1]])
-    yield b"".join([*letters[1:], chunk(last), chunk(DONE), END])
+    yield HEAD
+    yield chunk(delta(role="assistant"))
+    yield b"".join(chunk(_delta_of(letter)) for letter in text)
+    yield b"".join([chunk(last), chunk(DONE), END])
 
 
 _delta_of = lru_cache(maxsize=1000)(delta)

@@ -105,7 +105,7 @@ def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Pat
     assert len(questions.read(RunFolder(settings.out).benchmark("sums"))) == 5
 
 
-@pytest.mark.parametrize("name", ["questions.jsonl", "samples.jsonl", "samples.index"])
+@pytest.mark.parametrize("name", ["questions.jsonl", "samples.jsonl"])
 def test_a_folder_in_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
     settings = run_settings(tmp_path / "run")
     (settings.out / "sums" / name).mkdir(parents=True)

@@ -57,13 +57,10 @@ ROWS: list[tuple[str, Examples]] = [
         ("$24", r"24\text{ cents}", False), ("$24", r"24\text{ km}", False), ("$24", "€24", False),
     ]),
     ("`60千米/时` and `每小时60", [
-        ("60千米/时", "每小时60千米", True), ("60千米/时", "时速60千米", True), ("30平方米", "30 m2", True),
-        ("30平方米", "30 sq m", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
+        ("60千米/时", "每小时60千米", True), ("30平方米", "30 m2", True),
+        ("30平方米", "30 square metres", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
     ]),
-    ("`2024年5月1日`, `2024.5.1`", [
-        ("2024年5月1日", "2024.5.1", True), ("2024年5月1日", "二〇二四年五月一日", True), ("星期三", "周三", True),
-        ("2024年5月1日", "2024-05-01", True), ("2024年5月1日", "2024.1.5", False), ("星期三", "星期四", False),
-    ]),
+    ("`星期三` and `周三`", [("星期三", "周三", True), ("星期三", "星期四", False)]),
     ("`36^\\circ15'` and `36 degrees 15 minutes`", [
         (r"36^\circ15'", "36 degrees 15 minutes", True), (r"135^\circ", r"180^\circ-45^\circ", True),
         ("2046_7", "2046 (base 7)", True), ("2046_7", "2046 (base 8)", False),
@@ -200,7 +197,6 @@ ROWS: list[tuple[str, Examples]] = [
     ("`[-3, 3]` and `x² ≤ 9`", [
         ("[-3,3]", r"x^2\le9", True), ("[2,2]", "2", True), ("[-3,3]", "x^2<9", False), ("[2,3]", "2", False),
     ]),
-    ("`May 5` and `5 May`", [("May 5", "5 May", True), ("May 5", "May 6", False)]),
     ("`B`, `(B)`, `b`", [
         ("B", "(B)", True), ("B", "b", True), ("B", r"\textbf{(B)} 12", True), ("B", "Option B", True),
         ("A, C", "CA", True), ("B", "C", False), ("A, C", "A, D", False),

@@ -18,7 +18,7 @@ NAME = "own"
 SECRET = b"sk-of-the-person-who-reads\n"
 FILES = (
     "manifest.json", "log.jsonl", "log.former.jsonl", "inflight.jsonl", "batches.jsonl", "run.lock", "report.html",
-    "own/questions.jsonl", "own/samples.jsonl", "own/samples.index", "own/samples.set-aside", "own/grades.jsonl",
+    "own/questions.jsonl", "own/samples.jsonl", "own/grades.jsonl",
     "own/opinions.jsonl", "own/overrides.jsonl", "own/scores.json", "own",
 )  # fmt: skip
 """Files of a run, and the folder of a benchmark."""
@@ -199,7 +199,7 @@ def _changed(name: str, index: int, keys: tuple[Any, ...], value: Any) -> Forge:
         changed.pop("crc", None)
         _put(changed, keys, value)
         encoded = json.dumps(changed, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        texts[index] = record.seal(encoded).line[:-1] if name.endswith("samples.jsonl") else encoded
+        texts[index] = record.seal(encoded)[:-1] if name.endswith("samples.jsonl") else encoded
         path.write_bytes(b"\n".join(texts) + b"\n")
         (folder / NAME / "samples.index").unlink(missing_ok=True)
         if name.endswith("questions.jsonl"):

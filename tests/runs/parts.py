@@ -89,7 +89,7 @@ def write(
     )
     manifest.save(folder)
     questions.write(files, listed)
-    files.samples.write_bytes(b"".join(record.encode(sample).line for sample in samples))
+    files.samples.write_bytes(b"".join(record.encode(sample) for sample in samples))
     event = {"event": "request_failed", "endpoint": "http://h1:8000/v1"}
     folder.log.write_text("".join(json.dumps({**event, "task": [NAME, *key]}) + "\n" for key in failed), "utf-8")
     return folder

@@ -116,7 +116,7 @@ def prepare(path: Path) -> RunFolder:
         journal.append(sample("old", 0))
         journal.append(sample("old", 1))
     with folder.benchmark(BENCHMARK).samples.open("ab") as file:
-        file.write(record.encode(sample("old", 2)).line[:-9])
+        file.write(record.encode(sample("old", 2))[:-9])
     return folder
 
 
@@ -143,7 +143,7 @@ def test_death_at_every_call_that_changes_the_disk_can_be_resumed(quick_path: Pa
     program = f"import test_runs_crash; test_runs_crash.die_everywhere({str(quick_path)!r}, {after})"
     done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 30, "the scenario makes that many calls at least"
+    assert int(done.stdout) > 20, "the scenario makes that many calls at least"
 
 
 def die_everywhere(parent: str, after: bool) -> None:
@@ -164,10 +164,6 @@ def die_everywhere(parent: str, after: bool) -> None:
             with Journal.open(folder.benchmark(BENCHMARK)) as journal:
                 assert journal.keys == set(on_disk), number
             assert not list(folder.path.glob(".*.tmp")), number
-        set_aside = folder.benchmark(BENCHMARK).set_aside.read_bytes()
-        torn = record.encode(sample("old", 2)).line[:-9] + b"\n"
-        assert set_aside.startswith(torn) or torn in set_aside, number
-        assert set_aside.count(torn) == 1, number
         shutil.rmtree(folder.path)
         if code == 0:
             sys.stdout.write(str(number))
@@ -187,7 +183,7 @@ def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> N
         folder = prepare(quick_path / str(when))
         files = folder.benchmark(BENCHMARK)
         traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}"]
-        for path in (files.samples, files.index, files.set_aside, files.path):
+        for path in (files.samples, files.path):
             traced += ["-P", str(path)]
         traced += ["-e", f"inject={call}:signal=KILL:when={when}"]
         done = subprocess.run([*traced, *PROGRAM, str(folder.path), "14", "each"], capture_output=True)

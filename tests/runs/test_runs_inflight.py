@@ -78,7 +78,7 @@ def test_a_line_of_a_newer_schema_or_another_form_is_damage_and_the_first_is_nam
     newer = b'{"key":["b","q",0],"part":{"request":"r"},"schema":%d}' % (SCHEMA_VERSION + 1)
     former = b'{"request":"r","text":"a","tokens":1,"benchmark":"b","question_id":"q","sample_index":0,"number":0}'
     with RunFolder(tmp_path).inflight.open("ab") as file:
-        file.write(record.seal(newer).line + record.seal(former).line)
+        file.write(record.seal(newer) + record.seal(former))
     stored = inflight.read(RunFolder(tmp_path))
     assert (len(stored.partials), stored.damaged) == (3, 2)
     assert stored.notes == [f"line 4: schema {SCHEMA_VERSION + 1}"]

@@ -78,17 +78,14 @@ class HeldSync:
         assert self.let_go.wait(30)
 
 
-def test_nothing_is_acknowledged_or_listed_before_its_sync(
-    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_acknowledged_before_its_sync(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     with Journal.open(folder) as opened:
-        sync, listed = HeldSync(), folder.index.stat().st_size
+        sync = HeldSync()
         monkeypatch.setattr(journal, "_sync_data", sync)
         future = opened.append(sample("a"))
         assert sync.begun.wait(30)
         assert not future.done()
         assert opened.keys == set()
-        assert folder.index.stat().st_size == listed
         sync.let_go.set()
         future.result(30)
         assert opened.keys == {Key("a", 0)}
@@ -172,155 +169,59 @@ def test_only_the_wanted_keys_are_read(folder: BenchmarkFolder) -> None:
 
 @pytest.mark.timeout(1800)  # it syncs at every byte: minutes where the disk is busy
 def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
-    """What kill -9 leaves of an append: at every length of the file, with no index, a full one, one of two records."""
+    """What kill -9 leaves of an append: at every length of the file."""
     whole, folder = run.benchmark(BENCHMARK), BenchmarkFolder(BENCHMARK, run.path / "cut")
     folder.create()
     store(whole, *twenty()[:4])
-    data, index = whole.samples.read_bytes(), whole.index.read_bytes()
-    entry_bytes = 24
-    indexes = [None, index, index[: len(index) - 2 * entry_bytes]]
+    data = whole.samples.read_bytes()
     late = sample("late", 0, "appended after the repair")
     for cut in share_of(range(len(data) + 1)):
         folder.samples.write_bytes(data[:cut])
-        folder.set_aside.unlink(missing_ok=True)
-        stored_index = indexes[cut % 3]
-        folder.index.unlink(missing_ok=True)
-        if stored_index is not None:
-            folder.index.write_bytes(stored_index)
         intact = data[: data.rfind(b"\n", 0, cut) + 1]
+        if data[cut : cut + 1] == b"\n":
+            intact = data[: cut + 1]  # a record that lacks only its newline is whole
         with Journal.open(folder) as journal:
             assert journal.keys == set(intact_texts(intact)), cut
-            assert journal.report.torn_tail == cut - len(intact)
+            assert journal.report.torn_tail == max(0, cut - len(intact))
             journal.append(late)
-        assert folder.samples.read_bytes() == intact + record.encode(late).line
-        assert folder.set_aside.exists() == (cut > len(intact))
-        if cut > len(intact):
-            assert folder.set_aside.read_bytes() == data[len(intact) : cut] + b"\n"
+        assert folder.samples.read_bytes() == intact + record.encode(late)
 
 
-def test_a_torn_tail_is_kept_once_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
+def test_a_torn_tail_is_cut_off_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
     store(folder, sample("a"))
     with folder.samples.open("ab") as file:
         file.write(b'{"benchmark":"AIME')
     with RunLog(run) as log:
         Journal.open(folder, log=log).close()
         Journal.open(folder, log=log).close()
-    assert folder.set_aside.read_bytes() == b'{"benchmark":"AIME\n'
     events = [json.loads(line) for line in run.log.read_text().splitlines()]
-    assert [(e["event"], e["bytes"], e["kept"]) for e in events] == [("torn_tail", 18, str(folder.set_aside))]
+    assert [(e["event"], e["bytes"]) for e in events] == [("torn_tail", 18)]
 
 
-def test_a_torn_tail_is_durable_elsewhere_before_it_is_cut_off(
-    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(folder, sample("a"))
-    with folder.samples.open("ab") as file:
-        file.write(b"half")
-    calls: list[str] = []
-
-    def note(name: str) -> None:
-        real = getattr(os, name)
-
-        def call(descriptor: int, *arguments: int) -> None:
-            calls.append(f"{name} {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
-            real(descriptor, *arguments)
-
-        monkeypatch.setattr(os, name, call)
-
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc to name what a descriptor is of")
-    for name in ("fsync", "fdatasync", "ftruncate"):
-        note(name)
-    Journal.open(folder).close()
-    in_order = ["fsync samples.set-aside", f"fsync {folder.path.name}", "ftruncate samples.jsonl"]
-    assert [call for call in calls if call in in_order][:3] == in_order
-    assert calls.index("ftruncate samples.jsonl") < calls.index("fdatasync samples.jsonl")
-
-
-def test_a_crash_between_the_copy_of_a_tail_and_its_removal_keeps_one_copy(folder: BenchmarkFolder) -> None:
-    store(folder, sample("a"))
-    tail = b"half" * 200_000
-    with folder.samples.open("ab") as file:
-        file.write(tail)
-    folder.set_aside.write_bytes(b"earlier\n" + tail + b"\n")
-    Journal.open(folder).close()
-    assert folder.set_aside.read_bytes() == b"earlier\n" + tail + b"\n"
-    assert len(intact_lines(folder.samples.read_bytes())) == 1
-
-
-@pytest.mark.parametrize("has_index", [True, False])
-def test_damage_of_any_byte_costs_that_record_only(folder: BenchmarkFolder, has_index: bool) -> None:
+def test_damage_of_any_byte_costs_that_record_only(folder: BenchmarkFolder) -> None:
     store(folder, *[sample(f"q{i}", 0, "t") for i in range(3)])
-    data, index = folder.samples.read_bytes(), folder.index.read_bytes()
+    data = folder.samples.read_bytes()
     second = range(data.index(b"\n") + 1, data.index(b"\n", data.index(b"\n") + 1))
     for offset in second:
         folder.samples.write_bytes(data[:offset] + bytes([data[offset] ^ 4]) + data[offset + 1 :])
-        folder.index.unlink(missing_ok=True)
-        if has_index:
-            folder.index.write_bytes(index)
         reader = read_samples(folder)
         assert [entry.question_id for entry in reader] == ["q0", "q2"]
         assert [line.number for line in reader.report.damaged] == [2]
         assert reader.report.damaged[0].offset == second.start
         with Journal.open(folder) as journal:
-            assert journal.keys == {Key("q0", 0), Key("q2", 0)}, "the damaged key is owed after a reading found it"
-        Journal.open(folder).close()
-        assert folder.index.exists()
+            assert journal.keys == {Key("q0", 0), Key("q2", 0)}, "the damaged key is owed"
 
 
-def test_a_resume_that_trusts_the_index_sees_damage_of_heads_and_tails(folder: BenchmarkFolder) -> None:
-    store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
-    data, index = folder.samples.read_bytes(), folder.index.read_bytes()
-    begin = data.index(b"\n") + 1
-    end = data.index(b"\n", begin)
-    for offset in [*range(begin, begin + 50), *range(end - 18, end)]:
-        folder.samples.write_bytes(data[:offset] + bytes([data[offset] ^ 4]) + data[offset + 1 :])
-        folder.index.write_bytes(index)
-        with Journal.open(folder) as journal:
-            assert journal.keys == {Key("q0", 0), Key("q2", 0)}
-            assert [line.number for line in journal.report.damaged] == [2]
-
-
-def test_a_resume_without_the_index_sees_damage_anywhere(folder: BenchmarkFolder) -> None:
+def test_a_resume_sees_damage_anywhere(folder: BenchmarkFolder) -> None:
     store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
     data = folder.samples.read_bytes()
     offset = data.index(b"tttt", data.index(b'"q1"')) + 300
     folder.samples.write_bytes(data[:offset] + b"u" + data[offset + 1 :])
     with Journal.open(folder) as journal:
-        assert len(journal.keys) == 3
-    folder.index.unlink()
-    with Journal.open(folder) as journal:
         assert journal.keys == {Key("q0", 0), Key("q2", 0)}
 
 
-def test_a_damaged_index_never_changes_what_is_on_disk(folder: BenchmarkFolder) -> None:
-    stored = [sample(f"q{i}", 0, "t") for i in range(4)]
-    store(folder, *stored)
-    index = folder.index.read_bytes()
-    for offset in range(len(index)):
-        for flip in (1, 128):
-            folder.index.write_bytes(index[:offset] + bytes([index[offset] ^ flip]) + index[offset + 1 :])
-            with Journal.open(folder) as journal:
-                assert journal.keys == {entry.key for entry in stored}
-                assert journal.report.n_records == 4
-            assert folder.index.read_bytes() == index
-    for length in range(len(index)):
-        folder.index.write_bytes(index[:length])
-        with Journal.open(folder) as journal:
-            assert journal.keys == {entry.key for entry in stored}
-        assert folder.index.read_bytes() == index
-
-
-def test_the_index_of_another_journal_is_not_believed(run: RunFolder, folder: BenchmarkFolder) -> None:
-    neighbour = BenchmarkFolder(BENCHMARK, run.path / "other")
-    store(neighbour, *[sample(f"x{i}", 0, "other" * i) for i in range(6)])
-    store(folder, sample("a"), sample("b"))
-    folder.index.write_bytes(neighbour.index.read_bytes())
-    with Journal.open(folder) as journal:
-        assert journal.keys == {Key("a", 0), Key("b", 0)}
-
-
-def test_a_long_question_id_is_found_by_its_index(folder: BenchmarkFolder) -> None:
+def test_a_long_question_id_is_found(folder: BenchmarkFolder) -> None:
     stored = [sample("q" * 3000, 0), sample("é" * 70_000, 1), sample("z", 2)]
     store(folder, *stored)
     with Journal.open(folder) as journal:
@@ -329,7 +230,7 @@ def test_a_long_question_id_is_found_by_its_index(folder: BenchmarkFolder) -> No
 
 def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
     lines = [
-        record.encode(entry).line
+        record.encode(entry)
         for entry in [
             sample("a", 0, "first"),
             sample("b", 0, "same"),
@@ -344,7 +245,7 @@ def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: Be
     assert reader.report.n_records == 4
     assert reader.report.n_duplicates == 2
     assert reader.report.conflicts == [Key("a", 0)]
-    for _ in range(2):  # the second time by the index
+    for _ in range(2):
         with Journal.open(folder) as journal:
             assert journal.report.n_duplicates == 2
 
@@ -352,7 +253,7 @@ def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: Be
 def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder) -> None:
     samples = [sample(f"q{i}", text="x" * i) for i in range(4)]
     folder.create()
-    folder.samples.write_bytes(b"".join(record.encode(entry).line for entry in samples))
+    folder.samples.write_bytes(b"".join(record.encode(entry) for entry in samples))
     size = folder.samples.stat().st_size
     for border in range(size + 1):
         spans = [(0, border), (border, size)]
@@ -365,11 +266,11 @@ def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> N
         b"\x00" * 4096,
         b"\xff\xfe",
         b"null",
-        record.encode(sample("x", benchmark="other")).line[:-1],
-        b"\xef\xbb\xbf" + record.encode(sample("a byte order mark amid the file")).line[:-1],
+        record.encode(sample("x", benchmark="other"))[:-1],
+        b"\xef\xbb\xbf" + record.encode(sample("a byte order mark amid the file"))[:-1],
     ]
     folder.create()
-    good = [record.encode(sample(f"q{i}")).line for i in range(len(foreign) + 1)]
+    good = [record.encode(sample(f"q{i}")) for i in range(len(foreign) + 1)]
     mixed = b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
     reader = read_samples(folder)
@@ -396,13 +297,12 @@ def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: Benc
             assert journal.report.warnings == reader.report.warnings
             journal.append(sample("after", index))
     assert folder.samples.read_bytes().startswith(edited)
-    assert folder.samples.read_bytes().endswith(record.encode(sample("after", 1)).line)
+    assert folder.samples.read_bytes().endswith(record.encode(sample("after", 1)))
     assert "CRLF" in run.log.read_text()
 
 
 def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> None:
     store(folder, sample("a"), sample("b", schema=7))
-    folder.index.unlink()
     for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder)):
         with pytest.raises(StoreError, match=r"samples.jsonl, line 2: schema 7; this harness reads schemas up to 1"):
             attempt()
@@ -446,7 +346,7 @@ def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: Benchma
     with folder.samples.open("r+b") as file:
         file.truncate(file.seek(0, os.SEEK_END) + length)
         file.seek(0, os.SEEK_END)
-        file.write(b"\n" + record.encode(sample("b")).line)
+        file.write(b"\n" + record.encode(sample("b")))
     program = textwrap.dedent(
         """
         import resource, sys

@@ -69,7 +69,7 @@ def test_short_writes_are_carried_on(folder: BenchmarkFolder, monkeypatch: pytes
 def test_a_disk_that_fills_at_any_byte_leaves_whole_records_only(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    lines = [record.encode(sample(f"q{i}")).line for i in range(3)]
+    lines = [record.encode(sample(f"q{i}")) for i in range(3)]
     length = sum(map(len, lines))
     for room in range(1, length, 13):
         shutil.rmtree(folder.path, ignore_errors=True)
@@ -154,7 +154,7 @@ def test_a_sync_that_the_kernel_fails_is_final(tmp_path: Path) -> None:
     traced = ["strace", "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=fdatasync"]
     traced += ["-e", "inject=fdatasync:error=EIO:when=1", "-P", str(tmp_path / "b" / "samples.jsonl")]
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "samples.jsonl").write_bytes(record.encode(sample("old")).line)
+    (tmp_path / "b" / "samples.jsonl").write_bytes(record.encode(sample("old")))
     command = [*traced, sys.executable, "-c", program, str(tmp_path / "b"), str(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True)
     if "ptrace" in done.stderr:
@@ -177,17 +177,6 @@ def test_a_full_disk_keeps_every_acknowledged_sample(mount_small_disk: Callable[
     assert data.endswith(b"\n")
     assert acknowledged <= set(intact_texts(data))
     assert len(intact_texts(data)) > 5
-
-
-def test_a_full_index_costs_nothing_but_time(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Journal.open(folder)
-    monkeypatch.setattr(os, "write", Disk(folder.index, room=30).write)
-    for i in range(5):
-        opened.append(sample(f"q{i}")).result(10)
-    opened.close()
-    monkeypatch.undo()
-    with Journal.open(folder) as again:
-        assert len(again.keys) == 5
 
 
 def test_a_read_only_place_fails_before_the_first_request(mount_small_disk: Callable[[str], Path]) -> None:
@@ -259,7 +248,7 @@ def test_a_folder_removed_during_a_run_stops_it(folder: BenchmarkFolder) -> None
         opened.close()
 
 
-@pytest.mark.parametrize("name", ["samples", "index", "set_aside"])
+@pytest.mark.parametrize("name", ["samples"])
 def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
@@ -331,7 +320,7 @@ def test_a_reader_beside_a_running_writer_sees_whole_samples_only(folder: Benchm
 def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: Callable[[Path], None]) -> None:
     folder = run.benchmark(BENCHMARK)
     folder.create()
-    for path in (folder.samples, folder.questions, folder.grades, folder.index, run.manifest):
+    for path in (folder.samples, folder.questions, folder.grades, run.manifest):
         plant(path)
     for attempt in (
         lambda: list(read_samples(folder)),
@@ -362,7 +351,7 @@ def test_the_names_of_a_new_file_and_of_its_folder_are_on_disk_before_the_first_
 
 def test_a_journal_that_cannot_be_opened_leaves_no_file_open(folder: BenchmarkFolder, tmp_path: Path) -> None:
     folder.create()
-    folder.index.symlink_to(tmp_path / "elsewhere")
+    folder.samples.symlink_to(tmp_path / "elsewhere")
     before = len([*Path("/dev/fd").iterdir()])
     for _ in range(3):
         with pytest.raises(StoreError, match="symbolic link"):
@@ -383,7 +372,6 @@ def test_a_damaged_line_is_named_in_the_log(run: RunFolder, folder: BenchmarkFol
     lines = folder.samples.read_bytes().splitlines(keepends=True)
     folder.samples.write_bytes(lines[0] + lines[1].replace(b"so 42", b"so 43") + lines[2])
     with RunLog(run) as log:
-        folder.index.unlink()
         Journal.open(folder, log=log).close()
     (event,) = [json.loads(line) for line in run.log.read_text().splitlines()]
     assert (event["event"], event["line"], event["offset"]) == ("damaged_line", 2, len(lines[0]))

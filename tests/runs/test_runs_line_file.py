@@ -29,7 +29,6 @@ from harness.core.packed import BLOCK_RECORDS
 from harness.core.records import SCHEMA_VERSION, Key
 from harness.runs import RunFolder, line_file, overrides
 from harness.runs.line_file import (
-    COPY_BYTES,
     Filed,
     LineFile,
     append_line,
@@ -39,7 +38,7 @@ from harness.runs.line_file import (
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
-from tests.runs.appended_files import FILES, Appended, correct, corrected, plan, planned
+from tests.runs.appended_files import FILES, Appended, correct, plan, planned
 from tests.runs.recorded import BENCHMARK
 
 
@@ -57,14 +56,10 @@ def test_cut_at_any_byte_what_was_whole_counts_and_the_next_stands_alone(file: A
     ends = [whole.index(b"\n") + 1, len(whole)]
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])
-        aside = path.with_suffix(".set-aside")
-        aside.unlink(missing_ok=True)
         before = [number for number, end in enumerate(ends) if cut >= end - 1]
         file.append(run, 7)
         assert file.read(run) == [*before, 7], cut
         assert path.read_bytes().count(b"\n") == len(before) + 1, "nothing is glued"
-        tail = b"" if cut + 1 in ends or cut in ends else whole[max(end for end in (0, *ends) if end <= cut) : cut]
-        assert (aside.read_bytes() if aside.exists() else b"") == (tail + b"\n" if tail else b""), "the tail is kept"
 
 
 class Room:
@@ -117,25 +112,6 @@ def test_a_sync_that_fails_acknowledges_nothing(run: RunFolder, monkeypatch: pyt
     assert planned(run) == []
 
 
-def test_a_full_disk_does_not_touch_a_torn_tail_that_it_cannot_keep(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    correct(run, 0)
-    path = run.benchmark(BENCHMARK).overrides
-    torn = path.read_bytes() + b'{"benchmark":"A'
-    path.write_bytes(torn)
-    aside = path.with_suffix(".set-aside")
-    aside.touch()
-    monkeypatch.setattr(os, "write", Room(aside, 5, errno.ENOSPC).write)
-    with pytest.raises(StoreError, match="No space left"):
-        correct(run, 1)
-    assert (path.read_bytes(), aside.read_bytes()) == (torn, b"")
-    assert corrected(run) == [0]
-    monkeypatch.undo()
-    correct(run, 1)
-    assert (corrected(run), aside.read_bytes()) == ([0, 1], b'{"benchmark":"A\n')
-
-
 def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
     correct(run, 0)
     correct(run, 1)
@@ -177,7 +153,7 @@ def test_a_planted_link_or_pipe_is_not_appended_to(file: Appended, run: RunFolde
     pieces=st.lists(st.sampled_from([b'{"a":1}', b"\n", b'{"a"', b"\xe2\x80\xa8", b"x" * 70_000, b"{}"]), max_size=6)
 )
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_stands_there_an_appended_line_stands_alone_and_no_byte_is_lost(
+def test_whatever_stands_there_an_appended_line_stands_alone_and_no_whole_line_is_lost(
     pieces: list[bytes], quick_path: Path
 ) -> None:
     shutil.rmtree(quick_path)
@@ -187,10 +163,9 @@ def test_whatever_stands_there_an_appended_line_stands_alone_and_no_byte_is_lost
     append_line(path, b'{"new":1}\n')
     lines = path.read_bytes().split(b"\n")
     assert lines[-2:] == [b'{"new":1}', b""]
-    aside = path.with_suffix(".set-aside")
-    rest = aside.read_bytes() if aside.exists() else b""
-    stayed = path.read_bytes()[: -len(b'{"new":1}\n')]
-    assert (stayed + rest).rstrip(b"\n") == before.rstrip(b"\n")
+    whole, _, tail = before.rpartition(b"\n")
+    kept = [tail] if tail in (b'{"a":1}', b"{}") else []
+    assert lines[:-2] == [*(whole.split(b"\n") if b"\n" in before else []), *kept]
 
 
 FILL = """
@@ -250,14 +225,6 @@ def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
     assert appends("open(path, mode='a')")
     assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")
     assert not appends("x = 'a'; path.open('wb')")
-
-
-def test_a_tail_that_differs_in_its_first_byte_from_the_last_one_aside_is_kept_too(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    for torn in (b'{"a": 1', b'["a": 1'):
-        path.write_bytes(torn)
-        append_line(path, b"{}\n")
-    assert path.with_suffix(".set-aside").read_bytes() == b'{"a": 1\n["a": 1\n'
 
 
 def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,27 +313,11 @@ def test_a_new_file_may_be_read_by_all_and_written_by_its_owner(tmp_path: Path) 
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
-@pytest.mark.parametrize("earlier", [b"", b"older\n"])
-def test_a_tail_that_a_crash_left_in_both_files_is_not_copied_again(tmp_path: Path, earlier: bytes) -> None:
-    path = tmp_path / "log.jsonl"
-    aside = path.with_suffix(".set-aside")
-    for tail in (b'{"a": 1', b'{"a": "' + b"x" * (COPY_BYTES + 9)):
-        path.write_bytes(b"{}\n" + tail)
-        aside.write_bytes(earlier + tail + b"\n")
-        append_line(path, b"[]\n")
-        assert (path.read_bytes(), aside.read_bytes()) == (b"{}\n[]\n", earlier + tail + b"\n")
-        other = tail[:-1] + b"y"  # differs in its last byte
-        path.write_bytes(b"{}\n" + other)
-        append_line(path, b"[]\n")
-        assert aside.read_bytes() == earlier + tail + b"\n" + other + b"\n"
-
-
 def test_a_newline_at_the_very_beginning_is_a_line_end(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'\n{"a"')
     append_line(path, b"{}\n")
     assert path.read_bytes() == b"\n{}\n"
-    assert path.with_suffix(".set-aside").read_bytes() == b'{"a"\n'
 
 
 def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

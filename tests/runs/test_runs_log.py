@@ -60,7 +60,6 @@ def test_half_a_line_of_a_killed_process_is_not_glued_to_the_next_event(run: Run
         log.write("started")
     (event,) = run.log.read_text().splitlines()
     assert json.loads(event)["event"] == "started"
-    assert run.log.with_name("log.set-aside").read_text() == '{"time":"2026\n', "it is kept"
 
 
 def test_a_second_log_appends(run: RunFolder) -> None:

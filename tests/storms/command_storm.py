@@ -210,7 +210,7 @@ def _beside(play: Play) -> Iterator[None]:
     finally:
         while live.poll() is None:  # paused runs and those that ended meanwhile
             subprocess.run(
-                argv("ctl", "live", "resume"),
+                argv("status", "live", "--resume"),
                 cwd=play.folder,
                 env=environment(play.folder),
                 capture_output=True,

@@ -78,7 +78,7 @@ def _play(folder: Path) -> Play:
 def _store(folder: Path, *texts: str) -> None:
     path = folder / "run" / "sums" / "samples.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(record.encode(sample("q0", 0, text, reasoning="", seed=5)).line for text in texts))
+    path.write_bytes(b"".join(record.encode(sample("q0", 0, text, reasoning="", seed=5)) for text in texts))
 
 
 @pytest.mark.parametrize(

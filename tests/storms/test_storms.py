@@ -41,7 +41,7 @@ def store(played: Storm, *texts: str, index: int = 0) -> None:
     played.journal.parent.mkdir(parents=True, exist_ok=True)
     with played.journal.open("ab") as file:
         for text in texts:
-            file.write(record.encode(sample("q0", index, text, reasoning="", seed=5)).line)
+            file.write(record.encode(sample("q0", index, text, reasoning="", seed=5)))
 
 
 EXPECTED = {("q0", index): ("said", "", "stop", 3, 5) for index in range(2)}

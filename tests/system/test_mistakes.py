@@ -74,7 +74,6 @@ def test_an_unknown_benchmark_is_answered_with_near_names(tmp_path: Path, name: 
     [
         ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
         ("race demo aime24 --model m", "several benchmarks are separated by commas, as in demo,aime24"),
-        ("diff one two three", "unexpected argument three: `harness diff` takes A B\n"),
     ],
 )
 def test_an_argument_too_many_is_answered_with_what_the_command_takes(
@@ -330,7 +329,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
     def answer(request: Request) -> object:
         if request.method == "GET":
             return [models("m")]
-        return [next(completion("4")), Pause(60.0)]
+        return [*list(completion("4"))[:2], Pause(60.0)]
 
     with FaultServer(answer) as slow:  # type: ignore[arg-type]
         words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary", "--no-fingerprint")

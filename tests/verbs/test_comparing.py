@@ -36,9 +36,9 @@ from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
 from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.differences import holm, questions_to_detect
-from harness.scoring.intervals import normal_two_sided
 from harness.scoring.pipeline import score_run
+from harness.scoring.stats import normal_two_sided
+from harness.scoring.stats_differences import holm, questions_to_detect
 from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
 from harness.verbs.plan import PlanSource, plan
@@ -90,7 +90,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     assert harness(tmp_path, "compare", "base", "tuned").code == 0, "the seven samples are missing"
     later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
     stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
-    demo.samples.write_bytes(b"".join(record.encode(sample).line for sample in stored))
+    demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert done.code == 3, (command, done.err)
@@ -320,7 +320,7 @@ def with_replies(run: RunFolder, text_of: Callable[[str, int], str], finish_reas
         )
         for one in grades.read(folder)
     ]
-    folder.samples.write_bytes(b"".join(record.encode(sample).line for sample in samples))
+    folder.samples.write_bytes(b"".join(record.encode(sample) for sample in samples))
     return run
 
 

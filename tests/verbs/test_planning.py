@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.scoring.differences import (
+from harness.scoring.published import load_published
+from harness.scoring.stats import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.stats_differences import (
     SampleSpread,
     fewest,
     holm,
     margin_reach,
     planned_detection,
-    question_difference_variance,
+    question_difference,
     samples_to_detect,
     sampling_difference_limits,
     score_variance,
     smallest_difference,
 )
-from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
-from harness.scoring.published import load_published
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
@@ -79,7 +79,7 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
     gaps = (ours - theirs) / n
     z = gaps.mean(axis=-1) / np.sqrt(score_variance(ours, counts, theirs, counts))
-    t = gaps.mean(axis=-1) / np.sqrt(question_difference_variance(gaps))
+    t = gaps.mean(axis=-1) / np.sqrt(question_difference(gaps).variance)
     found = [holm([normal_two_sided(a), t_two_sided(b, 29)])[0] < 0.05 for a, b in zip(z, t, strict=True)]
     assert least < float(np.mean(found)) < most
 

@@ -32,19 +32,13 @@ def everything(offsets: SampleOffsets) -> list[Sample]:
     return [offsets.read(key) for key, _ in offsets.in_file_order()]
 
 
-@pytest.mark.parametrize("indexed", [True, False])
-def test_each_sample_reads_as_the_journal_has_it(folder: BenchmarkFolder, indexed: bool) -> None:
-    if not indexed:
-        folder.index.unlink()
+def test_each_sample_reads_as_the_journal_has_it(folder: BenchmarkFolder) -> None:
     offsets = opened(folder)
     assert everything(offsets) == list(read_samples(folder))
     assert offsets.n_samples == 6
 
 
-@pytest.mark.parametrize("indexed", [True, False])
-def test_the_end_of_a_record_tells_truncation_and_tokens(folder: BenchmarkFolder, indexed: bool) -> None:
-    if not indexed:
-        folder.index.unlink()
+def test_the_end_of_a_record_tells_truncation_and_tokens(folder: BenchmarkFolder) -> None:
     places = opened(folder).of("q2/odd id")
     assert [(places[i].truncated, places[i].tokens) for i in range(3)] == [(True, 32768), (False, 7), (False, 7)]
     assert opened(folder).of("q1")[1].tokens is None
@@ -108,13 +102,6 @@ def test_a_damaged_record_is_refused_when_it_is_read(folder: BenchmarkFolder) ->
     assert opened(folder).read(Key("q1", 1)).text == r"It is $\boxed{41}$."
 
 
-def test_an_index_that_lies_is_not_believed(folder: BenchmarkFolder) -> None:
-    data = bytearray(folder.index.read_bytes())
-    data[30] ^= 0xFF  # within the first entry
-    folder.index.write_bytes(data)
-    assert everything(opened(folder)) == list(read_samples(folder))
-
-
 def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
     folder.samples.unlink()
     assert opened(folder).n_samples == 0
@@ -125,14 +112,10 @@ def test_an_unknown_sample_is_a_sentence(folder: BenchmarkFolder) -> None:
         opened(folder).read(Key("q1", 7))
 
 
-@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=50)), min_size=1, max_size=5), st.booleans())
-def test_any_texts_are_found_again(
-    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], indexed: bool
-) -> None:
+@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=50)), min_size=1, max_size=5))
+def test_any_texts_are_found_again(tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]]) -> None:
     name = said[0][1] or "q"  # any question id, too
     question_of_run = RunQuestion("?", "1", [RunReply(text, reasoning=thought) for text, thought in said])
     run = write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {name: question_of_run}}, scored=False)
     folder = run.benchmark("demo")
-    if not indexed:
-        folder.index.unlink()
     assert [sample.text for sample in everything(opened(folder))] == [text for text, _ in said]

@@ -76,7 +76,7 @@ def _combinations(p: Parser, name: str) -> Node | None:
 
 
 def _prescript(p: Parser) -> Node:
-    """Parse `_{10}C_4` and `_5P_2`, whose upper number stands in front; "empty", before the sign, for all else."""
+    """Parse `{}^{10}C_4` and `_5P_2` from behind their first sign; "empty", before the sign, for all else."""
     start = p.position
     above = num(p.take().value or 0) if p.peek().kind == "num" else p.argument(whole_number=True)
     letter = p.take()

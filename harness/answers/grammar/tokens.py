@@ -102,6 +102,9 @@ _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
+_MAX_TEXTS = 20
+"""Deepest nesting of mathematics in commands of text."""
+
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 
 
@@ -120,12 +123,12 @@ class _Lexer:
 
     Each method reads what begins at the position, moves the position behind it, and appends tokens.
 
-    brackets: open brackets; inside one a plain comma separates items and never groups digits, as in (1,234). spaced:
-    whether a space stands before the token that is read.
+    depth: commands of text around the source. brackets: open brackets; inside one a plain comma separates items and
+    never groups digits, as in (1,234). spaced: whether a space stands before the token that is read.
     """
 
-    def __init__(self, source: str, list_commas: bool) -> None:
-        self.source = source
+    def __init__(self, source: str, list_commas: bool, depth: int = 0) -> None:
+        self.source, self.depth = source, depth
         self.position = 0
         self.brackets = 1 if list_commas else 0  # with one never closed, no plain comma groups digits
         self.tokens: list[MathToken] = []
@@ -323,7 +326,9 @@ class _Lexer:
         elif _REMARK.fullmatch(plain):
             self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
-            inner = _Lexer(plain, bool(self.brackets))  # mathematics
+            if self.depth == _MAX_TEXTS:
+                raise Unreadable("nested too deeply")
+            inner = _Lexer(plain, bool(self.brackets), self.depth + 1)  # mathematics
             inner.spaced = self.spaced
             self.tokens.extend(inner.run())
         else:

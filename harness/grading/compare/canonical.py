@@ -30,7 +30,7 @@ from harness.core.records import Question
 from harness.grading.compare.assignments import assignments
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.equivalence import equal, option_of
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import exact, written
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.realsets import NotASet, real_set
@@ -130,7 +130,7 @@ def _form_of(node: Node) -> str:
     if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
         return _form_of_set(node)
     if (value := exact(node)) is not None:
-        return str(value)
+        return written(value)
     if not symbols(node) and (digits := _form_of_digits(node)) is not None:
         return digits
     try:

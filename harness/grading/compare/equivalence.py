@@ -31,7 +31,6 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
-from harness.grading.compare.dates import day_of, same_days
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
@@ -165,7 +164,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not answer.strip():
         return Comparison(False, "empty")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
-        return Comparison(reference_letters == answer_letters, "choices")
+        in_order = [re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer)]
+        same_letters = in_order[0] == in_order[1] if rules.ordered else reference_letters == answer_letters
+        return Comparison(same_letters, "choices")
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(answer)
@@ -174,10 +175,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
-        # A text that begins with a digit may be a number or a day, which are compared below.
+        # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -186,6 +187,18 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _compare_trees(value, answer, kind, rules)
     return result
+
+
+def _same_dates(reference: str, answer: str) -> Comparison | None:
+    """Compare dates in digits, 2024-05-01, which are no differences or quotients; None if neither side is one."""
+    dates = [_DATE.fullmatch(text) for text in (reference, answer)]
+    if dates == [None, None]:
+        return None
+    numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
+    return Comparison(None if len(numbers) == 1 else numbers[0] == numbers[1], "date")
+
+
+_DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
 
 
 def _without_remark(answer: str) -> str:
@@ -309,7 +322,7 @@ def is_unread(reference: str) -> bool:
     `#### 18`: a reply that does not repeat its text stays undecided.
     """
     text = numeral_as_digits(without_boxes(reference))
-    if is_words(text) or stands_for_value(text) or day_of(text) is not None:
+    if is_words(text) or stands_for_value(text):
         return False
     return isinstance(_read(text, False), str)
 

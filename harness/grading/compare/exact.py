@@ -13,10 +13,13 @@ from math import comb, factorial, gcd, isqrt, lcm, log2, prod
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num, substitute
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_RANGE, MAX_TRIAL_DIVISOR
+from harness.core.codec import digest
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE, MAX_TRIAL_DIVISOR
 
 _MAX_KNOWN = 128
-"""Number of trees whose values are cached; one value may take five kilobytes."""
+"""Number of trees whose values are cached; one value may take 25 kilobytes."""
+
+_MAX_WRITTEN_BITS = 10_000
 
 _MAX_DEGREE = 1_000
 """Largest degree of a root that is computed."""
@@ -44,6 +47,14 @@ def is_undefined(node: Node) -> bool:
     return isinstance(_cached_value(node), Undefined)
 
 
+def written(value: Fraction) -> str:
+    """Return `value` in decimal digits; a number of more digits than Python writes, by its size and a checksum."""
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits <= _MAX_WRITTEN_BITS:
+        return str(value)
+    return f"a number of {bits:,} bits, {digest(f'{value.numerator:x}/{value.denominator:x}')}"
+
+
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_value(node: Node) -> Fraction | NotExact:
     """Return the value of a tree, or the exception that says why it has none.
@@ -64,9 +75,15 @@ def _exact(node: Node, depth: int) -> Fraction:
     if rule is None:
         raise NotExact(node.op)
     value = rule(node, depth + 1)
+    if node.op not in ("pow", "neg"):
+        _check_size(value)
+    return value
+
+
+def _check_size(value: Fraction) -> None:
+    """Raise `NotExact` for a number beyond `MAX_BITS`."""
     if value.numerator.bit_length() > MAX_BITS or value.denominator.bit_length() > MAX_BITS:
         raise NotExact("too large")
-    return value
 
 
 # --- one rule for each kind of node ---
@@ -80,8 +97,7 @@ def _mul(node: Node, depth: int) -> Fraction:
     result = Fraction(1)
     for factor in _values(node, depth):
         result *= factor
-        if result.numerator.bit_length() > MAX_BITS or result.denominator.bit_length() > MAX_BITS:
-            raise NotExact("too large")
+        _check_size(result)
     return result
 
 
@@ -104,7 +120,9 @@ def _pow(node: Node, depth: int) -> Fraction:
     if abs(base) in (0, 1):
         return base if exponent.numerator % 2 else abs(base)
     size = max(abs(base.numerator), base.denominator)
-    if abs(exponent.numerator) * log2(size) > MAX_BITS:
+    if exponent.numerator.bit_length() > MAX_POWER_BITS.bit_length() or (
+        abs(exponent.numerator) * log2(size) > MAX_POWER_BITS
+    ):
         raise NotExact("too large a power")
     return base**exponent.numerator
 
@@ -297,8 +315,7 @@ def _sum(node: Node, depth: int) -> Fraction:
     for step in range(low, high + 1):
         term = _exact(substitute(body, variable, num(step)), depth)
         total = total + term if name == "sum" else total * term
-        if total.numerator.bit_length() > MAX_BITS or total.denominator.bit_length() > MAX_BITS:
-            raise NotExact("too large")
+        _check_size(total)
     return total
 
 

@@ -77,7 +77,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
-    reference, answer = with_unit_letters(_with_ohms(reference), _with_ohms(answer))
+    reference, answer = _with_unit_letters(_with_ohms(reference), _with_ohms(answer))
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
@@ -91,8 +91,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(None, "percent")
     if result.equal and reference.op == "deg" and _is_temperature(answer):
         return Comparison(None, "units")  # 60° may be an angle, which is no temperature
-    functions = [{here.args[0] for here in walk(side) if here.op == "fn"} for side in (reference, answer)]
-    if result.equal is False and {"ln", "log"} <= functions[0] ^ functions[1]:
+    names = [{(here.args[0], len(here.args)) for here in walk(side) if here.op == "fn"} for side in (reference, answer)]
+    if result.equal is False and {("ln", 2), ("log", 2)} <= names[0] ^ names[1]:
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
         return Comparison(None, "names")
@@ -134,23 +134,31 @@ def _with_ohms(node: Node) -> Node:
 _PAIR = 2
 
 
-def with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
+def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     """Read the letters behind a number as a unit if the other side has a unit of that dimension: 3700 L beside 3700 升.
 
-    Elsewhere they stay letters: 5 m may be five times m.
+    So are the letters of 72 km/h, whose km is a unit, and of 20 m/s. Elsewhere they stay letters: 5 m may be five
+    times m, and 2d beside 48h may be products of variables.
     """
-    if (reference.op == "quantity") == (answer.op == "quantity"):
+    has_unit = [any(here.op == "quantity" for here in walk(side)) for side in (reference, answer)]
+    if reference.op == answer.op == "quantity" or not any(has_unit):
         return reference, answer
-    quantity, lettered = (reference, answer) if reference.op == "quantity" else (answer, reference)
-    measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
-    if measure is None or read is None or read[0] is None or read[1] in _USUAL_VARIABLES:
-        return reference, answer
-    for spelled in _spellings(read[1]):
-        named = unit_of(spelled)
-        if named is not None and _measures_the_same(named, measure):
-            lettered = Node("quantity", (read[0], spelled))
-            return (quantity, lettered) if quantity is reference else (lettered, quantity)
+    for first in _as_quantities(reference):
+        for second in _as_quantities(answer):
+            units = unit_of(first.args[1]), unit_of(second.args[1])
+            if units[0] is not None and units[1] is not None and _measures_the_same(units[0], units[1]):
+                return first, second
     return reference, answer
+
+
+def _as_quantities(node: Node) -> list[Node]:
+    """Return the quantities that a number with a unit or with letters behind it may be."""
+    if node.op == "quantity":
+        return [node]
+    number, letters = _number_and_letters(node) or (None, ())
+    if number is None or letters in _USUAL_VARIABLES:
+        return []
+    return [Node("quantity", (number, spelled)) for spelled in _spellings(letters)]
 
 
 _USUAL_VARIABLES = ((("d", 1),), (("t", 1),))

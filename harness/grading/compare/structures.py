@@ -92,7 +92,7 @@ _UNREAD = Comparison(None, "structure")
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
-_NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
+_NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

@@ -21,7 +21,7 @@ from harness.client.spelling import RequestTemplate
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.generation import fingerprint
-from harness.scoring.intervals import t_factor
+from harness.scoring.stats import t_factor
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import COVERED, covered, divergence

@@ -73,7 +73,6 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
         numbers[endpoint["endpoint"]] = [
             *estimate(endpoint["accuracy"], endpoint),
             endpoint["truncated"],
-            endpoint["outlier"],
         ]
     for measure in score.get("measures", ()):
         numbers[measure["name"]] = estimate(measure["value"], measure["intervals"])

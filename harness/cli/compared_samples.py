@@ -1,4 +1,4 @@
-"""`harness diff`: where two runs differ, question by question."""
+"""`harness compare --samples`: where two runs differ, question by question."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.cli.help import SpelledCommand
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent, in_points
@@ -17,17 +16,13 @@ if TYPE_CHECKING:
     from harness.viewer.differ import Compared
 
 
-@click.command("diff", cls=SpelledCommand)
-@click.argument("first", metavar="A", type=click.Path(path_type=Path))
-@click.argument("second", metavar="B", type=click.Path(path_type=Path))
-@click.option("--benchmark", help="Only this benchmark.")
-@click.option("--questions", type=click.IntRange(1), default=20, show_default=True, help="Questions to list.")
-def command(first: Path, second: Path, benchmark: str | None, questions: int) -> None:
+SHOWN_QUESTIONS = 20
+"""Number of questions that are listed of those whose fraction correct moved."""
+
+
+def show(first: Path, second: Path) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
     settings that differ.
-
-    \b
-    harness diff results/base results/tuned
     """
     from harness.runs import RunFolder
     from harness.viewer.differ import compare
@@ -40,18 +35,16 @@ def command(first: Path, second: Path, benchmark: str | None, questions: int) ->
             raise StoreError(run.problem)
     a, b = runs
     shared = [name for name in a.benchmarks if name in b.benchmarks]
-    if benchmark is not None:
-        shared = [benchmark]
     if not shared:
         raise UsageError(f"{a.label} and {b.label} share no benchmark.")
     for name in shared:
         compared = compare(a, b, name)
         for problem in (*a.benchmarks[name].problems, *b.benchmarks[name].problems):
             terminal.warn(visible(problem))
-        _print(compared, questions)
+        _print(compared)
 
 
-def _print(compared: Compared, questions: int) -> None:
+def _print(compared: Compared) -> None:
     """Print how two runs differ on one benchmark."""
     from harness.viewer.printed import WORDS
 
@@ -88,11 +81,11 @@ def _print(compared: Compared, questions: int) -> None:
                 f"{100 * question.second:.0f} % of {question.n_second}",
                 f"{100 * question.change:+.0f}",
             )
-            for question in moved[:questions]
+            for question in moved[:SHOWN_QUESTIONS]
         ]
         terminal.table(("question", "A", "B", "points"), rows)
-        if len(moved) > questions:
-            click.echo(f"  and {len(moved) - questions} more questions")
+        if len(moved) > SHOWN_QUESTIONS:
+            click.echo(f"  and {len(moved) - SHOWN_QUESTIONS} more questions")
     for flip in compared.flips:
         click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
     click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both")
