@@ -56,7 +56,7 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide (.ci/run calls it)
+## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide
 test-wide: $(VENV)/.installed-test
 	@export HARNESS_TEST_EXAMPLES=all; $(BIN)/python -m pytest --wide $(SUITE)
 
@@ -164,7 +164,7 @@ bench-aggregate: $(VENV)/.installed-bench
 bench-schedule: $(VENV)/.installed-bench
 	@$(BIN)/python bench/schedule.py
 
-## simulate-salvage: what going on with half-written answers saves (see docs/salvage.md)
+## simulate-salvage: what going on with half-written answers saves (see docs/reliability.md)
 simulate-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py simulate
 
@@ -178,10 +178,9 @@ bench-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py equal
 	@$(BIN)/python bench/salvage.py cost
 
-## simulate: coverage of every interval and test by simulation (see docs/statistics.md)
+## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md)
 simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
-	@$(BIN)/python bench/simulate_endpoints.py
 	@$(BIN)/python bench/simulate_race.py
 
 ## bench-viewer: reading a run of 4 GB: opening it, any sample, the search

@@ -5,7 +5,7 @@
 
 Each variant is built and used in a process of its own. Memory is the peak of the process minus that of an empty process
 with the same imports (MB). CPU is the time to build the container and to look everything up once (seconds). The figures
-stand in docs/decisions/containers.md.
+stand in docs/decisions.md.
 """
 
 from __future__ import annotations

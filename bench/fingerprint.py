@@ -34,7 +34,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
 from harness.generation import fingerprint
 from harness.generation.settings import RunSettings
-from harness.scoring.intervals import wilson
+from harness.scoring.stats import wilson
 from server_launchers.engines import table as engines
 
 PLACES = ("a harbour", "the moon", "a library", "a mine", "a bakery", "the desert", "a school", "an orchard")

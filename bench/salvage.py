@@ -1,5 +1,5 @@
 """Measures what continuing half-written answers saves, whether it changes the answers, and what it costs; see
-docs/salvage.md.
+docs/reliability.md.
 
 python bench/salvage.py simulate   # interruptions an hour: tokens and hours with it and without
 python bench/salvage.py equal      # the embedded server, or one at --base-url: whole answers beside continued ones

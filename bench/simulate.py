@@ -25,23 +25,14 @@ from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
 from harness.core.records import Sample, Timing
-from harness.scoring import audit, audit_order, differences, intervals
+from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
-from harness.scoring.estimators import (
-    VoteGroup,
-    g_pass_at_k,
-    g_pass_jackknife,
-    maj_at_k,
-    maj_jackknife,
-    pass_at_k,
-    pass_hat_k,
-    pass_jackknife,
-)
-from harness.scoring.intervals import Z_95, t_factor
-from harness.scoring.mean_difference import mean_detection
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.shared_replies import shared_replies
+from harness.scoring.stats import Z_95, t_factor
+from harness.scoring.stats_differences import mean_detection
+from harness.scoring.stats_draws import VoteGroup, at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_intervals
 from harness.scoring.uncertainty import Intervals, unequal_rates
@@ -56,7 +47,7 @@ CONCENTRATIONS = (0.5, 4.0)
 
 MIN_COVERAGE = 0.93
 MIN_TOKEN_COVERAGE = 0.92
-ALL_TOKENS = intervals.Interval(0.0, math.inf)
+ALL_TOKENS = stats.Interval(0.0, math.inf)
 MAX_ALARMS = 0.07
 MAX_FALSE_MARGIN = 0.035
 
@@ -129,7 +120,7 @@ def draw(rng: np.random.Generator, chances: Array, n: int) -> Array:
     return rng.binomial(n, chances).astype(float)
 
 
-def covered(limits: intervals.IntervalEnds, truth: Array | float, *, width: Array | None = None) -> Rate:
+def covered(limits: stats.IntervalEnds, truth: Array | float, *, width: Array | None = None) -> Rate:
     """The rate at which the truth lies inside the limits; the note is their median width over that of the interval
     `width`.
     """
@@ -156,8 +147,8 @@ def sampling(rng: np.random.Generator, repeats: int) -> Table:
             for cell in cells(n_questions):
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
                 correct, counts = draw(rng, chances, n), np.full(n_questions, float(n))
-                normal = 2 * Z_95 * np.sqrt(np.nan_to_num(intervals.sampling_variance_of_mean(correct, counts)))
-                limits = intervals.sampling_limits(correct, counts)
+                normal = 2 * Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
+                limits = stats.sampling_limits(correct, counts)
                 rates.append(covered(limits, chances.mean(axis=-1), width=normal))
             rows.append(Row(f"{n_questions} × {n}", rates))
     title = "Sampling interval holds the accuracy of endless reruns (n = 1: at most)"
@@ -172,7 +163,7 @@ def question(rng: np.random.Generator, repeats: int) -> Table:
             for cell in cells(n_questions):
                 values = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n) / n
                 normal = 2 * t_factor(n_questions - 1) * np.sqrt(values.var(axis=-1, ddof=1) / n_questions)
-                rates.append(covered(intervals.question_limits(values), cell.accuracy, width=normal))
+                rates.append(covered(stats.question_limits(values), cell.accuracy, width=normal))
             rows.append(Row(f"{n_questions} × {n}", rates))
     title = "Question interval holds the accuracy over all questions of the kind"
     return Table(title, rows, MIN_COVERAGE, 1.0, "width / (2 · t · error)")
@@ -190,7 +181,7 @@ def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
                         chances = np.full(n_questions, rest)
                         chances[:odd] = p if rest == 0 else 1 - p
                         correct = draw(rng, np.broadcast_to(chances, (repeats, n_questions)), n)
-                        limits = intervals.sampling_limits(correct, np.full(n_questions, float(n)))
+                        limits = stats.sampling_limits(correct, np.full(n_questions, float(n)))
                         rates.append(covered(limits, float(chances.mean())))
             rows.append(Row(f"{n_questions} × {n}", rates))
     return Table("Sampling interval, sets in which 1, 2, 5 or half of the questions vary", rows, MIN_COVERAGE)
@@ -211,9 +202,7 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
                     alike = np.full((_repeats(repeats, n_questions), n_questions), cell.accuracy)
                     for chances in (cell.chances(rng, len(alike)), alike):
                         correct = rng.binomial(counts, chances).astype(float)
-                        limits = intervals.sampling_limits(
-                            correct, np.broadcast_to(counts.astype(float), correct.shape)
-                        )
+                        limits = stats.sampling_limits(correct, np.broadcast_to(counts.astype(float), correct.shape))
                         rates.append(covered(limits, chances.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {done} to {done + 1}", rates))
     return Table("Sampling interval, while a second or third round is under way", rows, MIN_COVERAGE)
@@ -234,8 +223,8 @@ def clusters(rng: np.random.Generator, repeats: int) -> Table:
                 shared = np.repeat(template, 4, axis=-1)
                 own = rng.beta(shared * spread + 1e-9, (1 - shared) * spread + 1e-9)
                 values = draw(rng, own, n) / n
-                rates.append(covered(intervals.cluster_limits(values, labels), cell.accuracy))
-                plain.append(covered(intervals.question_limits(values), cell.accuracy).rate)
+                rates.append(covered(stats.question_limits(values, labels), cell.accuracy))
+                plain.append(covered(stats.question_limits(values), cell.accuracy).rate)
             rates = [rate._replace(note=100 * share) for rate, share in zip(rates, plain, strict=True)]
             rows.append(Row(f"{n_clusters} clusters of 4 × {n}", rates))
     return Table("Question interval by clusters", rows, MIN_COVERAGE, 1.0, "% covered without clusters")
@@ -263,7 +252,7 @@ def unequal_clusters(rng: np.random.Generator, repeats: int) -> Table:
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
         for accuracy, concentration in CLUSTER_MODELS:
             chances = Cell(len(sizes), accuracy, concentration).chances(rng, _repeats(repeats, len(labels)))
-            limits = intervals.cluster_limits(draw(rng, chances[:, labels], 4) / 4, labels)
+            limits = stats.question_limits(draw(rng, chances[:, labels], 4) / 4, labels)
             rates.append(covered(limits, accuracy)._replace(note=100 * float((limits.high - limits.low).mean())))
         rows.append(Row(name, rates))
     return Table("Question interval by clusters of unequal size", rows, MIN_COVERAGE, 1.0, "points wide, mean")
@@ -279,7 +268,7 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
             a, b = accuracy * concentration, (1 - accuracy) * concentration
             others = rng.beta(a + 10 * chances, b + 10 * (1 - chances))
             gaps = (draw(rng, chances[:, labels], 4) - draw(rng, others[:, labels], 4)) / 4
-            limits = differences.question_difference_limits(gaps, labels)
+            limits = stats_differences.question_difference(gaps, labels).limits
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
         rows.append(Row(name, rates))
     return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
@@ -303,7 +292,7 @@ def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
                 for few in (easy, ~easy):
                     counts = np.where(few, fewer, more)
                     correct = rng.binomial(counts, chances).astype(float)
-                    limits, truth = intervals.sampling_limits(correct, counts.astype(float)), chances.mean(axis=-1)
+                    limits, truth = stats.sampling_limits(correct, counts.astype(float)), chances.mean(axis=-1)
                     held = (limits.low <= truth) & (truth <= limits.high)
                     warned = np.array(
                         [unequal_rates(*pair) for pair in zip(correct / counts, few, strict=True)], dtype=bool
@@ -339,10 +328,8 @@ def copied(rng: np.random.Generator, repeats: int) -> Table:
                 for cell in cells(n_questions):
                     chances = cell.chances(rng, max(200, _repeats(repeats, n_questions) // 4))
                     right = draw(rng, chances, n - k) + k * draw(rng, chances, 1)
-                    plain = covered(
-                        intervals.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1)
-                    )
-                    limits = intervals.sampling_limits(right * counts / n, counts)
+                    plain = covered(stats.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1))
+                    limits = stats.sampling_limits(right * counts / n, counts)
                     rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
                 rows.append(Row(f"{n_questions} × {n}, {100 * share:g} %", rates))
     return Table("Sampling interval where samples are copies", rows, MIN_COVERAGE, 1.0, "% covered, copies counted")
@@ -410,16 +397,22 @@ WRONG_ANSWERS = (0.6, 0.3, 0.1)
 """Shares of the wrong answers of a question."""
 
 
+def of_draws(n: int, k: int, least: int) -> Array:
+    """By the number of right samples of n: the chance of `least` right ones of k, and its variance (NaN for k = n)."""
+
+    def value(n: int, c: int) -> float:
+        return at_least_of_k(n, c, k, least)
+
+    return np.array([[value(n, c), without_one(n, c, value) if k < n else math.nan] for c in range(n + 1)])
+
+
 def over_k(rng: np.random.Generator, repeats: int) -> Table:
     """Table: the sampling interval of pass@k and pass^k, for k up to half of the samples, and beyond ("at most")."""
     rows = []
     for n_questions in (30, 198):
         for n, k in ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32), (4, 4), (8, 6), (16, 16), (64, 48)):
             rates, half = [], 2 * k <= n
-            tables = [
-                np.array([[pass_at_k(n, c, k), pass_jackknife(n, c, k) if half else 0.0] for c in range(n + 1)]),
-                np.array([[pass_hat_k(n, c, k), pass_jackknife(n, n - c, k) if half else 0.0] for c in range(n + 1)]),
-            ]
+            tables = [of_draws(n, k, least) for least in (1, k)]
             for cell in cells(n_questions):
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
                 right = draw(rng, chances, n).astype(int)
@@ -427,9 +420,9 @@ def over_k(rng: np.random.Generator, repeats: int) -> Table:
                     drawn = table[right]
                     mean, variance = drawn[..., 0].mean(axis=-1), drawn[..., 1].sum(axis=-1) / n_questions**2
                     if half:
-                        limits = intervals.estimate_limits(mean, variance, n_questions, n_questions * n / k)
+                        limits = stats.draw_limits(mean, variance, n_questions, n_questions * n / k)
                     else:
-                        limits = intervals.widest_limits(mean, n_questions)
+                        limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
                     rates.append(covered(limits, truth.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
     return Table('Sampling interval of pass@k and pass^k (beyond half of the samples: "at most")', rows, MIN_COVERAGE)
@@ -441,16 +434,13 @@ def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
     for n_questions in (30, 198):
         for n, k in ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64)):
             rates = []
-            tables = [
-                np.array([pass_at_k(n, c, k) for c in range(n + 1)]),
-                np.array([pass_hat_k(n, c, k) for c in range(n + 1)]),
-            ]
+            tables = [of_draws(n, k, least)[:, 0] for least in (1, k)]
             for cell in cells(n_questions):
                 truth = cell.chances(rng, 200_000 // n_questions)
                 right = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n).astype(int)
                 for table, mean in zip(tables, ((1 - (1 - truth) ** k).mean(), (truth**k).mean()), strict=True):
                     if 0.015 < mean < 0.985:
-                        rates.append(covered(intervals.question_limits(table[right]), float(mean)))
+                        rates.append(covered(stats.question_limits(table[right]), float(mean)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
     return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, MIN_COVERAGE)
 
@@ -464,15 +454,7 @@ def g_pass(rng: np.random.Generator, repeats: int) -> Table:
     for n_questions in (30, 198):
         for n, k in ((8, 4), (16, 8), (16, 16), (64, 32)):
             rates = []
-            tables = [
-                np.array(
-                    [
-                        [g_pass_at_k(n, c, k, tau), g_pass_jackknife(n, c, k, tau) if k < n else 0.0]
-                        for c in range(n + 1)
-                    ]
-                )
-                for tau in TAUS
-            ]
+            tables = [of_draws(n, k, least_right(k, tau)) for tau in TAUS]
             for cell in cells(n_questions):
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
                 right = draw(rng, chances, n).astype(int)
@@ -485,9 +467,9 @@ def g_pass(rng: np.random.Generator, repeats: int) -> Table:
                     drawn, trials = table[right], n_questions * n / k
                     mean, variance = drawn[..., 0].mean(axis=-1), drawn[..., 1].sum(axis=-1) / n_questions**2
                     if k == n:
-                        limits = intervals.widest_limits(mean, n_questions)
+                        limits = stats.draw_limits(mean, np.full_like(mean, np.nan), n_questions, n_questions)
                     else:
-                        limits = intervals.estimate_limits(mean, variance, n_questions, trials)
+                        limits = stats.draw_limits(mean, variance, n_questions, trials)
                     rates.append(covered(limits, truth.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
     return Table("Sampling interval of G-Pass@k, τ = 0.5 and 0.75", rows, MIN_COVERAGE)
@@ -529,7 +511,7 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Intervals of mean tokens", rows, MIN_TOKEN_COVERAGE)
 
 
-def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:
+def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[stats.Interval, ...]:
     """Both intervals of a mean of tokens. An interval that the score withholds counts as holding the truth."""
     if np.isnan(values).all():
         return (ALL_TOKENS, ALL_TOKENS)
@@ -554,7 +536,7 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
             )
             estimates = np.array([_majority(tuple(row), k) for row in votes.tolist()])
             values, variances = np.moveaxis(estimates[which.reshape(places.shape)], -1, 0)
-            limits = intervals.estimate_limits(
+            limits = stats.draw_limits(
                 values.mean(axis=-1), variances.sum(axis=-1) / n_questions**2, n_questions, n_questions * n / k
             )
             rates.append(covered(limits, truths[places].mean(axis=-1)))
@@ -612,10 +594,10 @@ def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: i
     correct = draw(rng, ours, n)
     mean = correct.mean(axis=-1) / n
     printed = np.round(draw(rng, theirs, m).mean(axis=-1) / m, 3)
-    variance = differences.published_variance(
+    variance = stats_differences.published_variance(
         mean,
-        intervals.sampling_variance_of_mean(correct, counts),
-        intervals.effective_samples(counts),
+        stats.sampling_variance_of_mean(correct, counts),
+        stats.effective_samples(counts),
         printed,
         np.asarray(float(n_questions * m)),
         0.001,
@@ -629,9 +611,8 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
     rows = []
     for n_questions in (30, 198):
         for n, m, k in ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8)):
-            table = np.array([pass_at_k(n, c, k) for c in range(n + 1)])
-            spread = np.array([pass_jackknife(n, c, k) if k < n else math.nan for c in range(n + 1)])
-            theirs = np.array([pass_at_k(m, c, k) for c in range(m + 1)])
+            table, spread = of_draws(n, k, 1).T
+            theirs = of_draws(m, k, 1)[:, 0]
             rates = []
             for cell in cells(n_questions):
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
@@ -640,7 +621,7 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 measurable = 2 * k <= n
                 values, spreads = table[right], spread[right]
                 single = (values * (1 - values) + spreads).mean(axis=-1)
-                variance = differences.published_variance(
+                variance = stats_differences.published_variance(
                     values.mean(axis=-1),
                     spreads.sum(axis=-1) / n_questions**2 if measurable else np.full(len(right), math.nan),
                     np.asarray(n_questions * (n / k if measurable else 1.0)),
@@ -682,10 +663,10 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Table:
                 chances, others = cell.chances(rng, size), cell.chances(rng, size)
                 counts, other_counts = np.full(n_questions, float(n)), np.full(n_questions, float(m))
                 ours, same = draw(rng, chances, n), draw(rng, chances, m)
-                variance = differences.score_variance(ours, counts, same, other_counts)
+                variance = stats_differences.score_variance(ours, counts, same, other_counts)
                 z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
                 theirs = draw(rng, others, m)
-                limits = differences.sampling_difference_limits(ours, counts, theirs, other_counts)
+                limits = stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts)
                 cover = covered(limits, (chances - others).mean(axis=-1)).rate
                 rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
             rows.append(Row(f"{n_questions} × {n} v {m}", rates))
@@ -716,13 +697,13 @@ def smallest(rng: np.random.Generator, repeats: int) -> Table:
         counts = np.full(n_questions, float(n))
         low = accuracy < 0.5  # there a model can only be better
         room = chances if not low else 1 - chances
-        printed = differences.smallest_difference(
-            *differences.detection(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
+        printed = stats_differences.smallest_difference(
+            *stats_differences.detection(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
         )
         able = printed < room.mean(axis=-1)  # a model cannot be worse by more than its accuracy
         changed = room * (1 - np.where(able, printed, 0.0) / room.mean(axis=-1))[:, None]
         base, theirs = draw(rng, chances, n), draw(rng, 1 - changed if low else changed, n)
-        variance = differences.score_variance(base, counts, theirs, counts)
+        variance = stats_differences.score_variance(base, counts, theirs, counts)
         z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
         rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
         rows.append(Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate]))
@@ -790,8 +771,8 @@ def _audited(
     n_questions, n = right.shape
     correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
     raw = Intervals(
-        sampling_interval=intervals.sampling_limits(correct, counts).interval(),
-        question_interval=intervals.question_limits(correct / counts).interval(),
+        sampling_interval=stats.sampling_limits(correct, counts).interval(),
+        question_interval=stats.question_limits(correct / counts).interval(),
     )
     sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
     filled = [verdict for verdict, size in sizes.items() if size]
@@ -806,7 +787,7 @@ def _audited(
     return audit.estimate(parts, certain, raw).intervals, raw
 
 
-def _holds(interval: intervals.Interval | None, truth: float) -> bool:
+def _holds(interval: stats.Interval | None, truth: float) -> bool:
     return interval is not None and interval.low <= truth <= interval.high
 
 
@@ -850,7 +831,7 @@ def two_models(rng: np.random.Generator, repeats: int) -> Table:
                 prior_a, prior_b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
                 others = rng.beta(prior_a + 10 * chances, prior_b + 10 * (1 - chances))
                 gaps = draw(rng, chances, n) / n - draw(rng, others, n) / n
-                limits = differences.question_difference_limits(gaps)
+                limits = stats_differences.question_difference(gaps).limits
                 outside = (limits.low > 0) | (limits.high < 0)
                 rates.append(Rate(float(outside.mean()), outside.size))
             rows.append(Row(f"{n_questions} × {n}", rates))
@@ -891,7 +872,7 @@ def twins(rng: np.random.Generator, repeats: int) -> Table:
             templates = (np.maximum(10 * chances, 0.05), np.maximum(10 * (1 - chances), 0.05))
             of_twins = rng.beta(*templates, size=(n_twins, *chances.shape))
             gaps = draw(rng, rng.beta(*templates), n) / n - draw(rng, of_twins, n_of_twin).mean(axis=0) / n_of_twin
-            limits = differences.question_difference_limits(gaps)
+            limits = stats_differences.question_difference(gaps).limits
             outside = (limits.low > 0) | (limits.high < 0)
             varied.append(Rate(float(outside.mean()), outside.size))
         # Two rows a set, since the two lines answer different questions.
@@ -902,7 +883,7 @@ def twins(rng: np.random.Generator, repeats: int) -> Table:
 
 def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Array) -> NDArray[np.bool_]:
     """Whether the test for the same questions finds a difference, in each repetition."""
-    variance = differences.score_variance(correct, counts, twin_correct, twin_counts)
+    variance = stats_differences.score_variance(correct, counts, twin_correct, twin_counts)
     difference = (correct / counts - twin_correct / twin_counts).mean(axis=-1)
     return np.asarray(np.abs(difference) > Z_95 * np.sqrt(variance))
 
@@ -919,7 +900,7 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Table:
             z = (rng.standard_normal((n_runs, 4)) - base).ravel() / math.sqrt(2)
             p_values = [math.erfc(abs(value) / math.sqrt(2)) for value in z]
             plain += min(p_values) < 0.05
-            adjusted += min(differences.holm(p_values)) < 0.05
+            adjusted += min(stats_differences.holm(p_values)) < 0.05
         rows.append(Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)]))
     return Table("Any of the comparisons called different, by Holm", rows, 0.0, 0.055, "% without")
 
@@ -958,7 +939,7 @@ def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[i
         right_theirs += rng.binomial(look - before, theirs)
         before, counts = look, np.full(ours.shape[-1], float(look))
         gap = (right - right_theirs).mean(axis=-1) / look
-        beyond = np.abs(gap) > z * np.sqrt(differences.detection(right, counts, right_theirs, counts).variance)
+        beyond = np.abs(gap) > z * np.sqrt(stats_differences.detection(right, counts, right_theirs, counts).variance)
         verdict = np.where((verdict == 0) & beyond, np.sign(gap), verdict)
     return verdict
 
@@ -1081,10 +1062,10 @@ def planned(rng: np.random.Generator, repeats: int) -> Table:
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = differences.SampleSpread(
+                spread = stats_differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
-                named = float(differences.smallest_difference(*differences.planned_detection(spread, n), 2))
+                named = float(stats_differences.smallest_difference(*stats_differences.planned_detection(spread, n), 2))
                 for other in changed_models(chances, named):
                     found = _found_by_holm(rng, chances, other, n, repeats // 2)
                     rates.append(Rate(found, repeats // 2, 100 * named))
@@ -1126,14 +1107,14 @@ def _margins(rng: np.random.Generator, repeats: int, others: Callable[[Array, fl
         rates, size = [], max(20, repeats // 2)
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = differences.SampleSpread(
+                spread = stats_differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
-                margin = differences.margin_reach(spread, n).smallest()
+                margin = stats_differences.margin_reach(spread, n).smallest()
                 for other in others(chances, margin):
                     counts = np.full(n_questions, float(n))
                     ours, theirs = (draw(rng, np.broadcast_to(p, (size, n_questions)), n) for p in (other, chances))
-                    low = differences.sampling_difference_limits(ours, counts, theirs, counts).low
+                    low = stats_differences.sampling_difference_limits(ours, counts, theirs, counts).low
                     rates.append(Rate(float((low > -margin).mean()), size, 100 * margin))
         rows.append(Row(f"{n_questions} × {n}", rates))
     return rows
@@ -1187,11 +1168,13 @@ def _planned_beside(
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = differences.SampleSpread(
+                spread = stats_differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
                 named = float(
-                    differences.smallest_difference(*differences.planned_detection(spread, n, m, unit), n_tests)
+                    stats_differences.smallest_difference(
+                        *stats_differences.planned_detection(spread, n, m, unit), n_tests
+                    )
                 )
                 for other in changed_models(chances, named):
                     rates += [Rate(rate, size, 100 * named) for rate in found(chances, other, n, m, size)]
@@ -1211,14 +1194,14 @@ def _found_by_holm(
     wide = (size, len(chances))
     ours, theirs = draw(rng, np.broadcast_to(other, wide), m), draw(rng, np.broadcast_to(chances, wide), n)
     gaps = ours / m - theirs / n
-    variance = differences.score_variance(ours, other_counts, theirs, counts)
+    variance = stats_differences.score_variance(ours, other_counts, theirs, counts)
     z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    t = gaps.mean(axis=-1) / np.sqrt(differences.question_difference_variance(gaps))
-    p_sampling = np.array([intervals.normal_two_sided(value) for value in z])
+    t = gaps.mean(axis=-1) / np.sqrt(stats_differences.question_difference(gaps).variance)
+    p_sampling = np.array([stats.normal_two_sided(value) for value in z])
     # The other line matters only where this one is below 5 % and not below half of it.
     p_question = np.array(
         [
-            intervals.t_two_sided(value, len(chances) - 1) if 0.025 <= p < 0.05 else 1.0
+            stats.t_two_sided(value, len(chances) - 1) if 0.025 <= p < 0.05 else 1.0
             for value, p in zip(t, p_sampling, strict=True)
         ]
     )
@@ -1238,7 +1221,7 @@ def pilots(rng: np.random.Generator, repeats: int) -> Table:
         rates = []
         for accuracy in PLANNED_ACCURACIES:
             for chances in question_sets(rng, n_questions, accuracy):
-                spread = differences.SampleSpread(
+                spread = stats_differences.SampleSpread(
                     n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
                 )
                 true, size = _samples_for_two_points(spread), max(repeats // 20, 25)
@@ -1253,8 +1236,8 @@ def pilots(rng: np.random.Generator, repeats: int) -> Table:
 
 
 @functools.cache
-def _samples_for_two_points(spread: differences.SampleSpread) -> int:
-    samples = differences.samples_to_detect(spread, 0.02, None, 2)
+def _samples_for_two_points(spread: stats_differences.SampleSpread) -> int:
+    samples = stats_differences.samples_to_detect(spread, 0.02, None, 2)
     assert samples is not None
     return samples
 
@@ -1263,9 +1246,9 @@ def _range_by_pilot(right: Array, n: int) -> tuple[int, int]:
     """The fewest and the most samples that a plan states by a pilot with `right` samples of n of each question."""
     counts = np.full(len(right), float(n))
     total = float(counts.sum())
-    variance = float(intervals.sampling_variance_of_mean(right, counts)) * total
-    spread = differences.SampleSpread(len(right), float(right.mean()) / n, variance, total)
-    ends = differences.spreads_within(spread, n, intervals.sampling_limits(right, counts).interval())
+    variance = float(stats.sampling_variance_of_mean(right, counts)) * total
+    spread = stats_differences.SampleSpread(len(right), float(right.mean()) / n, variance, total)
+    ends = stats_differences.spreads_within(spread, n, stats.sampling_limits(right, counts).interval())
     numbers = [_samples_for_two_points(end) for end in (spread, *ends)]
     return min(numbers), max(numbers)
 
@@ -1320,13 +1303,13 @@ def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
         correct = draw(rng, chances, n)
         values.append(correct.mean(axis=-1) / n)
         truths.append(chances.mean(axis=-1))
-        of_samples.append(intervals.sampling_limits(correct, np.full(cell.n_questions, float(n))))
-        of_questions.append(intervals.question_limits(correct / n))
+        of_samples.append(stats.sampling_limits(correct, np.full(cell.n_questions, float(n))))
+        of_questions.append(stats.question_limits(correct / n))
     means, kind = np.stack(values, axis=-1), sum(cell.accuracy for cell in parts) / len(parts)
     return [
         covered(
-            intervals.mean_limits(
-                means, intervals.IntervalEnds(*(np.stack(ends, axis=-1) for ends in zip(*ends_of, strict=True)))
+            stats.mean_limits(
+                means, stats.IntervalEnds(*(np.stack(ends, axis=-1) for ends in zip(*ends_of, strict=True)))
             ),
             truth,
         )
@@ -1345,13 +1328,13 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
         counts = np.full(cell.n_questions, float(n))
         ours, same, theirs = draw(rng, chances, n), draw(rng, chances, n), draw(rng, others, n)
         difference += (ours - same).mean(axis=-1) / n
-        variance += differences.score_variance(ours, counts, same, counts)
+        variance += stats_differences.score_variance(ours, counts, same, counts)
         truth += (chances - others).mean(axis=-1) / len(parts)
         values.append((ours - theirs).mean(axis=-1) / n)
-        ends.append(differences.sampling_difference_limits(ours, counts, theirs, counts))
+        ends.append(stats_differences.sampling_difference_limits(ours, counts, theirs, counts))
     alarms = np.abs(difference) > Z_95 * np.sqrt(variance)
-    limits = intervals.IntervalEnds(*(np.stack(side, axis=-1) for side in zip(*ends, strict=True)))
-    cover = covered(differences.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate
+    limits = stats.IntervalEnds(*(np.stack(side, axis=-1) for side in zip(*ends, strict=True)))
+    cover = covered(stats_differences.mean_difference_limits(np.stack(values, axis=-1), limits), truth).rate
     return [Rate(float(alarms.mean()), repeats, 100 * cover)]
 
 
@@ -1366,11 +1349,11 @@ def suite_planned(rng: np.random.Generator, repeats: int) -> Table:
 def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samples: list[int]) -> list[Rate]:
     sets = [cell.chances(rng, 1)[0] for cell in parts]
     spreads = [
-        differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
+        stats_differences.SampleSpread(len(chances), float(chances.mean()), float((chances * (1 - chances)).mean()))
         for chances in sets
     ]
-    planned_parts = [differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]
-    named = float(differences.smallest_difference(*mean_detection(planned_parts)))
+    planned_parts = [stats_differences.planned_detection(spread, n) for spread, n in zip(spreads, samples, strict=True)]
+    named = float(stats_differences.smallest_difference(*mean_detection(planned_parts)))
     rates = []
     for worse in (True, False):
         rooms = [chances if worse else 1 - chances for chances in sets]
@@ -1382,7 +1365,7 @@ def _suite_power(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
             less = room * (1 - named / room.mean())
             ours, theirs = (draw(rng, np.broadcast_to(chances, wide), n) for chances in (room, less))
             difference += (ours - theirs).mean(axis=-1) / n
-            variance += differences.score_variance(ours, counts, theirs, counts)
+            variance += stats_differences.score_variance(ours, counts, theirs, counts)
         found = np.abs(difference) > Z_95 * np.sqrt(np.where(variance > 0, variance, 1.0))
         rates.append(Rate(float(found.mean()), repeats, 100 * named))
     return rates
@@ -1409,7 +1392,7 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
                 while (error := reached_error(correct, rounds)) > target and rounds < MAX_ROUNDS:
                     more = min(MAX_ROUNDS, next_rounds(error, rounds, target)) - rounds
                     correct, rounds = correct + draw(rng, chances, more), rounds + more
-                low, high = intervals.sampling_limits(correct, np.full(n_questions, float(rounds)))
+                low, high = stats.sampling_limits(correct, np.full(n_questions, float(rounds)))
                 inside += bool(low <= chances.mean() <= high)
                 bias += (correct.mean() / rounds - chances.mean()) / size
             rates.append(Rate(inside / size, size, abs(bias) / target))

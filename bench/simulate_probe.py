@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.scoring.intervals import wilson
+from harness.scoring.stats import wilson
 from harness.verbs.probe import probe, reference
 from tests.verbs import toy_faults
 from tests.verbs.toy_model import FAULTS, Toy, ToyAsker

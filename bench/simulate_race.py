@@ -25,9 +25,9 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.record import Task, missing_samples
-from harness.scoring.differences import score_variance
-from harness.scoring.intervals import Z_95, power_factor
 from harness.scoring.race import RaceVerdict
+from harness.scoring.stats import Z_95
+from harness.scoring.stats_differences import power_factor, score_variance
 from harness.verbs.race import play as race
 
 LEVEL = 0.05

@@ -82,9 +82,8 @@ from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
-from harness.verbs.plan import Needed
+from harness.verbs.plan import Needed, sources_of
 from harness.verbs.plan import plan as plan_comparison
-from harness.verbs.plan_sources import sources_of
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import probe as probe_server
 from harness.verbs.report import report as report_of
@@ -334,19 +333,19 @@ def plan(
     """Plan a comparison: how many samples, tokens, seconds and USD it takes to find a difference of `detect` points.
 
     To find means: with a probability of 80 % if the true difference is that large. source: a scored run with at least
-    two samples a question, from which the spread is taken; or a benchmark's name: then the run in `results` with the
-    latest scores of this benchmark, or without one the spread of published runs. Several, in a list or separated by
-    commas, are planned for one comparison of all. With a number of samples behind the name (`aime24:64`),
-    `smallest_difference` says what so many samples find, and `detect` may be left out. accuracy: of your model in %,
-    where no run shows it. other_samples: samples a question of an existing run to compare with; None: as many.
-    published_samples: of a published score, to plan a run for `verify`. margin: instead of `detect`, how many samples
-    show that an equally good model is not worse by so many points or more. price_in, price_out: USD per million tokens;
-    None: those that the run was given. Raises `UsageError`, `StoreError`.
+    two samples a question, from which the spread is taken; or the name of a benchmark or a file of questions: then the
+    spread of published runs. Several, in a list or separated by commas, are planned for one comparison of all. With a
+    number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`
+    may be left out. accuracy: of your model in %, where no run shows it. other_samples: samples a question of an
+    existing run to compare with; None: as many. published_samples: of a published score, to plan a run for `verify`.
+    margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
+    more. price_in, price_out: USD per million tokens; None: those that the run was given. Raises `UsageError`,
+    `StoreError`.
     """
     verbs.check("plan", options)
     paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source
     sources = sources_of([str(Path(path)) for path in paths])
-    return [planned.needed for planned in plan_comparison(sources, PlanOptions.of(detect=detect, **options))]
+    return plan_comparison(sources, PlanOptions.of(detect=detect, **options))
 
 
 def race(

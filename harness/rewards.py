@@ -9,7 +9,7 @@ memory: a hostile completion costs itself its reward, and neither stalls nor end
 as programs, never forked, so that a trainer with a GPU may call from any thread; a forked trainer gets its own.
 
 Names and formulas are open-r1's (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps its
-configuration; docs/rewards.md has the differences. A reference that cannot be read gives None, which TRL leaves out of
+configuration; docs/exports.md has the differences. A reference that cannot be read gives None, which TRL leaves out of
 the advantage, where open-r1 gives 1. What cannot be decided counts as wrong, as in a score.
 """
 

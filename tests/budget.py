@@ -1,7 +1,7 @@
 """How many cases the generated tests try: a quarter in `make test`, all in `make test-wide`, more in `make fuzz`.
 
 A fault that a generator is for breaks a whole class of its cases, so a quarter of them finds it. What only few cases
-show, the wide run finds, which `.ci/run` makes of each change.
+show, the wide run finds.
 """
 
 from __future__ import annotations

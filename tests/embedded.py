@@ -41,7 +41,7 @@ def whole_smollm2() -> Path:
         pytest.skip("xllamacpp is not installed (extra llama-cpp)")
     # In a process of its own: sockets of the tests' process reach this machine only.
     fetched = subprocess.run(
-        [sys.executable, "-m", "harness", "models", "fetch", MODEL], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "harness", "serve", "fetch", MODEL], capture_output=True, text=True, check=False
     )
     if fetched.returncode != 0:
         pytest.skip(f"no weights for the embedded server: {fetched.stderr.strip()}")

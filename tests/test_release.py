@@ -83,7 +83,7 @@ def test_the_extra_of_older_instructions_installs_nothing() -> None:
 
 
 def test_each_dependency_has_a_reason_and_a_size() -> None:
-    page = (CHECKOUT / "docs" / "decisions" / "dependencies.md").read_text("utf-8")
+    page = (CHECKOUT / "docs" / "decisions.md").read_text("utf-8")
     for requirement in PROJECT["dependencies"]:
         name = re.split(r"[<>=;\[ ]", requirement)[0]
         row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` |")), None)

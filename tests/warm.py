@@ -32,7 +32,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,10 +47,15 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
+    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan", "sweep_processes")),
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
-    *("harness.grading.processes.pool", "server_launchers.keeping.supervisor", "httpx", "rich"),
+    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
+    *("harness.showing.display", "harness.showing.lines"),
+    *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),
+    *(f"server_launchers.engines.{name}" for name in ("external", "llama_cpp", "sglang", "vllm_ascend")),
+    *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
     "tests.faults.server",
 ), WORKERS: (
     *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
@@ -203,12 +208,12 @@ def _end(child: subprocess.Popen[bytes], owner: int) -> None:
         child.communicate()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Begin before the tests' processes are forked (`tests.processes`): all of them use it."""
-    if AT_HAND and session.config.getoption("processes") > 1:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, bool | None, bool | None]:
+    """Begin before the tests' processes are forked (`tests.processes`, whose loop is the only one): all use it."""
+    if AT_HAND and session.config.getoption("processes") > 1 and not session.config.option.collectonly:
         begin(COMMANDS)
-        begin(WORKERS)
+    return (yield)
 
 
 # -- in the warm process ----------------------------------------------------------------------------------------------

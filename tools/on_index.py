@@ -20,8 +20,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "README.md": (
         (
-            "No package index has it yet; install from a checkout. The first two put `harness` on the path:",
-            "The first two put `harness` on the path:",
+            "No package index has it yet; install from a checkout (on Linux, with Python ≥ 3.11). The first two put",
+            "On Linux, with Python ≥ 3.11. The first two put",
         ),
         ("uv tool install '.[llama-cpp]'", "uv tool install 'reasoning-harness[llama-cpp]'"),
         ("pipx install '.[llama-cpp]'", "pipx install 'reasoning-harness[llama-cpp]'"),
@@ -33,18 +33,17 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "docs/tutorials/README.md": (
         ("`uv tool install '.[llama-cpp]'` in a checkout", "`uv tool install 'reasoning-harness[llama-cpp]'`"),
     ),
-    "docs/tutorials/checkpoints.md": (
+    "docs/sweeps.md": (
         (
             "`uv tool install '.[llama-cpp,report]'` in a checkout",
             "`uv tool install 'reasoning-harness[llama-cpp,report]'`",
         ),
-        (
-            "`uv tool install --with trackio '.[llama-cpp,report]'`",
-            "`uv tool install --with trackio 'reasoning-harness[llama-cpp,report]'`",
-        ),
     ),
-    "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
+    "docs/deciding.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
+    "docs/howto/trackers.md": (
+        ("`uv tool install --with trackio .`", "`uv tool install --with trackio reasoning-harness`"),
+    ),
     "docs/howto/offline.md": (
         ("Install `harness` there from a checkout\n", "Install `harness` there\n"),
         ("In the checkout, gather packages", "Gather packages"),
@@ -59,8 +58,7 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "docs/compatibility.md": (
         (
             "Today the pages describe an installation from a checkout. After the first release on PyPI, `python -m "
-            "tools.on_index` changes\nthem to `pip install reasoning-harness`. The name was free on 2026-11-22 (`pip "
-            "index versions reasoning-harness` found nothing).",
+            "tools.on_index` changes them to `pip\ninstall reasoning-harness`.",
             "The pages describe an installation from PyPI, `pip install reasoning-harness`.",
         ),
     ),

@@ -22,6 +22,7 @@ from harness.asking.options import (
     CompareOptions,
     ExportOptions,
     GradeOptions,
+    JudgeOptions,
     MergeOptions,
     PlanBasis,
     ProbeOptions,
@@ -180,8 +181,8 @@ def environment() -> str:
 
 
 def names() -> str:
-    """The page of names: cards, suites, presets and providers."""
-    text = "# Cards, suites, presets, providers\n\n" + NOTE + "## Cards\n\n"
+    """The page of names: cards and suites."""
+    text = "# Cards and suites\n\n" + NOTE + "## Cards\n\n"
     cards = [
         (
             f"`{card.name}`",
@@ -200,19 +201,7 @@ def names() -> str:
         asked = ", ".join(f"`{entry['benchmark']}`" for entry in content["benchmarks"])
         suites.append((f"`{path.stem}`", cell(content["suite"]["title"]), asked))
     text += "## Suites\n\n" + table(("name", "what it repeats", "benchmarks"), suites)
-    presets = []
-    for path in sorted((ROOT / "harness/presets/files").glob("*.yaml")):
-        content = yaml.safe_load(path.read_text("utf-8"))
-        shown = ", ".join(f"{k} {v}" for k, v in content.get("sampling", {}).items() if k != "source")
-        presets.append((f"`{path.stem}`", cell(", ".join(content.get("models", []))), cell(shown)))
-    text += "## Presets\n\n" + table(("name", "models", "sampling"), presets)
-    providers = []
-    for path in sorted((ROOT / "harness/client/address/provider_files").glob("*.yaml")):
-        content = yaml.safe_load(path.read_text("utf-8"))
-        address = content["address"]
-        url, variable = cell(str(address["base_url"] or "–")), f"`{address['key_variable']}`"
-        providers.append((f"`{path.stem}`", cell(content["label"]), url, variable))
-    return text + "## Providers\n\n" + table(("name", "who", "address", "variable of the key"), providers)
+    return text + "Presets and providers have [pages](presets.md) [of their own](providers.md).\n"
 
 
 def sweep() -> str:
@@ -225,7 +214,7 @@ def sweep() -> str:
         "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
-    judging = {
+    judging = _meanings(JudgeOptions) | {
         name.removeprefix("judge_"): words for name, words in _helps("score").items() if name.startswith("judge_")
     }
     helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
@@ -251,8 +240,8 @@ def json_output() -> str:
     shapes, records = schemas({name: option.prints() for name, option in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness schema COMMAND` prints the JSON schema of a command's output. Every field below is always there, but "
-        "for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "
+        "there, but for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)

@@ -79,10 +79,15 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(child)
 
 
+def files() -> Iterator[str]:
+    """The Python files of the checkout that are counted."""
+    for folder in COUNTED:
+        yield from (path.relative_to(CHECKOUT).as_posix() for path in sorted((CHECKOUT / folder).rglob("*.py")))
+
+
 def lines_of_files() -> Mapping[str, int]:
-    """Path of each Python file in the checkout → its code lines."""
-    files = (path for folder in COUNTED for path in sorted((CHECKOUT / folder).rglob("*.py")))
-    return {path.relative_to(CHECKOUT).as_posix(): code_lines(path.read_text("utf-8")) for path in files}
+    """Each of these files → its code lines."""
+    return {path: code_lines((CHECKOUT / path).read_text("utf-8")) for path in files()}
 
 
 def group_of(path: str, caps: Caps) -> str:

@@ -11,45 +11,48 @@ from functools import lru_cache
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.grammar.characters import plain_latex
+from harness.core.patterns import regex
 
 _MAX_CHARS = 2_000
 """Number of characters at the start of an answer in which a letter is searched for; the rest is ignored."""
 
-_WRAPPER = re.compile(
+_WRAPPER = regex(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
-_NOISE = re.compile(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
-_ALONE = re.compile(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_ALONE_IN_ANY_CASE = re.compile(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
-_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．]\s*|[:：]\s+))\s*\S", re.ASCII)
-_LOWER_WITH_TEXT = re.compile(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．]\s*|[.:：]\s+))\s*\S", re.ASCII)
-_NAMED_OPTION = re.compile(
-    r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是|[-–—])?\s*[:：]?\s*[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
+_NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
+_ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
+_ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
+_WITH_TEXT = regex(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．] ?|[:：]\s+)) ?\S", re.ASCII)
+_LOWER_WITH_TEXT = regex(r"(?:[(\[（]([a-z])[)\]）]|([a-z])(?:[)、．] ?|[.:：]\s+)) ?\S", re.ASCII)
+_NAMED_OPTION = regex(
+    r"(?:(?:所以|因此|故)?[，,]?(?:本题|此题|正确)?的?(?:答案|选项)?(?:[是为应]|应该|对应)?的?(?=选))?"
+    r"(?i:the\s+)?(?i:(?:correct|right|final|best)\s+)?(?i:option|choice|answer|选项|选择|选) ?"
+    r"(?i:is|为|是|[-–—])? ?[:：]? ?[(\[（]?([A-Z])[)\]）]?(?![A-Za-z0-9'])"
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
-_SECOND_LETTER = re.compile(
-    r"\s*[)\]）]?\s*[.．]?\s*(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[\s,]*(?:or\b|and\b)?\s*"
-    r"(?:[(\[（]\s*([A-Za-z])\s*[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
+_SECOND_LETTER = regex(
+    r" ?[)\]）]? ?[.．]? ?(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[ ,]*(?:or\b|and\b)? ?"
+    r"(?:[(\[（] ?([A-Za-z]) ?[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
-_SAYS_OF_IT = re.compile(
+_SAYS_OF_IT = regex(
     r"(?i)[)\]）.:、．\s]*(?:选项)?(?:是|均|都)?(?:[不非错否]|有误|(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
     r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b)(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
 )
 """An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""
 
-_LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
-_LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
+_LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
+_LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
-_LEAD = re.compile(
-    r"(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]?\s*(?=[(\[（]?\s*[A-Z])"
+_LEAD = regex(
+    r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
 )
-_LETTERS_WITH_OR = re.compile(r"[(\[]?[A-J][)\]]?(?:\s*(?:,\s*)?(?:\bor\b|或)\s*[(\[]?[A-J][)\]]?)+", re.ASCII)
+_LETTERS_WITH_OR = regex(r"[(\[]?[A-J][)\]]?(?: ?(?:, ?)?(?:\bor\b|或) ?[(\[]?[A-J][)\]]?)+", re.ASCII)
 _BRACKETED = r"[(\[][A-Z][)\]]"
-_LETTERS_TOGETHER = re.compile(
-    rf"[(\[]?\s*[A-Z](?:{_BETWEEN}[A-Z])+\s*[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
+_LETTERS_TOGETHER = regex(
+    rf"[(\[]? ?[A-Z](?:{_BETWEEN}[A-Z])+ ?[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
 )
 """Letters in one bracket or none, or each in a bracket of its own; E(AB) is a function of A and B."""
 
@@ -64,7 +67,7 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     if _LIST_OF_LABELS.fullmatch(squeezed):
         return None
     if match := (_ALONE_IN_ANY_CASE if any_case else _ALONE).fullmatch(squeezed):
-        return letter_up_to(match[1].upper(), last)
+        return _up_to(match[1].upper(), last)
     match = _WITH_TEXT.match(plain) or _NAMED_OPTION.match(plain)
     if match is None and any_case:
         match = _LOWER_WITH_TEXT.match(plain)
@@ -82,23 +85,17 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     second = _SECOND_LETTER.match(plain, end)
     if second is not None and (second[1] or second[2]).upper() != letter:
         return None  # "A or B" names two options
-    return letter_up_to(letter, last)
+    return _up_to(letter, last)
 
 
 def letters_of(answer: str) -> frozenset[str] | None:
     """The letters of an answer that consists of two or more different ones: `A, C`, `AC`, `(A) and (C)`; else None."""
     plain = _plain(answer).rstrip("。.")
-    plain = plain if plain.isascii() else plain[_end_of_lead(plain) :]
+    plain = plain if plain.isascii() else _LEAD.sub("", plain, count=1)
     if _LETTERS_TOGETHER.fullmatch(plain) is None:
         return None
     letters = re.findall(r"(?<![a-z])[A-Z](?![a-z])", plain)
     return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= LAST_LETTER else None
-
-
-def _end_of_lead(plain: str) -> int:
-    """Return where the letters begin behind words such as 故选 and 答案是; 0 without such words."""
-    lead = _LEAD.match(plain)
-    return 0 if lead is None else lead.end()
 
 
 def is_one_of_letters(answer: str) -> bool:
@@ -108,10 +105,10 @@ def is_one_of_letters(answer: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _plain(answer: str) -> str:
-    """Return `answer` without the LaTeX commands and signs that only change how it looks."""
-    return _NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).strip()
+    """Return `answer` without the LaTeX commands and signs that only change how it looks, and with single blanks."""
+    return " ".join(_NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).split())
 
 
-def letter_up_to(letter: str | None, last: str) -> str | None:
+def _up_to(letter: str, last: str) -> str | None:
     """Return `letter` if it is one of the options A to `last`, else None."""
-    return letter if letter is not None and "A" <= letter <= last else None
+    return letter if "A" <= letter <= last else None

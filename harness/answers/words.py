@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
-from harness.answers.grammar.spellings import is_own_spelling
 from harness.answers.grammar.units import is_counted, unit_of
 
 _WRAPPERS = re.compile(
@@ -21,10 +20,6 @@ _LEAD = re.compile(
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
 )
 """Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""
-_IS_IN_CHINESE = re.compile(r"\A是(?=[\u3400-\u9fff]{2})(?![否不])")
-_NUMBERED = re.compile(r"(第|打)?(\d{1,3}|[一二三四五六七八九十]{1,3})(折|[\u3400-\u9fff]{1,3})")
-"""An ordinal, or a discount: 第三组, 打八折."""
-
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
@@ -33,7 +28,6 @@ _MAX_CHINESE_NUMERAL = 24
 """`_MAX_NUMERAL_CHARS`, `_MAX_CHINESE_NUMERAL`: longest number in words with its unit, longest Chinese one without."""
 
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
-_DUE = re.compile(r"\Adue (?=(?:north|south|east|west)\Z)")
 _CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要|既不充分也不必要|既不充分又不必要)(?=条件\Z)")
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
@@ -61,14 +55,11 @@ _SYNONYM_GROUPS = (
     ("true", "t", "正确", "对", "正确的", "对的", "没错", "√", "✓", "✔",
      r"\checkmark", r"\surd"),
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
-    ("大于", ">", "＞", r"\gt"), ("小于", "<", "＜", r"\lt"), ("等于", "=", "＝"),
-    ("偶数", "双数"), ("奇数", "单数"), ("质数", "素数"), ("不可能", "不可能发生", "不可能事件"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
-JUDGING_SIGN = r"(?:[√✓✔×✗✘]|\\(?:checkmark|surd|times)(?![A-Za-z]))"
-r"""Signs by which a statement is judged right or wrong, if nothing else stands beside them: √, \times."""
+_JUDGING_SIGN = re.compile(r"[√✓✔×✗✘]|\\(?:checkmark|surd|times)")
+"""A sign by which a statement is judged right or wrong, if nothing else stands beside it."""
 
-_IN_BRACKETS = re.compile(r"\s*([\u3400-\u9fff]{0,4})\s*[(（【\[]([^()（）【】\[\]]{1,20})[)）】\]]\s*[.。]?\s*")
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -79,8 +70,7 @@ _EXCLUSIVE = tuple(
         "convergent divergent", "converges diverges", "monday tuesday wednesday thursday friday saturday sunday",
         "january february march april may june july august september october november december",
         "red orange yellow green blue purple black white brown pink grey", "north south east west",
-        "rational irrational", "大于 小于 等于", "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角",
-        "奇数 偶数", "质数 合数", "可能 一定 不可能", "三角形 四边形 五边形 六边形",
+        "rational irrational", "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角", "奇数 偶数", "质数 合数",
     )
 )  # fmt: skip
 """Groups of single words of which no two say the same."""
@@ -94,41 +84,30 @@ def words_of(source: str) -> str:
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
-    text = _DUE.sub("", _LEAD.sub("", text))
+    text = _LEAD.sub("", text)
     if (condition := _CONDITION.match(text)) is not None:
         text = condition.group()
     if (day := _WEEKDAY.fullmatch(text)) is not None:
         return _WEEKDAYS[day[1]]
-    text = _IS_IN_CHINESE.sub("", text)
-    if (numbered := _ordinal_or_discount(text)) is not None:
-        return "".join(numbered)
-    return _judgement_in_brackets(text) or _SYNONYMS.get(text, text)
+    return _SYNONYMS.get(text, text)
 
 
-def _judgement_in_brackets(text: str) -> str:
-    """Return what a lone sign or word of judgement in brackets says, perhaps behind a word that says the same: "true"
-    for （√） and 对（√）; empty for any other text.
+def as_compared(source: str) -> str:
+    """Return the words of an answer, in small letters unless it is up to three letters that may be a product, as `mgh`
+    and `ABC` may: no listed word, and neither written nor spoken like a word (Old, red).
     """
-    inner = _IN_BRACKETS.fullmatch(text)
-    word = "" if inner is None else inner[2].strip()
-    judged = _SYNONYMS.get(word, "")
-    if inner is not None and inner[1] and _SYNONYMS.get(inner[1]) != judged:
-        return ""
-    return judged if judged in ("true", "false", "yes", "no") and word not in "tf" else ""  # (T) is an option, too
+    words = words_of(source)
+    if len(words) > MAX_PRODUCT_LETTERS or not words.isascii() or any(words in group for group in _EXCLUSIVE):
+        return words
+    letters = without_layout(without_text_commands(source))
+    is_word = _SYLLABLE.fullmatch(words) or (letters[1:].islower() and _VOWEL.search(words))
+    return words if is_word or not letters.isalpha() or letters.lower() != words else letters
 
 
-def _ordinal_or_discount(words: str) -> tuple[str, str, str] | None:
-    """Return 第, the number in digits and the noun of an ordinal, or 8 and 折 of a discount; None for other words."""
-    parts = _NUMBERED.fullmatch(words)
-    if parts is None or not (parts[1] == "第" if parts[3] != "折" else parts[1] != "第"):
-        return None
-    number = number_in_words(parts[2]) or parts[2]
-    return ("第" if parts[1] == "第" else "", number, parts[3]) if number.isascii() else None
+MAX_PRODUCT_LETTERS = 3
+"""Longer words are no product of letters."""
 
-
-def words_of_sentence(source: str) -> str:
-    """Return `words_of` a sentence, each Chinese weekday in it by its English name, as `words_of` has one alone."""
-    return words_of(_WEEKDAY.sub(lambda day: f" {_WEEKDAYS[day[1]]} ", source))
+_VOWEL, _SYLLABLE = re.compile("[aeiouy]"), re.compile("[^aeiouy][aeiouy][^aeiouy]")
 
 
 def is_sentence(text: str) -> bool:
@@ -140,9 +119,6 @@ def is_sentence(text: str) -> bool:
 
 def exclude_each_other(first: str, second: str) -> bool:
     """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
-    left, right = _ordinal_or_discount(first), _ordinal_or_discount(second)
-    if left is not None and right is not None:
-        return left != right and left[::2] == right[::2]
     return any(first in group and second in group for group in _EXCLUSIVE)
 
 
@@ -150,12 +126,6 @@ def stands_for_value(text: str) -> bool:
     """Whether words are a value of their own, as "no solution" and "infinity" are; "yes" and "even" are none."""
     words = words_of(text)
     return words in _FIRST_SYNONYMS and not any(words in group for group in _EXCLUSIVE)
-
-
-def is_known_word(text: str) -> bool:
-    """Whether words stand on one of the lists here: "yes", 无解, "even"."""
-    words = words_of(text)
-    return words in _FIRST_SYNONYMS or any(words in group for group in _EXCLUSIVE)
 
 
 def without_text_commands(source: str) -> str:
@@ -166,20 +136,20 @@ def without_text_commands(source: str) -> str:
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
     """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign, or
-    is a lone sign that judges a statement, such as √ and （√）.
+    is a lone sign that judges a statement, such as √.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
-    if re.fullmatch(JUDGING_SIGN, text) or _judgement_in_brackets(text):
+    if _JUDGING_SIGN.fullmatch(text):
         return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
 def numeral_as_digits(source: str) -> str:
     """Return a number in words, perhaps with a unit behind it, as digits; any other text as it is."""
-    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source.replace("/", " ")) or is_own_spelling(source):
-        return source  # 三点整 is a time, and no number of 点
+    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source.replace("/", " ")):
+        return source
     words = words_of(source)
     return number_in_words(words) or counted_in_words(words) or source
 

@@ -45,6 +45,8 @@ def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
 
 def _judge_words(parameters: Mapping[str, click.Parameter], judge: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words that name the judge, of the options that the command takes."""
+    if judge.get("base_url"):
+        judge = {**judge, "model": f"{judge['model']}@{judge['base_url'][0]}"}
     for name, value in judge.items():
         if value is not False and (parameter := parameters.get(f"judge_{name}")):
             yield from _words(parameter, value)

@@ -22,12 +22,12 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.scoring import PairedComparison
     from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
-    from harness.scoring.intervals import Interval
     from harness.scoring.mean_difference import MeanComparison
+    from harness.scoring.stats import Interval
     from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
@@ -57,9 +57,14 @@ def _prints() -> Any:
     "Default: no gate.",
 )
 @click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
+@click.option(
+    "--samples",
+    is_flag=True,
+    help="Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
+)
 @json_option(_prints, "a list of the decisions")
 def command(
-    runs: tuple[Path, ...], fail_if_worse: float | None, pass_unseen: bool, as_json: bool, **given: Any
+    runs: tuple[Path, ...], fail_if_worse: float | None, pass_unseen: bool, samples: bool, as_json: bool, **given: Any
 ) -> None:
     """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
 
@@ -75,7 +80,11 @@ def command(
     harness compare results/base theirs.jsonl
     harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
     harness compare results/base results/quantised --margin 1
+    harness compare results/base results/tuned --samples
     """
+    if samples:
+        _show_samples(runs, {"--json": as_json, "--fail-if-worse": fail_if_worse, "--pass-unseen": pass_unseen} | given)
+        return
     from harness.verbs.compare import compare
 
     pairs = compare(runs, CompareOptions.of(**given))
@@ -103,6 +112,18 @@ def command(
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
+
+
+def _show_samples(runs: Sequence[Path], others: Mapping[str, Any]) -> None:
+    """Print where the two runs differ. others: the other options, which decide nothing here. Raises `UsageError`."""
+    from harness.cli.compared_samples import show
+
+    if len(runs) != 2:
+        raise UsageError(f"--samples shows where two runs differ: give two, not {len(runs)}")
+    if given := [name for name, value in others.items() if value not in (None, False, ())]:
+        flag = given[0] if given[0].startswith("--") else f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"--samples shows where two runs differ and decides nothing: leave out {flag}")
+    show(*runs)
 
 
 def _print_summary(decisions: Sequence[Decision]) -> None:
@@ -177,9 +198,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     from harness.reports.differences_by_hand import by_hand_in_words
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
-    from harness.scoring.intervals import why_narrower
     from harness.scoring.moves import largest
-    from harness.scoring.uncertainty import points_interval
+    from harness.scoring.uncertainty import points_interval, why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)

@@ -132,7 +132,7 @@ def _judge_rows(
     scope = f"{settings.scope}{', its verdict replaces that of the rules' if settings.override else ''}"
     rows = [
         ("judge", settings.model),
-        ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or judge.server or "the running server"),
+        ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),
         ("judge: prompt", settings.prompt.name),
         ("judge: samples", scope),
         ("judge: votes", str(settings.votes)),

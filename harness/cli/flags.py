@@ -2,8 +2,8 @@
 
 `flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
 A flag that is not typed sets None, and the option keeps its default. Only the flag of a seed sets the default itself,
-since None there means that no seed is sent. Flags that describe a server are gathered into the option `serve`
-(`with_server`).
+since None there means that no seed is sent. The texts of --serve-option are gathered into the option
+`serve` (`with_server`).
 
 Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option overrides its variable.
 A file of variables is read only if `--env-file` names it. Every run prints which variables it uses: a forgotten
@@ -25,6 +25,7 @@ from click.core import ParameterSource
 
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
+from harness.asking.options.judge import NO_FLAG
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import LineEnds, SeedType, under
@@ -225,17 +226,56 @@ SERVER_SCOPE = "server_"
 
 
 def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
-    """Return the parameters `given`, with the flags that describe a server to start gathered into the one option
-    `serve`. Raises `UsageError` without an engine.
+    """Return the parameters `given`, with the texts of `serve_option` gathered into the one option `serve`. Raises
+    `UsageError` without an engine.
     """
-    rest = {name: value for name, value in given.items() if not name.startswith(SERVER_SCOPE)}
-    described = server_fields(given)
+    rest = {name: value for name, value in given.items() if name != "serve_option"}
+    described = given.get("serve_option") or ()
     if engine is None:
         if described:
-            first = option(f"server.{next(iter(described))}")
-            raise UsageError(f"{first} describes a server to start: it needs {option('serve', 'ENGINE')}")
+            raise UsageError(
+                f"it describes a server to start, and needs {option('serve', 'ENGINE')}", field="serve_option"
+            )
         return rest
-    return rest | {"serve": {"engine": engine, **described}}
+    return rest | {"serve": {"engine": engine, **described_server(described)}}
+
+
+def described_server(texts: Iterable[str]) -> dict[str, Any]:
+    """The fields of a server's spec that texts KEY=VALUE set, as the flags of `harness serve ENGINE` set them.
+
+    Raises `UsageError` that names the key.
+    """
+    from server_launchers.command_line import server_options  # most commands start no server
+
+    words, extra = list[str](), list[str]()
+    for text in texts:
+        key, equals, value = text.partition("=")
+        key = key.strip().removeprefix("--").replace("_", "-")
+        if not equals or not key:
+            raise UsageError("expected KEY=VALUE", field="serve_option")  # The typed value may be a key.
+        if key == "engine-flag":
+            extra.append(value)
+        elif value.lower() in ("true", "false"):
+            words.append(f"--{'' if value.lower() == 'true' else 'no-'}{key}")
+        else:
+            words.append(f"--{key}={value}")
+
+    @click.command(add_help_option=False)
+    @server_options()
+    def fields(**_given: Any) -> None:
+        """Holds the flags of a server, to read the texts by them."""
+
+    try:
+        given = fields.make_context("serve", words).params
+    except click.NoSuchOption as error:
+        names = [flag.removeprefix("--") for parameter in fields.params for flag in parameter.opts]
+        key = error.option_name.lstrip("-")
+        raise UsageError(
+            f"no server has an option {visible(key, 80)}.{near_names(key, names)}", field="serve_option"
+        ) from None
+    except click.UsageError as error:
+        raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None
+    return server_fields(given | {f"{SERVER_SCOPE}extra_flags": tuple(extra)})
 
 
 def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,11 +303,13 @@ def _variable(text: str) -> tuple[str, str]:
 # ---- the flags of a run
 
 
-_ENGINE_FLAG = click.option(
-    "--engine-flag",
-    "server_extra_flags",
+_SERVE_OPTION = click.option(
+    "--serve-option",
+    "serve_option",
     multiple=True,
-    help="A flag handed to the engine unchanged, with --serve; may be repeated.",
+    metavar="KEY=VALUE",
+    help="An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD hands "
+    "a word to the engine unchanged. May be repeated.",
 )
 _SHOWN = under(
     OUTPUT,
@@ -290,10 +332,8 @@ FIRST = (
 
 
 def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
-    """A decorator that gives a command the flags of a run, with its own help for them, and those of its server."""
-    from server_launchers.command_line import server_options  # most commands start no server
-
-    decorators = (*flags_of(declared), *under(WHOM, _ENGINE_FLAG), *_SHOWN, server_options(shown=()))
+    """A decorator that gives a command the flags of a run."""
+    decorators = (*flags_of(declared), *under(WHOM, _SERVE_OPTION), *_SHOWN)
     return lambda function: give(function, *decorators)
 
 
@@ -307,9 +347,9 @@ def typed_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run among a command's parameters; flags that describe a server are gathered into `serve`."""
-    names = set(options_of(RunOptions)) - {"serve"}
-    of_run = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
+    """The options of a run among a command's parameters; those that describe a server are gathered into `serve`."""
+    names = (set(options_of(RunOptions)) - {"serve"}) | {"serve_option"}
+    of_run = {name: value for name, value in given.items() if name in names}
     return with_server(of_run, given.get("serve"))
 
 
@@ -317,23 +357,14 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge and of a server to start for it."""
-    from server_launchers.command_line import server_options  # most commands start no server
-
-    function = server_options(shown=())(function)
-    judge = flags_of(JudgeOptions, scope="judge", heading=JUDGE)
-    return give(function, *judge, *under(JUDGE, _ENGINE_FLAG))
-
-
-def plain_judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge whose server is already running."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=("serve",)))
+    """A decorator that gives a command the flags of a judge."""
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=NO_FLAG))
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
     """The options of the judge in the flags; None if no judge is named. Raises `UsageError`.
 
-    given: parameters of the judge's flags, and of the flags that describe its server.
+    given: parameters of the judge's flags.
     """
     own = judge_given(given)
     if not own["model"]:
@@ -342,14 +373,24 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
                 flag = option(name.replace("_", ".", 1))
                 raise UsageError(f"{flag} is an option of the judge and needs {option('judge.model', 'MODEL')}")
         return None
-    described = {name: value for name, value in given.items() if name.startswith(SERVER_SCOPE)}
     try:
-        return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve", None)))
+        return JudgeOptions.of(**own)
     except UsageError as error:
         error.sentence = error.sentence.of("judge")
         raise
 
 
 def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The judge's options among a command's parameters."""
-    return {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
+    """The judge's options among a command's parameters; an address behind the model's name is that of its server."""
+    own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
+    typed = own.get("model") or ""
+    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix|dns\+https?):.+)", typed)) is not None:
+        return own | {"model": addressed[1], "base_url": (addressed[2],)}
+    model, at, name = typed.rpartition("@")
+    if at and model:
+        from harness.asking.servers import address_of_running  # a judge is seldom named so
+
+        if (server := address_of_running(name)) is not None:
+            return own | {"model": model, "base_url": (server,)}
+    # An @ of the model's own name, such as a revision, names no server.
+    return own

@@ -92,9 +92,9 @@ class Helping(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
         engine_words = args[args.index("--") + 1 :] if "--" in args else []
-        takes_engine_flags = any(ENGINE_FLAG in parameter.opts for parameter in self.params)
+        takes_engine_flags = any(SERVE_OPTION in parameter.opts for parameter in self.params)
         if takes_engine_flags and engine_words and engine_words[0].startswith("-"):
-            typed = shlex.join(word for given in engine_words for word in (ENGINE_FLAG, given))
+            typed = shlex.join(word for given in engine_words for word in (SERVE_OPTION, f"engine-flag={given}"))
             raise click.UsageError(
                 f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
             )
@@ -140,8 +140,8 @@ def _hidden_count(hidden: Sequence[str], shown: Sequence[str]) -> str:
     return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
 
 
-ENGINE_FLAG = "--engine-flag"
-"""The flag of a command that starts a server for itself; its value is one word for the engine."""
+SERVE_OPTION = "--serve-option"
+"""The flag of a command that starts a server for itself; its value is KEY=VALUE, or engine-flag=WORD."""
 
 MIN_FAMILY = 5
 """Hidden options that begin with the name of a shown option are counted from this many on."""
@@ -212,6 +212,8 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         for flag in parameter.opts
     }
     dashed = name.replace("_", "-")
+    if SERVE_OPTION in flags and (field := _server_flag(dashed)):
+        return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if dashed in flags:
         return f"No such option: {name}. That is {dashed} here."
@@ -221,6 +223,19 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
 
 
+def _server_flag(flag: str) -> str:
+    """What `--serve-option` takes in place of a flag of `harness serve`; empty if it has no such flag."""
+    from server_launchers.spec import OPTIONS
+
+    plain = flag.removeprefix("--")
+    for server_option in OPTIONS.values():
+        if server_option.flag == flag:
+            return f"{plain}={'true' if server_option.kind is bool else 'VALUE'}"
+        if server_option.kind is bool and flag == f"--no-{server_option.flag[2:]}":
+            return f"{plain[3:]}=false"
+    return "engine-flag=WORD" if flag == "--engine-flag" else ""
+
+
 def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     """A sentence on what an option of another tool is called in this command.
 
@@ -228,6 +243,9 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     """
     if " " in meant:
         return meant
+    parameters = {parameter.name for parameter in command.params}
+    if meant.startswith("server_") and meant not in parameters and "serve_option" in parameters:
+        return f"That is {SERVE_OPTION} {meant.removeprefix('server_').replace('_', '-')}=VALUE here."
     for parameter in command.params:
         if parameter.name not in meant.split("/"):
             continue
@@ -241,7 +259,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
 
 
 _SCOPES = ("judge", "server")
-"""Prefixes of parameters for another server than the run's: `--judge-base-url` is `judge_base_url`."""
+"""Prefixes of parameters for another server than the run's: `--judge-votes` is `judge_votes`."""
 
 
 class SpelledCommand(Helping):
@@ -333,6 +351,11 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
         parameters = _parameters_of(verb)
     if (own := _set_by(parameters, name)) is not None:
         return _as_typed(own, value)
+    if verb == "server" and any(parameter.name == "serve_option" for parameter in parameters):
+        field = name.removeprefix("server.").replace("_", "-")
+        return f"{SERVE_OPTION} {field}={'VALUE' if value is UNSET else _word(value)}"
+    if verb == "judge":
+        return "--judge MODEL@URL" if name in ("judge.base_url", "judge.server") else as_keyword(name, value)
     if value is UNSET and (theirs := _set_by(_parameters_of("run"), name)) is not None:
         return f"{_as_typed(theirs, value)} of `harness run`"
     return as_keyword(name, value)
@@ -355,7 +378,9 @@ def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | N
     """The parameter that sets the option; None without one."""
     by_name = {parameter.name: parameter for parameter in parameters}
     scoped = name.replace(".", "_")
-    candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2])
+    candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES))
+    if not name.startswith(("judge.", "server.")):  # An option of another server is never one of the run's own.
+        candidates += (name.rpartition(".")[2],)
     return next((by_name[candidate] for candidate in candidates if candidate in by_name), None)
 
 

@@ -21,10 +21,26 @@ class JsonOption(click.Option):
 
 
 def json_option(prints: Callable[[], Any], what: str) -> Callable[[F], F]:
-    """The option `--json` for a command. Every `--json` is made here, so that each has a schema."""
-    return click.option(
+    """The options `--json` and `--json-schema` of a command. Every `--json` is made here, so that each has a schema."""
+    as_json = click.option(
         "--json", "as_json", cls=JsonOption, prints=prints, is_flag=True, help=f"Print {what} as JSON (docs/json.md)."
     )
+    its_schema = click.option(
+        "--json-schema",
+        is_flag=True,
+        is_eager=True,  # It works although required arguments are missing.
+        expose_value=False,
+        hidden=True,
+        callback=_say_schema,
+    )
+    return lambda function: as_json(its_schema(function))
+
+
+def _say_schema(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+    """Print the schema of what this command prints with `--json`, and exit, if `--json-schema` was typed."""
+    if typed and not ctx.resilient_parsing:
+        say(schema(ctx.command_path.partition(" ")[2]))
+        ctx.exit()
 
 
 def say(value: Any) -> None:

@@ -27,7 +27,6 @@ from server_launchers.errors import LaunchError
 GROUPS = {
     "Serve": {
         "serve": "Start an inference server, list the running ones, or stop them.",
-        "models": "List the small models for the embedded server, or fetch one.",
         "probe": "Examine a server: what would spoil a score from it.",
     },
     "Ask": {
@@ -35,8 +34,7 @@ GROUPS = {
         "sweep": "Run and score models × servers × settings × benchmarks from one file.",
         "experiment": "Repeat a run, or give it more and more samples, to measure its error.",
         "benchmarks": "List the benchmark cards, or show one.",
-        "status": "Show what a run is doing, from another terminal.",
-        "ctl": "Steer a running run: concurrency, pause, drain, cancel, status.",
+        "status": "Show or steer a run from another terminal: concurrency, pause, drain, cancel.",
         "merge": "Join the run folders of several clients (shards) into one run.",
         "demo": "Start the embedded server, run, score and report the demo benchmark.",
     },
@@ -49,7 +47,6 @@ GROUPS = {
         "report": "Print one table for runs, and write Markdown and HTML.",
         "show": "Read a run's questions and samples in the terminal.",
         "view": "Read runs on a local page in the browser.",
-        "diff": "Show where two runs differ: questions, samples, settings.",
         "export": "Write a run as training data, as a table, or as another tool's results.",
     },
     "Decide": {
@@ -60,7 +57,6 @@ GROUPS = {
     },
     "More": {
         "doctor": "Check plug-ins, the grader on every card, or the journal of a run.",
-        "schema": "Print the JSON schema of what a command prints with --json.",
     },
 }
 """Heading -> command -> its line in the help, in the order of the work."""
@@ -75,6 +71,10 @@ _GONE = {
     "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
     "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
+    "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
+    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume, --drain or --cancel",
+    "diff": "`harness compare A B --samples` shows where two runs differ",
+    "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
     "plugins": "`harness doctor` lists and tries the plug-ins",
 }
 """Former command → what stands for it now."""

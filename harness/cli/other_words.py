@@ -22,6 +22,10 @@ ELSEWHERE: dict[str, str] = dict(
             "concurrency/workers": "max-workers num-workers num-proc",
             "data": "data-path data-dir input-file input-path data-file dataset-path data-name question-file",
             "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
+            "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
+            "judge-provider",
+            "A judge is asked with a key from the environment (--judge-api-key-env) at most.": "judge-header "
+            "judge-api-key-file judge-ca-file judge-hash-weights",
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
             "server_pp": "pp-size pipeline-parallel-size",

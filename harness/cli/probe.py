@@ -69,7 +69,7 @@ def command(base_url: str | None, as_json: bool, **given: Any) -> None:
     interrupted = None
     try:
         with Terminal(progress=False) as watcher:
-            report = probe(ProbeOptions.of(base_url=base_url, **options), watcher, shown=spell)
+            report = probe(ProbeOptions.of(base_url=base_url, **options), watcher)
     except ProbeInterrupted as stop:
         interrupted, report = stop, stop.report
     if as_json:
@@ -112,7 +112,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
             f"{spell(Sentence(leaving_out(report.rejected)).of('run'))}; the server's own default then acts"
         )
     if reference is not None and not any(
-        finding.beside and finding.outcome != "untested" for finding in report.findings
+        finding.group == "reference" and finding.outcome != "untested" for finding in report.findings
     ):
         click.echo(f"NOT compared with {visible(reference)}; the table says why")
     elif reference is not None and not Path(reference).exists():

@@ -57,7 +57,7 @@ def _end_flags(function: F) -> F:
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_end_flags
 @run_options(SpreadRunOptions)
-@flags.plain_judge_options
+@flags.judge_options
 @flags.env_file_option
 def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
@@ -69,7 +69,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
-    harness run aime24:64 --serve vllm --model Qwen/QwQ-32B --tp 8
+    harness run aime24:64 --serve vllm --model Qwen/QwQ-32B --serve-option tp=8
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
     harness run one-cell.yaml
     """

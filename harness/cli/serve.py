@@ -59,14 +59,46 @@ class ServeGroup(SpelledGroup):
         return super().resolve_command(ctx, args)
 
 
-@click.group("serve", cls=ServeGroup)
-def command() -> None:
+@click.group("serve", cls=ServeGroup, invoke_without_command=True)
+@click.option("--models", is_flag=True, help="List the small models for the embedded server, and which are here.")
+@click.pass_context
+def command(ctx: click.Context, models: bool) -> None:
     """Start an inference server and wait until it really answers; list, show the logs of, or stop servers.
 
     \b
     harness serve ENGINE MODEL [options] [-- engine flags]
     harness serve status | logs [NAME] | stop [NAME | --all]
+    harness serve --models
+    harness serve fetch smollm2-135m
     """
+    if models:
+        _list_models()
+    elif ctx.invoked_subcommand is None:
+        raise click.UsageError("name an engine and a model, as in `harness serve vllm MODEL`, or an action", ctx)
+
+
+def _list_models() -> None:
+    """Print the models for the embedded server that can be fetched, and which are here."""
+    from server_launchers.embedded import weights
+
+    rows = [
+        (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
+        for m in weights.list_models()
+    ]
+    terminal.table(("model", "size", "licence", "file", "source"), rows)
+
+
+@command.command("fetch")
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Download NAME's weights for the embedded server into the cache, check them, and print the file's path.
+
+    \b
+    harness serve fetch smollm2-135m
+    """
+    from server_launchers.embedded import weights
+
+    click.echo(weights.fetch(name, lambda what: terminal.note(f"fetching {what}")))
 
 
 class _EngineCommand(EngineCommand, SpelledCommand):

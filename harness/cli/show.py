@@ -51,7 +51,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option(
     "--anomaly",
     is_flag=True,
-    help="Samples that look wrong: repetition, garbled, rare characters, another language, odd log-probabilities.",
+    help="Samples that look wrong: repetition, garbled, no text.",
 )
 @click.option("--disputed", is_flag=True, help="Samples on which a second grader contradicts the grade.")
 @click.option(
@@ -227,7 +227,7 @@ def _find_question(
     if os.path.exists(word):  # noqa: PTH110 (a `Path` raises for a word that is too long for a name)
         raise UsageError(
             f"`harness show` takes one run, and {visible(word)} is no question of {visible(opened.label)}: show each "
-            "run by a command of its own, or two runs beside each other by `harness diff`"
+            "run by a command of its own, or two runs beside each other by `harness compare --samples`"
         )
     if len(benchmarks) == 1:
         benchmarks[0].question(readings[-1][0])  # Raises with near names.

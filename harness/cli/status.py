@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from harness.cli.help import SpelledCommand
+from harness.cli.help import SpelledCommand, spell
 from harness.cli.json_output import json_option, say
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
@@ -54,20 +54,35 @@ def _prints() -> Any:
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
 @click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
-def command(run: Path | None, as_json: bool, watch: bool) -> None:
+@click.option("--concurrency", metavar="N", help="Have RUN keep so many requests in flight.")
+@click.option("--pause", is_flag=True, help="Have RUN send no further request until --resume.")
+@click.option("--resume", is_flag=True, help="Have a paused RUN go on.")
+@click.option("--drain", is_flag=True, help="Have RUN end when its requests in flight have ended.")
+@click.option(
+    "--cancel", metavar="QUESTION[:SAMPLE]", help="Have RUN give up this sample (or all of the question) for now."
+)
+@click.option("--reload", is_flag=True, help="Have RUN read the file of --endpoints again.")
+def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> None:
     """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
 
-    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown.
+    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown. The options that
+    steer a run that is going on are noted in its log.jsonl.
 
     \b
     harness status
     harness status results/qwq-32b --watch
     harness status results/qwq-32b --json
     harness status results/my-sweep
+    harness status results/qwq-32b --concurrency 128
     """
     from harness.runs.layout import RunFolder
     from harness.verbs.sweep import records
 
+    if orders := {verb: value for verb, value in steering.items() if value}:
+        if run is None or len(orders) > 1 or as_json or watch:
+            raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
+        _steer(run, *orders.popitem())
+        return
     sweep = records.look(run) if run is not None else None
     states = [look(RunFolder.open(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
@@ -87,6 +102,21 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
             click.echo()
         for line in lines(status):
             click.echo(line)
+
+
+def _steer(run: Path, verb: str, value: str | bool) -> None:
+    """Tell the run that is going on in the folder `run` what to do, and print its answer. Raises `UsageError` if the
+    run refuses it. value: of the verb; True if it has none.
+    """
+    from harness.cli.run import command as run_command
+    from harness.generation.network.control import ControlCommand, send
+    from harness.runs.layout import RunFolder
+
+    answer = send(RunFolder.open(run), ControlCommand(verb=verb, value="" if value is True else str(value)))
+    sentence = spell(answer.sentence, run_command)  # The options in it are flags of `harness run`.
+    if answer.refused:
+        raise UsageError(sentence)
+    click.echo(visible(sentence, 500))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import click
 
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import terminal
-from harness.cli.flags import FIRST, judge_given, plain_judge_options, run_given, run_options, typed_parameters
+from harness.cli.flags import FIRST, judge_given, judge_options, run_given, run_options, typed_parameters
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, Sentence, StoppedByRule, UsageError
@@ -37,7 +37,6 @@ _SHOWN = (
     "as_json",
     *FIRST,
     "judge_model",
-    "judge_base_url",
 )
 
 
@@ -84,7 +83,7 @@ def _prints() -> Any:
     "--lane-devices", default="", hidden=True, help="Used by a sweep for its own processes: the server's accelerators."
 )
 @run_options(SweepOptions)
-@plain_judge_options
+@judge_options
 def command(
     file: str | None,
     schema: bool,
@@ -111,7 +110,7 @@ def command(
     harness sweep budgets.yaml --dry-run
     harness sweep budgets.yaml
     harness sweep checkpoints.yaml --follow 90
-    harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
+    harness sweep limo10 --model GAIR/LIMO --serve vllm --serve-option tp=8 --judge org/judge@URL
     """
     from harness.asking.watching import Watcher
     from harness.cli import sweep_plan, sweep_processes

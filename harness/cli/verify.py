@@ -95,7 +95,7 @@ def _verdict(comparison: PublishedComparison) -> str:
     """
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
-    from harness.scoring.intervals import Z_95
+    from harness.scoring.stats import Z_95
 
     ours = f"{in_percent(comparison.ours)} % here"
     if comparison.verdict == "compatible":

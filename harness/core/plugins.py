@@ -184,7 +184,8 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
     return UsageError(
-        f"unknown {noun}; there are {listing}.{near_names(name, ours)} Another one needs a plug-in (docs/plugins.md).",
+        f"unknown {noun}; there are {listing}.{near_names(name, ours)} Another one needs a plug-in "
+        "(examples/plugin_package).",
         field=field,
         value=name,
     )

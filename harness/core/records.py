@@ -34,8 +34,8 @@ NearMiss = Literal["another box", "form", "rounded", "unit"]
 right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
 reference is rounded · unit: right number, another unit."""
 
-Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities", "no text"]
-"""A sign in a text, or in its log-probabilities, that the server or the model went wrong."""
+Anomaly = Literal["repetition", "garbled", "no text"]
+"""A sign in a text that the server or the model went wrong."""
 
 
 FROM_FILE = "file:"
@@ -279,7 +279,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     near_miss: NearMiss | None = None
     truncated: bool | None = False
     completion_tokens: int | None = None
-    anomalies: tuple[Anomaly, ...] = ()
+    anomalies: tuple[str, ...] = ()
     basis: str = ""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (

@@ -236,6 +236,10 @@ def command_words(words: Iterable[str]) -> list[str]:
             shown.append(word)
             continue
         option = name[2:] if equals else option
+        # What --serve-option holds is an option with a value of its own.
+        if option == "serve-option" and re.match(r"[\w-]+=", value):
+            option, inner, value = value.partition("=")
+            name, equals = f"{name}{equals}{option}", inner
         if value.startswith("--") and "=" not in value:
             awaits_key = awaits_key or names_a_secret(value)
         else:

@@ -12,6 +12,9 @@ MAX_EXTRACTED_CHARS = 20_000
 MAX_WHOLE_REPLY_CHARS = 400_000
 """Longest reply that is given whole to a benchmark's own verifier, in characters; a longer one gives no answer."""
 
+MAX_VALUES = 64
+"""Largest number of values of a reply without box and label that are compared, to see whether one of them is right."""
+
 MAX_CANDIDATES = 16
 """Largest number of boxes beside the answer that are compared as well, to see whether one of them holds the right
 answer.
@@ -24,11 +27,11 @@ MAX_ALTERNATIVES = 64
 MAX_BITS = 20_000
 """Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
-MAX_TERMS = 200
-"""Largest number of terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
+MAX_POWER_BITS = 100_000
+"""Largest power of a number, in bits. 2024^4046 has 44,500. Only its sign may change: sums and products are shorter."""
 
 MAX_TRIAL_DIVISOR = 2_000
-"""Largest divisor that is tried when a radicand is factored."""
+"""Largest divisor that is tried when a number is factored."""
 
 MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""

@@ -48,8 +48,9 @@ from harness.grading.find.extract import (
 )
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
+from harness.grading.find.values import values_in
 
-VERSION = "31"
+VERSION = "32"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -95,8 +96,7 @@ _RULES = {
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
     "endless": "no rule computes a limit, or a sum or product without end",
-    "matrices": "equal if the letters are numbers; if they are matrices, the order of factors counts",
-    "vectors": "equal if the letters are numbers; if they are vectors, a product's sign and the order of factors count",
+    "order of factors": "equal if the letters are numbers; of matrices and vectors, the order of factors counts",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
     "restated": "the answer states a quantity twice, with two values",
@@ -125,8 +125,7 @@ _REASONS = EXHAUSTED.union(
         "prose",
         "unreadable",
         "endless",
-        "matrices",
-        "vectors",
+        "order of factors",
         "percent",
         "restated",
         "conclusion",
@@ -179,7 +178,7 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
             return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
             quote = visible(extraction.opened_by, MAX_QUOTED_CHARS)
-            return f"found {answer}, but no sentence that states it as the answer without a doubt: “{quote}”"
+            return f"found {answer}, but no box and no “the answer is” states it without a doubt: “{quote}”"
         return f"found {answer} in the last sentence, but no “the answer is”"
     return _RULES.get(rule, "compared part by part")
 
@@ -377,7 +376,17 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
     if is_ruled and not states_something(extraction.answer):
         return None
+    if extraction.method == UNSTATED and not truncated and _is_one_number(question):
+        extraction = extraction._replace(behind=values_in(text, start, end))
     return extraction._replace(answer=shorten_answer(extraction.answer))
+
+
+def _is_one_number(question: Question) -> bool:
+    """Whether every reference is a plain number other than 0, which many words state."""
+    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
+        return False
+    numbers = [plain_number(reference) for reference in question.references]
+    return all(number is not None and number.top != 0 for number in numbers)
 
 
 def _parts(question: Question) -> int | None:
@@ -441,7 +450,7 @@ def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | 
     of two integers or a short decimal whose value differs from that of every reference is wrong. Any process may call
     this: an answer costs one comparison, however long it is.
     """
-    if extraction.method == UNSTATED:
+    if extraction.method == UNSTATED and not extraction.behind:
         return "undecided"
     if not _is_simple(question) or extraction.behind:
         return None
@@ -494,11 +503,11 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return AnswerVerdict("correct", rule, vote_of(answer, question, "correct"), tuple(steps))
+            return AnswerVerdict("correct", rule, vote_of(answer, question, right=reference), tuple(steps))
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer)
     outcome: VerdictName = "undecided" if undecided else "wrong"
-    return AnswerVerdict(outcome, rule, vote_of(answer, question, outcome), tuple(steps), near)
+    return AnswerVerdict(outcome, rule, vote_of(answer, question, undecided=undecided), tuple(steps), near)
 
 
 def _near_miss(question: Question, answer: str) -> NearMiss | None:
@@ -549,13 +558,16 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
 
 
 def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
-    """Return `decision`, the verdict on the text of an extracted answer, but undecided if no sentence states the answer
-    or the text leaves it open, or if the text behind it states a value with another verdict.
+    """Return `decision`, the verdict on the text of an extracted answer, but undecided if the text behind it states a
+    value with another verdict, or if no sentence states the answer, unless no value of the reply is right.
 
     Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
     agree = all(verdict.outcome == decision.outcome for verdict in behind)
-    if extraction.method != UNSTATED and (agree or decision.outcome == "undecided"):
+    if extraction.method == UNSTATED:
+        if extraction.behind and agree and decision.outcome == "wrong":
+            return decision
+    elif agree or decision.outcome == "undecided":
         return decision
     return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
@@ -614,6 +626,9 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         return [*steps, "no box, phrase, formula or number was found"]
     answer, start, end, method, _, values = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
+    if method == UNSTATED:
+        values = ()
+        steps += ["no sentence states it as the answer: it is wrong only if every other value of the reply is, too"]
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
@@ -646,15 +661,11 @@ def _reading(text: str, kind: AnswerKind) -> str:
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show
-    from harness.grading.compare.exact import exact
-    from harness.grading.compare.radicals import NotExact, freeze
+    from harness.grading.compare.exact import exact, written
 
     try:
         node = parse(text, list_commas=kind == "multiple")
     except (Unreadable, RecursionError) as error:
         return f"words ({quoted(str(error))})"
-    try:
-        value = f", exactly {freeze(exact(node))}"
-    except NotExact:
-        value = ""
-    return quoted(show(node)) + (quoted(value) if value else "")
+    value = exact(node)
+    return quoted(show(node)) + ("" if value is None else f", exactly {written(value)}")

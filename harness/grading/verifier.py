@@ -2,7 +2,7 @@
 
 A run folder or a card may come from a stranger, and a card needs only a function's name to have the function called
 with a model's text. So a verifier is called only if it is part of the harness, if an installed package offers it as a
-grader (docs/plugins.md), or if the environment variable `HARNESS_GRADERS` names its module.
+grader (examples/plugin_package), or if the environment variable `HARNESS_GRADERS` names its module.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import importlib
 import inspect
 import os
 import re
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from numbers import Number
@@ -199,6 +197,9 @@ def describe(error: BaseException, *, message: bool = True) -> str:
 
     The class has its module, as `re.error`, unless it is Python's own.
     """
+    import sysconfig
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     # The last frame of the verifier's own code, not of a library that it called, of Python, or of what calls it.
     callers = (__file__, str(Path(__file__).parent / "processes"))

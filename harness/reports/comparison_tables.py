@@ -13,10 +13,9 @@ from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_c
 from harness.reports.unsettled import open_points
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.intervals import why_narrower
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest
-from harness.scoring.uncertainty import ABSENT, percent, points_interval
+from harness.scoring.uncertainty import ABSENT, percent, points_interval, why_narrower
 
 MAX_NAME_CHARS = 60
 """A question's text is cut to this length where it stands for an id."""
@@ -26,9 +25,11 @@ MAX_MOVED = 15
 
 
 _GRADERS_COUNT = "the grader's verdicts count here"
-"""The footnote of a mean of benchmarks, for which `harness diff` has no line."""
+"""The footnote of a mean of benchmarks, for which `harness compare --samples` has no line."""
 
-COUNTS_GRADER = f"{_GRADERS_COUNT}; `harness diff` has the difference with verdicts by hand, and what audits say"
+COUNTS_GRADER = (
+    f"{_GRADERS_COUNT}; `harness compare --samples` has the difference with verdicts by hand, and what audits say"
+)
 """The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
 
 

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -204,8 +205,12 @@ def _policy(templates: jinja2.Environment) -> str:
     return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
 
 
+@cache
 def _environment() -> jinja2.Environment:
-    """The Jinja environment of the page: every value is escaped, and an unknown name is an error."""
+    """The Jinja environment of the page: every value is escaped, and an unknown name is an error.
+
+    It keeps the templates that it has compiled: a sweep writes its page again after each cell.
+    """
     return jinja2.Environment(
         loader=jinja2.PackageLoader("harness.reports", "."),
         autoescape=True,

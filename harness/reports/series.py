@@ -16,8 +16,8 @@ from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, short
 from harness.scoring import Score
-from harness.scoring.intervals import Interval
 from harness.scoring.score import accuracy_cell, cut_share
+from harness.scoring.stats import Interval
 from harness.scoring.tally import MAX_MISSING_SHARE
 from harness.scoring.uncertainty import ABSENT, interval_cell, percent
 

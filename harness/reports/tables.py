@@ -10,9 +10,8 @@ import msgspec
 from harness.core.inert import visible
 from harness.scoring import Score
 from harness.scoring.by_hand import split_warnings
-from harness.scoring.intervals import why_narrower
 from harness.scoring.score import cut_cell, with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
+from harness.scoring.uncertainty import ABSENT, interval_cell, percent, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
@@ -191,20 +190,16 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per endpoint of each score that has several; None if no score has several.
-
-    An outlier ends in an asterisk.
-    """
+    """One row per endpoint of each score that has several; None if no score has several."""
     rows = [
         (
             short(label),
             short(score.benchmark),
-            short(endpoint.endpoint) + (" *" if endpoint.outlier else ""),
+            short(endpoint.endpoint),
             str(endpoint.n_samples),
             percent(endpoint.accuracy),
             interval_cell(endpoint.sampling_interval, at_most=endpoint.at_most),
             percent(endpoint.expected_accuracy),
-            ABSENT if endpoint.z_accuracy is None else f"{endpoint.z_accuracy:+z.1f}",
             percent(endpoint.truncated),
             percent(endpoint.no_answer),
             ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",
@@ -215,19 +210,13 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     ]
     if not rows:
         return None
-    notes = (
-        ("* differs from the other endpoints by more than chance",)
-        if any(row[2].endswith(" *") for row in rows)
-        else ()
-    )
-    columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "z", "cut %")
+    columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "cut %")
     return Table(
         "By endpoint, in %; interval: 95 %, same questions, asked again; expected: the same questions at all "
-        "endpoints; z: accuracy minus expected, in standard errors of chance; tokens/s of one stream",
+        "endpoints; tokens/s of one stream",
         (*columns, "no answer %", "tokens/s", "failed requests"),
         tuple(rows),
-        notes,
-        frozenset(range(3, 12)),
+        numeric=frozenset(range(3, 11)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.core.nouns import are, count_noun, count_questions, in_percent, in_points
 from harness.scoring.deciding import Decision
-from harness.scoring.differences import MAX_PLANNED
+from harness.scoring.stats_differences import MAX_PLANNED
 
 ANSWERED_ONCE = (
     "the answers were read from a file: if the same questions cannot be asked again, as in a class, only more "

@@ -1,7 +1,7 @@
 """Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison.
 
-Formulas are in `docs/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two runs;
-`intervals` and `estimators` are functions on numbers that any code may call.
+Formulas are in `docs/method/statistics.md`. Enter by `score_benchmark` for a run's score, by `compare_runs` for two
+runs; `intervals` and `estimators` are functions on numbers that any code may call.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from harness.core import late
 if TYPE_CHECKING:
     from harness.scoring.comparison import PairedComparison, compare_runs
     from harness.scoring.comparison_published import PublishedComparison, compare_published
-    from harness.scoring.estimators import maj_at_k, pass_at_k
     from harness.scoring.published import PublishedScore, load_published
     from harness.scoring.score import Bounds, GroupScore, Score, score_benchmark
+    from harness.scoring.stats_draws import maj_at_k, pass_at_k
     from harness.scoring.tally import QuestionTally
     from harness.scoring.workload import Speed
 

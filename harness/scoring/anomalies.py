@@ -2,7 +2,7 @@
 
 | what | where it is seen |
 | --- | --- |
-| signs: repetition, garbled text, language switch, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
+| signs: repetition, garbled text, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
 | doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
@@ -63,32 +63,10 @@ COMPRESSED_CHARS = 2000
 """Length in characters from which a text is judged by its compression."""
 
 MIN_ODD = 3
-"""Smallest number of garbled or rare characters that counts as a sign; fewer may be a quotation."""
-
-SWITCH_CHARS, SWITCH_SHARE = 40, 0.02
-"""A second script counts as a language switch from this many letters on, if they are also this fraction of all
-letters.
-"""
+"""Smallest number of garbled characters that counts as a sign; fewer may be a quotation."""
 
 _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u0120\w|\u010a")
 """Replacement characters, byte tokens in words, UTF-8 read as Latin-1 or CP-1252, and raw byte-level tokens."""
-
-_RARE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\U000e0000-\U0010ffff]")
-"""Control characters, private use, and the planes beyond those with letters."""
-
-_LATIN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
-"""Words of four letters or more, except LaTeX commands and names of variables."""
-
-_SCRIPTS = {
-    "Chinese or Japanese": re.compile("[\u3040-\u30ff\u3400-\u9fff]"),
-    "Korean": re.compile("[\u1100-\u11ff\uac00-\ud7af]"),
-    "Cyrillic": re.compile("[\u0400-\u052f]"),
-    "Arabic": re.compile("[\u0600-\u06ff]"),
-    "Hebrew": re.compile("[\u0590-\u05ff]"),
-    "Devanagari": re.compile("[\u0900-\u097f]"),
-    "Thai": re.compile("[\u0e00-\u0e7f]"),
-}
-"""Scripts by name; Greek is left out because it is mathematics."""
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,12 +103,11 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
 
 
 def signs_of(sample: Sample) -> frozenset[Anomaly]:
-    """The signs that a sample shows in its text, its reasoning and its log-probabilities."""
-    odd: frozenset[Anomaly] = frozenset({"log-probabilities"} if sample.odd_logprobs else ())
+    """The signs that a sample shows in its text and its reasoning."""
     # A reply that max_tokens cut may have spent them on a reasoning that the server hides.
     if sample.finish_reason == "stop" and not (sample.text or sample.reasoning):
-        odd |= {"no text"}
-    return odd | signs(sample.reasoning or "") | signs(sample.text or "")
+        return frozenset({"no text"})
+    return signs(sample.reasoning or "") | signs(sample.text or "")
 
 
 def signs(text: str) -> frozenset[Anomaly]:
@@ -144,11 +121,6 @@ def signs(text: str) -> frozenset[Anomaly]:
         shown.add("repetition")
     if len(_GARBLED.findall(looked)) >= MIN_ODD:
         shown.add("garbled")
-    if len(_RARE.findall(looked)) >= MIN_ODD:
-        shown.add("rare characters")
-    # ASCII holds no second script, and Python knows without a search whether a text is ASCII.
-    if not looked.isascii() and switches(looked):
-        shown.add("language switch")
     return frozenset(shown)
 
 
@@ -169,14 +141,6 @@ def repeats(text: str) -> bool:
     period = len(text) - len(last) - before
     times = max(LOOP_TIMES, math.ceil(LOOP_CHARS / period))
     return period * times <= len(text) and text[-period * times :] == text[-period:] * times
-
-
-def switches(text: str) -> bool:
-    """Whether `text` is written in two scripts or more, each with enough letters."""
-    counts = [sum(map(len, _LATIN.findall(text)))]
-    counts += [len(script.findall(text)) for script in _SCRIPTS.values()]
-    least = max(SWITCH_CHARS, SWITCH_SHARE * sum(counts))
-    return sum(count >= least for count in counts) > 1
 
 
 # ---- doubts in the log

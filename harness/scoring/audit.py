@@ -17,12 +17,12 @@ J. Epidemiol. 107:71):
 grader make questions look more alike than they are, by this factor (Rogan and Gladen's) |
 
 A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
-`_move_interval` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples
+`moved_interval` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples
 correct has a short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the
 person's verdicts are scored like a grader's, and nothing is moved or stretched.
 
 The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
-2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
+2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/method/statistics.md shows it.
 
 Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
 
@@ -45,7 +45,7 @@ from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply, is_older
 from harness.scoring.audit_order import Population
-from harness.scoring.intervals import Interval, wilson
+from harness.scoring.stats import Interval, moved_interval, wilson
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Intervals, rate_intervals
 
@@ -286,7 +286,7 @@ def estimate(
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
     sampling, question = intervals.sampling_interval, intervals.question_interval
     assert sampling is not None
-    sampling, question = _move_interval(sampling, accuracy), question and _move_interval(question, accuracy)
+    sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
     stretch = _stretch(accuracy, by_both, by_grader)
     return Audited(
@@ -326,19 +326,6 @@ def _stretch(correct: float, both_correct: float, called_correct: float) -> floa
         return 1.0
     discernment = both_correct / correct - (called_correct - both_correct) / (1 - correct)
     return 1 / min(1.0, max(MIN_DISCERNMENT, discernment))
-
-
-def _move_interval(interval: Interval, mean: float) -> Interval:
-    """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
-
-    With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
-    ψ = arccos((1 − 2m) cos δ) ∓ δ.
-    """
-    delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
-    middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
-    low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
-    # Rounding may put an end on the wrong side of a mean at 0 or 1.
-    return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
 
 
 def _around(estimate: float, interval: Interval, below: float, above: float, stretch: float = 1.0) -> Interval:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from harness.scoring.intervals import Interval
 from harness.scoring.score import Score
+from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import Intervals
 
 PLAIN = [

@@ -1,7 +1,7 @@
 """Compares two runs on the same questions, paired.
 
-The formulas are in `differences`. Pairing: a question counts if both runs have it under the same id with the same row
-digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
+The formulas are in `stats_differences`. Pairing: a question counts if both runs have it under the same id with the same
+row digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
 
 Missing samples are neither right nor wrong. The comparison is made for the two extremes: every missing sample right in
 one run and wrong in the other, and the reverse. The interval is the union of both, the p value the larger, and a
@@ -18,24 +18,15 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.differences import (
+from harness.scoring.stats import Array, Interval, cluster_numbers, effective_clusters, normal_two_sided, t_two_sided
+from harness.scoring.stats_differences import (
     Detection,
     detection,
     pooled_variance,
-    question_difference_limits,
-    question_difference_variance,
+    question_difference,
     sampling_difference_limits,
     score_variance,
     smallest_difference,
-)
-from harness.scoring.intervals import (
-    Array,
-    Interval,
-    cluster_freedom,
-    cluster_numbers,
-    effective_clusters,
-    normal_two_sided,
-    t_two_sided,
 )
 from harness.scoring.tally import QuestionTally
 
@@ -164,7 +155,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         unpaired=len(unpaired),
         unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
         question_error=max((line.question_error for line in lines if line.question_error is not None), default=None),
-        n_clusters=effective_clusters(clusters),
+        n_clusters=effective_clusters(np.bincount(clusters)),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 
@@ -233,9 +224,9 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
     n_clusters = int(clusters.max()) + 1
     question, p_question, question_error = None, None, None
     if n_clusters > 1:
-        question = question_difference_limits(differences, clusters).interval()
-        question_error = math.sqrt(float(question_difference_variance(differences, clusters)))
-        p_question = t_two_sided(difference / question_error, cluster_freedom(clusters))
+        of_questions = question_difference(differences, clusters)
+        question, question_error = of_questions.limits.interval(), math.sqrt(float(of_questions.variance))
+        p_question = t_two_sided(difference / question_error, of_questions.freedom)
     return _Lines(
         difference=difference,
         sampling_error=error,

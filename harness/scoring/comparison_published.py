@@ -16,7 +16,10 @@ import numpy as np
 
 from harness.core.nouns import are, count_noun
 from harness.scoring.comparison import counted_samples, if_possible
-from harness.scoring.differences import (
+from harness.scoring.published.value import PublishedScore
+from harness.scoring.score import Score
+from harness.scoring.stats import Z_95, Array, effective_samples, normal_two_sided, sampling_variance_of_mean
+from harness.scoring.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
     Detection,
@@ -27,9 +30,6 @@ from harness.scoring.differences import (
     smallest_difference,
     smoothed_variance,
 )
-from harness.scoring.intervals import Z_95, Array, effective_samples, normal_two_sided, sampling_variance_of_mean
-from harness.scoring.published.value import PublishedScore
-from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 

@@ -13,7 +13,9 @@ from typing import Literal
 import msgspec
 
 from harness.scoring.comparison import PairedComparison
-from harness.scoring.differences import (
+from harness.scoring.mean_difference import MeanComparison, mean_comparison
+from harness.scoring.stats import Z_95, Interval, normal_two_sided
+from harness.scoring.stats_differences import (
     SampleSpread,
     fewest,
     holm,
@@ -21,8 +23,6 @@ from harness.scoring.differences import (
     questions_to_detect,
     samples_to_detect,
 )
-from harness.scoring.intervals import Z_95, Interval, normal_two_sided
-from harness.scoring.mean_difference import MeanComparison, mean_comparison
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""

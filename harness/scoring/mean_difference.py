@@ -12,13 +12,8 @@ import msgspec
 import numpy as np
 
 from harness.scoring.comparison import PairedComparison, if_possible
-from harness.scoring.differences import (
-    Detection,
-    MarginReach,
-    mean_difference_limits,
-    smallest_difference,
-)
-from harness.scoring.intervals import Interval, IntervalEnds, normal_two_sided
+from harness.scoring.stats import Interval, IntervalEnds, normal_two_sided
+from harness.scoring.stats_differences import Detection, mean_detection, mean_difference_limits, smallest_difference
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,19 +66,4 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
         at_most=any(pair.at_most for pair in pairs),
         detection_variance=float(variance),
         detection_growth=float(growth),
-    )
-
-
-def mean_reach(parts: Sequence[MarginReach]) -> MarginReach:
-    """How near a margin may lie to the mean difference of several benchmarks."""
-    reach, error = np.array(parts).T
-    n = len(parts)
-    return MarginReach(np.sqrt((reach**2).sum()) / n, np.sqrt((error**2).sum()) / n)
-
-
-def mean_detection(parts: Sequence[Detection]) -> Detection:
-    """The variance of the mean difference of several benchmarks, if every benchmark differs by the mean."""
-    n = len(parts)
-    return Detection(
-        np.asarray(sum(part.variance for part in parts) / n**2), np.asarray(sum(part.growth for part in parts) / n**2)
     )

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
 from harness.scoring.score import Score
+from harness.scoring.stats import Interval, IntervalEnds, mean_limits
 
 
 class MeanScore(NamedTuple):

@@ -19,13 +19,7 @@ import numpy as np
 
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.scoring.intervals import (
-    Array,
-    Interval,
-    cluster_numbers,
-    sampling_limits,
-    weighted_limits,
-)
+from harness.scoring.stats import Array, Interval, cluster_numbers, question_limits, sampling_limits
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Intervals, mean_question_interval, sample_counts
 
@@ -102,4 +96,4 @@ def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTa
     clusters = cluster_numbers([item.cluster for item in items])
     if (weights == weights[0]).all() or not clusters.any():
         return mean_question_interval(values, items)
-    return weighted_limits(values, weights, clusters).interval()
+    return question_limits(values, clusters, weights).interval()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.core.records import Question
-from harness.scoring.differences import holm
+from harness.scoring.stats_differences import fisher, holm
 from harness.scoring.tally import QuestionTally
 
 
@@ -67,17 +66,3 @@ def largest(changed: Sequence[Move], most: int) -> tuple[list[Move], list[Move]]
     fallen = [move for move in changed if move.change < 0]
     risen = [move for move in reversed(changed) if move.change > 0]
     return fallen[:most], risen[:most]
-
-
-def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
-    """Two-sided p of Fisher's exact test (1935) of two runs with `correct` of n and `other_correct` of other_n right.
-
-    It is the chance that the right samples fall on the two runs in a way that is at most as likely as the observed one,
-    given the number of all right samples and both n.
-    """
-    total, right = n + other_n, correct + other_correct
-    least, most = max(0, right - other_n), min(n, right)
-    # The counts are whole numbers, so that rounding drops no split that is as likely as the observed one.
-    ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]
-    seen = ways[correct - least]
-    return sum(way for way in ways if way <= seen) / math.comb(total, n)

@@ -41,7 +41,7 @@ from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
-from harness.scoring.by_endpoint import EndpointScore, FailedRequests
+from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
@@ -64,11 +64,11 @@ class GradedBenchmark:
 
     questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
     grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
-    samples, and the row of each grade. failed: failed requests; None if there is one server only. speed, workload,
-    anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the reasoning
-    where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`. judge_errors,
-    judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its place: rule →
-    number of samples.
+    samples, and the row of each grade. failed: failed requests by endpoint; None if there is one server only. speed,
+    workload, anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the
+    reasoning where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`.
+    judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its
+    place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -78,7 +78,7 @@ class GradedBenchmark:
     warnings: tuple[str, ...]
     observed: Observed = field(default_factory=Observed)
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    failed: FailedRequests | None = None
+    failed: Mapping[str, int] | None = None
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
@@ -249,7 +249,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
     endpoints: tuple[EndpointScore, ...] = ()
     if graded.failed is not None:
-        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed, graded.samples)
+        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed)
     # The score itself. All that follows adds fields to it: other accuracies, G-Pass@k, corrections, the audit.
     score = scored(
         counted_grades,

@@ -3,7 +3,7 @@
 The looks are fixed in advance, by the samples and the step. A verdict is false in at most 5 % of races (by simulation
 4.0 to 4.6 %), and a difference of 3 points is found in 82 % (500 questions × 8 samples).
 
-**Planned looks.** The score test of `differences` at look k, at the fraction t_k of all rounds, rejects beyond z_k
+**Planned looks.** The score test (`stats_differences`) at look k, at the fraction t_k of all rounds, rejects beyond z_k
 errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
 rejected by t_k is 4.5 % · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
 family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
@@ -22,17 +22,17 @@ missing samples are left out. The test says nothing about other questions of thi
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.nouns import count_noun, in_points
-from harness.scoring.differences import detection
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
+from harness.scoring.stats_differences import detection
 
 PLANNED_LEVEL = 0.045
 """Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""
@@ -40,17 +40,11 @@ PLANNED_LEVEL = 0.045
 MAX_LOOKS = 64
 """Largest number of planned looks; more would hardly decide earlier."""
 
-SPENDING = 2.0
-"""After a fraction t of all rounds, t to this power of the level is spent: little of it early, when little is known."""
-
 CONFIRMING = 1.5
 """A verdict of the first half of a race is given after this multiple of the rounds that it took."""
 
 DRIFT_ERRORS = 1.64
 """A verdict is withheld if later rounds speak against earlier ones by more than this many standard errors."""
-
-_GRID, _REACH = 4001, 8.0
-"""Points and half-width of the grid on which `boundaries` are computed; the path ends within ±8 but for 1e-15."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
@@ -64,35 +58,34 @@ def planned_looks(step: int, most: int) -> tuple[int, ...]:
     return (*range(stride, most, stride), most)
 
 
-@functools.lru_cache(maxsize=256)
+@lru_cache(maxsize=256)
 def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
-    """Return for each look the number of standard errors beyond which a difference is called real (two-sided).
+    """For each look of a race the number of standard errors beyond which a difference is called real (two-sided).
 
     looks: the rounds after which the race is tested, rising; the last is the whole race. alpha: the chance of a false
-    call that all looks share. The density of the paths that no earlier look ended is integrated numerically (Armitage,
-    McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
+    call that all looks share; a fraction t of the rounds spends alpha · t² of it (Lan and DeMets 1983, Biometrika
+    70:659; Kim and DeMets 1987, Biometrika 74:149). The density of the paths that no earlier look ended is integrated
+    numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
-    x = np.linspace(-_REACH, _REACH, _GRID)
-    width = float(x[1] - x[0])
-    alive = np.zeros(_GRID)
-    alive[_GRID // 2] = 1 / width  # All paths begin at 0.
+    x = np.linspace(-8, 8, 4001)
+    width, alive = float(x[1] - x[0]), np.zeros(len(x))
+    alive[len(x) // 2] = 1 / width  # All paths begin at 0.
+    lags = width * np.arange(1 - len(x), len(x))
     errors: list[float] = []
     spent, before = 0.0, 0.0
     for look in looks:
         # The density of the paths at this look: since the last look each moved by a normal step.
         time = look / looks[-1]
-        lags = width * np.arange(-(_GRID - 1), _GRID)
         step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
-        alive = np.convolve(alive, step)[_GRID - 1 : 2 * _GRID - 1] * width
+        alive = np.convolve(alive, step)[len(x) - 1 : 2 * len(x) - 1] * width
         # The end beyond which lies the share of the paths that this look may reject, interpolated between grid points.
-        share = (alpha * time**SPENDING - spent) / 2  # Half of the level for each side.
-        outside = np.cumsum(alive[::-1]) * width
+        share, outside = (alpha * time**2 - spent) / 2, np.cumsum(alive[::-1]) * width
         i = int(np.searchsorted(outside, share))
         inner = outside[i - 1] if i else 0.0
-        end = float(x[-1 - i]) + width * (0.5 - (share - inner) / max(float(outside[i] - inner), 1e-300))
+        end = float(x[-1 - i] + width * (0.5 - (share - inner) / max(outside[i] - inner, 1e-300)))
         alive = np.where(np.abs(x) <= end, alive, 0.0)
-        errors.append(float(end) / math.sqrt(time))
-        spent, before = alpha * time**SPENDING, time
+        errors.append(end / math.sqrt(time))
+        spent, before = alpha * time**2, time
     return tuple(errors)
 
 
@@ -126,38 +119,22 @@ def judge_planned(
     candidates of the race, which share `PLANNED_LEVEL`. If both "better" (or "worse") and "equal within the margin"
     hold, the first is returned.
     """
-    intervals = []
+    low, high, called = -1.0, 1.0, 0
+    verdict: RaceVerdict = "undecided"
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):
         if look > len(candidate):
             break
         ours, theirs = (right[:look].sum(axis=0).astype(float) for right in (candidate, baseline))
         counts = np.full(ours.shape, float(look))
-        difference = float((ours - theirs).mean()) / look
+        gap = float((ours - theirs).mean()) / look
         reach = z * math.sqrt(float(detection(ours, counts, theirs, counts).variance))
-        intervals.append(Interval(max(-1.0, difference - reach), min(1.0, difference + reach)))
-    difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
-    return _state(len(candidate), difference, looks, intervals, margin)
-
-
-def _state(
-    rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
-) -> RaceState:
-    """Return the state of a comparison; its verdict follows from the range that the intervals of all looks share.
-
-    rounds: complete rounds. difference: observed, a fraction. looks, intervals: the rounds and interval of each look.
-    margin: candidate and baseline count as equal if they differ by less than this fraction; 0 = never.
-    """
-    low, high, called = -1.0, 1.0, 0
-    verdict: RaceVerdict = "undecided"
-    # Planned looks that were not reached yet have no interval.
-    for look, interval in zip(looks, intervals, strict=False):
-        low, high, before = max(low, interval.low), min(high, interval.high), verdict
+        low, high, before = max(low, gap - reach), min(high, gap + reach), verdict
         verdict = _verdict(low, high, margin)
         if verdict != before:
             called = look if verdict != "undecided" else 0
-    if low > high:  # the ends contradict each other, as one race in twenty may
-        low, high = high, low
-    return RaceState(rounds, difference, Interval(low, high), verdict, called)
+    difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
+    # The ends may contradict each other, in one race of twenty.
+    return RaceState(len(candidate), difference, Interval(min(low, high), max(low, high)), verdict, called)
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
@@ -206,18 +183,16 @@ def confirm(
     return state._replace(verdict="undecided", withheld=why) if why else state
 
 
-def change_after(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], split: int) -> tuple[float, float]:
-    """Return by how much the difference of two runs changed after `split` rounds, and the standard error of the change.
+def change_after(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], split: int) -> tuple[float, float]:
+    """By how much the difference of two runs changed after `split` rounds, and the standard error of the change.
 
-    Both are 0 if there is no round before or after the split. candidate, baseline: (rounds, Q), whether each sample is
-    right.
+    Both are 0 if there is no round before or after the split. ours, theirs: (rounds, Q), whether each sample is right.
     """
-    n, n_questions = candidate.shape
+    n, n_questions = ours.shape
     if not 0 < split < n:
         return 0.0, 0.0
-    gaps = candidate.mean(axis=1) - baseline.mean(axis=1)
+    gaps = ours.mean(axis=1) - theirs.mean(axis=1)
     # The variance of one round's number of right samples, of both runs together.
-    rates = candidate.mean(axis=0), baseline.mean(axis=0)
-    spread = sum(float((p * (1 - p)).sum()) for p in rates) * n / (n - 1)
+    spread = sum(float((p * (1 - p)).sum()) for p in (ours.mean(axis=0), theirs.mean(axis=0))) * n / (n - 1)
     error = math.sqrt(spread * (1 / split + 1 / (n - split))) / n_questions
     return float(gaps[split:].mean() - gaps[:split].mean()), error

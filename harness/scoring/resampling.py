@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.intervals import Z_95, Array, sampling_variance_of_mean
+from harness.scoring.stats import Z_95, Array, sampling_variance_of_mean
 
 Counts: TypeAlias = NDArray[np.int64]
 

@@ -32,10 +32,10 @@ from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
-from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
-from harness.scoring.intervals import Interval, cluster_numbers
+from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.judging import Judging
 from harness.scoring.measures import Measure, measures, uneven_parts
+from harness.scoring.stats import Interval, cluster_numbers
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -477,7 +477,7 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     left_out: sentences on grades that do not count, and on columns without a breakdown. kinds: number of samples by
     verdict and rule. planned: the largest number of samples planned of a question.
     """
-    sentences = [*left_out, *(endpoint_warnings(score.endpoints) if score.endpoints else ())]
+    sentences = [*left_out]
     if (share := cut_share(score)) and score.early_cut:
         sentences.append(score.early_cut.sentence)
     elif share:

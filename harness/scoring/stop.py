@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from harness.scoring.intervals import Z_95, Array, sampling_limits
+from harness.scoring.stats import Z_95, Array, sampling_limits
 
 MIN_ROUNDS = 8
 """Smallest number of samples of each question before a sampling interval may stop a run.

@@ -1,6 +1,7 @@
 """Grades counted by question: which samples a score covers, which are missing, and the votes for each answer.
 
-Grades stay packed; a `QuestionTally` holds the positions of its grades. Three cases:
+Grades stay packed. What is counted of them is one array, a row of 61 bytes for each sample (`_ROW`), sorted by question
+and sample index; a `QuestionTally` holds its part of the array. Three cases:
 
 | planned samples missing | the score covers |
 | --- | --- |
@@ -12,25 +13,26 @@ Grades stay packed; a `QuestionTally` holds the positions of its grades. Three c
 from __future__ import annotations
 
 import math
+import struct
 import sys
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import UsageError
-from harness.core.fixed_rows import FixedRows
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Copies, copies_among
-from harness.scoring.estimators import VoteGroup
+from harness.scoring.stats_draws import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
 """An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""
@@ -42,6 +44,32 @@ MAX_NAMED_KEYS = 5
 """Largest number of keys that a warning names; the others are counted."""
 
 
+_FIELDS = {
+    "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
+    "share": "d", "parts": "q", "text": "q",
+}  # fmt: skip
+"""The facts of a grade that a score counts. question, kind: numbers of its question and `GradeKind`. position: among
+all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right. text: the reply's
+checksum, -1 if not known.
+"""
+
+_ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
+
+_FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned number"
+
+_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
+
+_MASKS = np.array(
+    [
+        [*(signs & bit > 0 for bit in (_CORRECT, _UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
+         signs & (_CORRECT | _TRUNCATED) == _CORRECT, signs & _STATES_PARTS > 0]
+        for signs in range(64)
+    ],
+    dtype=np.int64,
+)  # fmt: skip
+"""For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, has parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionTally:
     """The numbers of one question's samples, as a score needs them. planned: samples that the score should cover.
@@ -51,13 +79,14 @@ class QuestionTally:
     n_cut: samples cut by max_tokens; None where it is not stated of every sample.
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
-    `Grade.share_right` and of its square.
+    `Grade.share_right` and of its square. facts: the rows (`_ROW`) of the grades, in their order.
     """
 
     question: Question
     grades: Sequence[Grade]
     planned: int
     independent: int | None = None
+    facts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, _ROW), repr=False, compare=False)
     correct: int = field(init=False)
     undecided: int = field(init=False)
     uncut: int = field(init=False)
@@ -69,30 +98,26 @@ class QuestionTally:
 
     def __post_init__(self) -> None:
         facts = self.facts
-        signs = facts["signs"]
-        object.__setattr__(self, "correct", int(np.count_nonzero(signs & _CORRECT)))
-        object.__setattr__(self, "undecided", int(np.count_nonzero(signs & _UNDECIDED)))
-        object.__setattr__(self, "uncut", int(np.count_nonzero(signs & _TRUNCATED == 0)))
-        object.__setattr__(self, "n_cut", None if (signs & _MAYBE_CUT).any() else self.n - self.uncut)
-        object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
-        if (signs & _STATES_PARTS).any():
+        if len(facts) < len(self.grades):
+            facts, _ = _rows((0, position, grade) for position, grade in enumerate(self.grades))
+        counts = (np.bincount(facts["signs"], minlength=len(_MASKS)) @ _MASKS).tolist()
+        correct, undecided, truncated, maybe_cut, uncut_correct, n_with_parts = counts
+        values: dict[str, object] = {
+            "facts": facts,
+            "correct": correct,
+            "undecided": undecided,
+            "uncut": self.n - truncated,
+            "n_cut": None if maybe_cut else truncated,
+            "uncut_correct": uncut_correct,
+            "shares": float(correct),
+            "squares": float(correct),
+        }
+        if n_with_parts:
             shares = facts["share"].tolist()
-            object.__setattr__(self, "parts", int(facts["parts"].max()))
-            object.__setattr__(self, "shares", math.fsum(shares))
-            object.__setattr__(self, "squares", math.fsum(share**2 for share in shares))
-        else:
-            object.__setattr__(self, "shares", float(self.correct))
-            object.__setattr__(self, "squares", self.shares)
-
-    @property
-    def facts(self) -> NDArray[Any]:
-        """The numbers of the question's samples (`_FIELDS`), in the order of the grades: (n,)."""
-        if isinstance(self.grades, _Covered):
-            return self.grades.facts
-        facts = _Facts()
-        for grade in self.grades:
-            facts.add(0, grade)
-        return facts.rows.read(0, len(facts.rows))
+            squares = math.fsum(share**2 for share in shares)
+            values |= {"parts": int(facts["parts"].max()), "shares": math.fsum(shares), "squares": squares}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def n(self) -> int:
@@ -128,84 +153,6 @@ class QuestionTally:
         return [VoteGroup(size, correct[vote]) for vote, size in sizes.items()], self.n - len(voting)
 
 
-_FIELDS = {
-    "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
-    "share": "d", "parts": "q", "text": "q",
-}  # fmt: skip
-"""The facts of a grade that a score counts, in 61 bytes. question, kind: numbers of its question and `GradeKind`.
-position: among all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right.
-text: the reply's checksum, -1 if not known.
-"""
-
-_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT = 1, 2, 4, 8, 16, 32
-
-
-class _Facts:
-    """The numbers of grades (`_FIELDS`) in rows. kinds: kind → its number. tokens: whether any grade states tokens."""
-
-    def __init__(self) -> None:
-        self.rows = FixedRows(_FIELDS)
-        self.kinds: dict[GradeKind, int] = {}
-        self.tokens = False
-
-    def add(self, question: int, grade: Grade, position: int = 0) -> None:
-        """Add a grade. question: the number of its question. position: its position among all grades."""
-        kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
-        signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
-        signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
-        signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
-        tokens, parts = math.nan, 0
-        if grade.completion_tokens is not None:
-            self.tokens = True
-            tokens = min(grade.completion_tokens, _MAX_TOKENS)
-        if grade.parts is not msgspec.UNSET:
-            signs |= _STATES_PARTS
-            parts = min(grade.parts[1], _MAX_TOKENS)
-        # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
-        # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
-        number = self.kinds.setdefault(kind, len(self.kinds))
-        text = -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize
-        vote, share = hash(grade.vote), grade.share_right
-        self.rows.append(question, grade.sample_index, position, number, signs, vote, tokens, share, parts, text)
-
-
-class _Covered(Picked[Grade]):
-    """The grades of one question that a score covers. rows: the numbers of the covered grades of all questions."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, grades: Sequence[Grade], rows: FixedRows, indices: Sequence[int], begin: int, end: int) -> None:
-        super().__init__(grades, indices, begin, end)
-        self._rows = rows
-
-    @property
-    def facts(self) -> NDArray[Any]:
-        """The numbers of the grades (`_FIELDS`): (n,)."""
-        return self._rows.read(self._begin, self._end)
-
-
-class _Positions(Sequence[int]):
-    """The positions of the grades in the list of all grades, read from `rows` when they are needed."""
-
-    def __init__(self, rows: FixedRows) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[int]: ...
-
-    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
-        if isinstance(index, slice):
-            begin, end, _ = index.indices(len(self))
-            return list(self._rows.read(begin, end)["position"].tolist())
-        return int(self._rows.read(index, index + 1)["position"][0])
-
-
 @dataclass(frozen=True, slots=True)
 class Tallies:
     """The samples that one score covers.
@@ -213,7 +160,7 @@ class Tallies:
     questions: in the order asked. planned: most samples planned of a question (None: the stored samples are the plan).
     allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
     planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
-    that do not count. kinds: how many samples are of each kind. tokens_stated: whether any grade states its completion
+    that do not count. kinds: how many samples are of each kind. tokens_stated: whether any sample states its completion
     tokens. copies: equal replies among the covered samples; None where no grade knows its reply.
     """
 
@@ -241,116 +188,89 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     if plan is not None and plan.fewest < 1:
         raise UsageError(f"samples per question must be at least 1, not {plan.fewest}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
-    most, facts, foreign, beyond = _read(questions, held, plan)
-    rows, repeated, n_repeated, indices = _without_repeats(facts.rows, len(questions), counts_rounds=plan is not None)
-    missing = 0 if plan is None else int(most.sum()) - len(rows)
-    rounds = _complete_rounds(*indices, most) if missing else np.zeros(0, dtype=np.int64)
-    keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * most.sum()
-    if keep_rounds:
-        rows = _of_rounds(rows, rounds)
-    n, kinds, in_order = _counts(rows, len(questions), facts.kinds)
-    every = rows.read(0, len(rows))
-    copies, independent = copies_among(every["question"], every["text"], len(questions)) or (None, n)
+    numbers, left_out = _numbers(questions), Counter[str]()
+    most = np.array([sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers])
+
+    def located() -> Iterator[tuple[int, int, Grade]]:
+        planned = most.tolist()
+        for position, grade in enumerate(held):
+            number = numbers.get(grade.question_id)
+            if number is not None and grade.sample_index < planned[number]:
+                yield number, position, grade
+            else:
+                left_out[_FOREIGN if number is None else _BEYOND] += 1
+
+    arrived, kinds = _rows(located())
+    rows, again = _in_order(arrived)
+    del arrived
+    missing, rounds = 0 if plan is None else int(most.sum()) - len(rows), np.zeros(0, dtype=np.int64)
+    if missing and missing > MAX_MISSING_SHARE * most.sum():
+        rounds = _complete_rounds(*np.unique(rows["index"], return_counts=True), most)
+        if len(rounds):
+            rows = rows[np.isin(rows["index"], rounds)]
+            most = np.searchsorted(rounds, most)
+    n = np.bincount(rows["question"], minlength=len(questions))
+    of_kinds = np.bincount(rows["kind"], minlength=len(kinds))
+    copies, independent = copies_among(rows["question"], rows["text"], len(questions)) or (None, n)
     if plan is None:
         times = np.bincount(n[n > 0], minlength=1)
         most = np.where(n > 0, n, len(times) - 1 - int(times[::-1].argmax()))
         missing = int(most.sum()) - len(rows)
-    ends = np.cumsum(n).tolist()
-    positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
-    tallies = []
+    positions, ends = array("I", rows["position"].tobytes()), np.cumsum(n).tolist()
     many = copies is not None and copies.many
-    for number, n_planned, begin, end in zip(range(len(questions)), most.tolist(), [0, *ends], ends, strict=False):
-        if keep_rounds:
-            n_planned = int((rounds < n_planned).sum())
-        covered = _Covered(held, rows, positions, begin, end)
-        tallies.append(QuestionTally(questions[number], covered, n_planned, int(independent[number]) if many else None))
+    tallies = [
+        QuestionTally(
+            question, Picked(held, positions, begin, end), planned, int(worth) if many else None, rows[begin:end]
+        )
+        for question, planned, worth, begin, end in zip(
+            questions, most.tolist(), independent.tolist(), [0, *ends[:-1]], ends, strict=True
+        )
+    ]
     return Tallies(
         questions=tuple(tallies),
         planned=None if plan is None else plan.samples,
         allocated=plan is not None and bool(plan.by_question),
-        covered=max(item.planned for item in tallies),
+        covered=int(most.max()),
         missing=missing,
-        partial=bool(missing) and not keep_rounds,
-        warnings=_left_out(foreign, beyond, [held[position].key for position in repeated], n_repeated),
-        kinds=kinds,
-        tokens_stated=facts.tokens,
+        partial=bool(missing) and not len(rounds),
+        warnings=_left_out(left_out, [held[position].key for position in again[:MAX_NAMED_KEYS]], len(again)),
+        kinds={kind: int(of_kinds[number]) for kind, number in kinds.items() if of_kinds[number]},
+        tokens_stated=not np.isnan(rows["tokens"]).all(),
         copies=copies,
     )
 
 
-def _read(
-    questions: Sequence[Question], grades: Sequence[Grade], plan: Plan | None
-) -> tuple[NDArray[np.int64], _Facts, int, int]:
-    """Return (numbers of samples, facts of the planned grades, number of foreign grades, number beyond the plan).
-
-    A foreign grade is of a question not in `questions`. Raises `UsageError` if there is no question, or two have one
-    id.
-    """
-    numbers = _numbers(questions)
-    of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)
-    most = np.fromiter(of_each, np.int64, len(numbers))
-    facts = _Facts()
-    foreign = beyond = 0
-    for position, grade in enumerate(grades):
-        number = numbers.get(grade.question_id)
-        if number is None:
-            foreign += 1
-        elif grade.sample_index >= most[number]:
-            beyond += 1
-        else:
-            facts.add(number, grade, position)
-    return most, facts, foreign, beyond
+def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict[GradeKind, int]]:
+    """The facts of grades in their order, and the number of each kind. located: (question, position, grade)."""
+    kinds, packed, pack = dict[GradeKind, int](), bytearray(), struct.Struct("<" + "".join(_FIELDS.values())).pack
+    for number, position, grade in located:
+        kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
+        signs = {"correct": _CORRECT, "undecided": _UNDECIDED}.get(grade.verdict, 0)
+        signs |= _MAYBE_CUT if grade.truncated is None else _TRUNCATED * grade.truncated
+        signs |= _VOTES * (grade.vote is not None and grade.verdict != "no_answer")
+        signs |= _STATES_PARTS * (grade.parts is not msgspec.UNSET)
+        # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
+        # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
+        packed += pack(
+            number, grade.sample_index, position, kinds.setdefault(kind, len(kinds)), signs, hash(grade.vote),
+            math.nan if grade.completion_tokens is None else min(grade.completion_tokens, _MAX_TOKENS),
+            grade.share_right,
+            0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_TOKENS),
+            -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize,
+        )  # fmt: skip
+    return np.frombuffer(packed, _ROW), kinds
 
 
-def _without_repeats(
-    rows: FixedRows, n_questions: int, *, counts_rounds: bool
-) -> tuple[FixedRows, list[int], int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Sort the rows by question and sample index, and keep the first of several rows of one sample.
-
-    Returns (these rows, positions of the first few repeats, number of repeats, (sample indices, rows of each index)).
-    """
-    firsts = FixedRows(_FIELDS)
-    repeated: list[int] = []
-    n_repeated = 0
-    indices = times = np.zeros(0, dtype=np.int64)
-    for of_some in rows.grouped(n_questions):
-        # A stable sort: grades of one key stay in their order.
-        group = of_some[np.lexsort((of_some["index"], of_some["question"]))]
-        again = np.zeros(len(group), dtype=bool)
-        again[1:] = (group["question"][1:] == group["question"][:-1]) & (group["index"][1:] == group["index"][:-1])
-        if again.any():
-            repeated = sorted([*repeated, *group["position"][again].tolist()])[:MAX_NAMED_KEYS]
-            n_repeated += int(again.sum())
-            group = group[~again]
-        if counts_rounds:  # else both arrays stay empty
-            indices, where = np.unique(np.concatenate([indices, group["index"]]), return_inverse=True)
-            weights = np.concatenate([times, np.ones(len(group), dtype=np.int64)])
-            times = np.bincount(where, weights=weights, minlength=len(indices)).astype(np.int64)
-        firsts.extend(group)
-    return firsts, repeated, n_repeated, (indices, times)
-
-
-def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
-    """The rows whose sample index is in `rounds`."""
-    complete = FixedRows(_FIELDS)
-    for block in rows.blocks():
-        complete.extend(block[np.isin(block["index"], rounds)])
-    return complete
-
-
-def _counts(
-    rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
-) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
-    """Return (rows of each question, rows of each kind, whether positions rise). kinds: kind → its number in rows."""
-    of_questions, of_kinds = np.zeros(n_questions, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
-    rising, last = True, -1
-    for block in rows.blocks():
-        of_questions += np.bincount(block["question"], minlength=n_questions)
-        of_kinds += np.bincount(block["kind"], minlength=len(kinds))
-        position = block["position"].astype(np.int64)
-        rising = rising and position[0] > last and bool((position[1:] > position[:-1]).all())
-        last = int(position[-1])
-    return of_questions, {kind: n for kind, n in zip(kinds, of_kinds.tolist(), strict=True) if n}, rising
+def _in_order(rows: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
+    """The rows by question and sample index, the first of each sample, and the positions of the repeated grades."""
+    question, index = rows["question"].astype(np.int64), rows["index"]
+    rising = (np.diff(question) > 0) | ((np.diff(question) == 0) & (np.diff(index) > 0))
+    if rising.all():
+        return rows, []
+    rows = rows[np.lexsort((index, question))]  # stable: grades of one sample stay in their order
+    again = np.zeros(len(rows), dtype=bool)
+    again[1:] = (rows["question"][1:] == rows["question"][:-1]) & (rows["index"][1:] == rows["index"][:-1])
+    return (rows[~again] if again.any() else rows), sorted(rows["position"][again].tolist())
 
 
 def _complete_rounds(
@@ -411,17 +331,12 @@ class SampleColumns:
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> SampleColumns:
         """The samples of all questions as columns."""
-        tokens, correct, positions = bytearray(), bytearray(), bytearray()
-        for item in items:
-            facts = item.facts
-            tokens += facts["tokens"].tobytes()
-            correct += (facts["signs"] & _CORRECT).tobytes()
-            positions += facts["position"].tobytes()
+        facts = np.concatenate([item.facts for item in items])
         return cls(
             question=np.repeat(np.arange(len(items), dtype=np.uint32), [item.n for item in items]),
-            position=np.frombuffer(positions, dtype=np.uint32),
-            tokens=np.frombuffer(tokens),
-            correct=np.frombuffer(correct, dtype=bool),
+            position=facts["position"],
+            tokens=facts["tokens"],
+            correct=(facts["signs"] & _CORRECT).astype(bool),
         )
 
 
@@ -435,13 +350,9 @@ class GradeKind(NamedTuple):
     near_miss: NearMiss | None
 
 
-def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
+def _left_out(left_out: Mapping[str, int], repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
     """The warnings about grades left out. repeated: the first few of the n_repeated keys that occur again."""
-    warnings = []
-    if foreign:
-        warnings.append(f"{count_noun(foreign, 'grade')} of questions outside the plan left out")
-    if beyond:
-        warnings.append(f"{count_noun(beyond, 'grade')} of samples beyond the planned number left out")
+    warnings = [f"{count_noun(n, 'grade')} of {what} left out" for what, n in sorted(left_out.items())]
     if n_repeated:
         named = ", ".join(f"{quoted(key.question_id)} #{key.sample_index}" for key in repeated)
         more = f" and {n_repeated - len(repeated)} more" if n_repeated > len(repeated) else ""

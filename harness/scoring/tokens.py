@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.estimators import quantile
-from harness.scoring.intervals import Interval, cluster_freedom, t_factor
+from harness.scoring.stats import Interval, effective_clusters, quantile, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
@@ -221,7 +220,9 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     of_questions = None
     if len(groups) > 1:
         error = math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
-        of_questions = _skew_interval(mean, error, min(float(cluster_freedom(clusters)), _freedom(groups, 1)))
+        of_questions = _skew_interval(
+            mean, error, min(max(1.0, effective_clusters(np.bincount(clusters)) // 1 - 1), _freedom(groups, 1))
+        )
     return Intervals(
         # Rounding may leave a sum just below 0 where all values are equal.
         sampling_interval=_skew_interval(mean, math.sqrt(max(0.0, variance)) / n, freedom if n > MIN_FREEDOM else 0.0),

@@ -21,7 +21,7 @@ import msgspec
 
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
 from harness.scoring.tally import QuestionTally
 
 TWIN_OF = "twin_of"

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.core.records import Grade, Key
 from harness.runs.opinions import Opinion
-from harness.scoring.intervals import Interval, weighted_limits
+from harness.scoring.stats import Interval, question_limits
 
 JUDGE = "judge:"
 """The name of a judge in opinions begins with this (`harness.grading.second.judge.judge_name`)."""
@@ -77,7 +77,7 @@ def _agreement(name: str, answers: Iterable[tuple[Key, object, bool, bool]]) -> 
     if len(questions) > 1:
         shares = np.array([sum(equal) / len(equal) for equal in questions.values()])
         weights = np.array([float(len(equal)) for equal in questions.values()])
-        interval = weighted_limits(shares, weights, np.arange(len(questions))).interval()
+        interval = question_limits(shares, weights=weights).interval()
     return JudgesAgreement(
         name=name,
         n_answers=n,

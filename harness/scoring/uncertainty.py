@@ -1,7 +1,7 @@
 """Errors and intervals of accuracy, pass@k, pass^k and maj@k from counted questions (`QuestionTally`).
 
-The formulas stand in `intervals`, each once. The sampling error (same questions, asked again) is the root of
-`sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `cluster_variance`. At the
+The formulas stand in `stats` and `stats_draws`, each once. The sampling error (same questions, asked again) is the root
+of `sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `between`. At the
 end: how tables, reports and the viewer print accuracies and intervals in percent.
 """
 
@@ -19,29 +19,19 @@ from numpy.typing import NDArray
 
 from harness.core.inert import visible
 from harness.core.nouns import in_percent, in_points
-from harness.scoring.estimators import (
-    g_pass_at_k,
-    g_pass_jackknife,
-    maj_at_k,
-    maj_jackknife,
-    pass_at_k,
-    pass_hat_k,
-    pass_jackknife,
-)
-from harness.scoring.intervals import (
+from harness.scoring.stats import (
     Array,
     Interval,
-    cluster_limits,
+    between,
     cluster_numbers,
-    cluster_variance,
+    draw_limits,
     effective_clusters,
     effective_samples,
-    estimate_limits,
     question_limits,
     sampling_limits,
     sampling_variance_of_mean,
-    widest_limits,
 )
+from harness.scoring.stats_draws import at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
 from harness.scoring.tally import QuestionTally
 
 MAX_LABEL_CHARS = 80
@@ -95,7 +85,7 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
     correct, counts = _counts(items)
     clusters = cluster_numbers([item.cluster for item in items])
     # A single cluster has the number 0 everywhere.
-    return math.sqrt(float(cluster_variance(correct / counts, clusters))) if clusters.any() else None
+    return math.sqrt(float(between(correct / counts, clusters).variance)) if clusters.any() else None
 
 
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
@@ -104,7 +94,7 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     The clusters count as very unequal if their effective number is less than half of their number.
     """
     sizes = Counter(item.cluster for item in items)
-    effective = effective_clusters(cluster_numbers([item.cluster for item in items])) if sizes else 0.0
+    effective = effective_clusters(np.array([*sizes.values()])) if sizes else 0.0
     if not sizes or effective >= len(sizes) / 2:
         return None
     label, largest = sizes.most_common(1)[0]
@@ -223,21 +213,13 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """The estimate of pass@k; every question has at least k samples."""
-    # Cached, because most questions share their (n, correct) with others.
-    value, spread = cache(pass_at_k), cache(pass_jackknife)
-    values = [value(item.n, item.correct, k) for item in items]
-    variances = [spread(item.n, item.correct, k) for item in items] if _spread_is_known(items, k) else None
-    return _estimate(items, k, values, variances)
+    """The estimate of pass@k: any of k samples is right; every question has at least k samples."""
+    return _draws_at(items, k, 1)
 
 
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
-    """The estimate of pass^k; every question has at least k samples."""
-    value, spread = cache(pass_hat_k), cache(pass_jackknife)
-    values = [value(item.n, item.correct, k) for item in items]
-    spread_known = _spread_is_known(items, k)
-    variances = [spread(item.n, item.n - item.correct, k) for item in items] if spread_known else None
-    return _estimate(items, k, values, variances)
+    """The estimate of pass^k: all of k samples are right; every question has at least k samples."""
+    return _draws_at(items, k, k)
 
 
 def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
@@ -245,11 +227,20 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 
     tau: the share of k that must be right.
     """
-    value, spread = cache(g_pass_at_k), cache(g_pass_jackknife)
-    values = [value(item.n, item.correct, k, tau) for item in items]
-    spread_known = _spread_is_known(items, k)
-    variances = [spread(item.n, item.correct, k, tau) for item in items] if spread_known else None
-    return _estimate(items, k, values, variances)
+    return _draws_at(items, k, least_right(k, tau))
+
+
+def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Estimate:
+    """The estimate of the chance that at least `least` of k samples are right."""
+
+    @cache  # Most questions share their (n, correct) with others.
+    def value(n: int, correct: int) -> float:
+        return at_least_of_k(n, correct, k, least)
+
+    spread = cache(lambda n, correct: without_one(n, correct, value))
+    values = [value(item.n, item.correct) for item in items]
+    known = _spread_is_known(items, k)
+    return _estimate(items, k, values, [spread(item.n, item.correct) for item in items] if known else None)
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
@@ -258,14 +249,12 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
     spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
-    value, spread = cache(maj_at_k), cache(maj_jackknife)
     for item in items:
         groups, silent = item.votes()
-        votes = tuple(groups)
         for k in ks:
-            values[k].append(value(votes, silent, k))
+            values[k].append(maj_at_k(groups, silent, k))
             if spread_known[k]:
-                variances[k].append(spread(votes, silent, k))
+                variances[k].append(maj_jackknife(groups, silent, k))
     return {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in ks}
 
 
@@ -305,15 +294,13 @@ def _estimate(
     n_questions = len(items)
     if variances is None:
         variance, trials, single = math.nan, float(n_questions), math.nan
-        sampling = widest_limits(np.asarray(mean), n_questions)
     else:
         trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
         # value · (1 − value) underestimates the variance of one draw by the variance of the value
         single = math.fsum(v * (1 - v) + spread for v, spread in zip(values, variances, strict=True)) / n_questions
-        sampling = estimate_limits(np.asarray(mean), np.asarray(variance), n_questions, trials)
     intervals = Intervals(
-        sampling_interval=sampling.interval(),
+        sampling_interval=draw_limits(np.asarray(mean), np.asarray(variance), n_questions, trials).interval(),
         question_interval=mean_question_interval(np.array(values), items),
         at_most=variances is None,
     )
@@ -323,11 +310,7 @@ def _estimate(
 def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:
     """The interval of the mean of one value a question over other questions of this kind; None for one cluster."""
     clusters = cluster_numbers([item.cluster for item in items])
-    n_clusters = int(clusters.max()) + 1
-    if n_clusters < 2:
-        return None
-    limits = question_limits(values) if n_clusters == len(items) else cluster_limits(values, clusters)
-    return limits.interval()
+    return question_limits(values, clusters).interval() if clusters.any() else None
 
 
 # ---- in percent
@@ -363,3 +346,25 @@ def with_interval(accuracy: float | None, intervals: Intervals | None, unit: str
     if accuracy is None or intervals is None:
         return percent(accuracy, unit)
     return f"{percent(accuracy, unit)} ({interval_cell(intervals.sampling_interval, at_most=intervals.at_most)})"
+
+
+def why_narrower(
+    sampling: Interval | None, question: Interval | None, *, at_most: bool, imported: bool = False
+) -> tuple[str, ...]:
+    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
+
+    at_most: whether the sampling interval is only an upper bound, as with one sample of each question. imported: the
+    samples were read from a file, so that the sentence does not speak of more of them.
+    """
+    if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
+        return ()
+    reason = (
+        "with one sample of each question, or with copies among the samples, it is only an upper bound"
+        if at_most
+        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
+    )
+    more = "" if imported else ". More samples of each question narrow the interval for the same questions"
+    return (
+        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
+        f"questions is measured on the spread between questions{more}",
+    )

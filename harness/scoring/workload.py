@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.estimators import quantile
 from harness.scoring.observed import Observed, Rows
+from harness.scoring.stats import quantile
 
 _Array = NDArray[np.float64]
 

@@ -264,7 +264,8 @@ def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | No
     if not parts:
         return []
     if paired is None:
-        words = "`harness diff` has the difference with verdicts by hand, and says where an audit is of a part"
+        with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
+        words = f"`harness compare --samples` {with_hands}"
     else:
         words = by_hand_in_words(paired, "the run", "the baseline")
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {words}"]
@@ -273,7 +274,7 @@ def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | No
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    used = ", with which `harness diff` compares" if audit.partial else ""
+    used = ", with which `harness compare --samples` compares" if audit.partial else ""
     return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
 
 

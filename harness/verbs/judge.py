@@ -70,7 +70,6 @@ from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
-from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -151,26 +150,22 @@ class Server:
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
-"""Looks up or starts the judge's server for the length of a `with` block; called for the trial, and when replies are
-missing.
-"""
+"""Looks up the judge's server for the length of a `with` block; called for the trial, and when replies are missing."""
 
 
 def judge_of(
     options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None
 ) -> tuple[JudgeSettings, Serve]:
-    """Return the judge's settings, and a function that looks up or starts its server. prices: of its tokens.
+    """Return the judge's settings, and a function that looks up its server. prices: of its tokens.
 
-    The judge's server is not contacted or started yet. Raises `UsageError`.
+    The judge's server is not contacted yet. Raises `UsageError`.
     """
     watcher = watcher or Watcher()
     assert options.model is not None
     if options.temperature == 0 and options.votes > 1:
         watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all the same on most servers"))
-    wish = dict(options.serve or {})
-    spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
     judge = JudgeSettings(
-        model=engines.client_name(spec) if spec is not None else options.model,
+        model=options.model,
         prompt=judge_prompts.prompt_named(options.prompt),
         scope=options.scope,
         votes=options.votes,
@@ -184,11 +179,7 @@ def judge_of(
 
     @contextmanager
     def serve() -> Iterator[Server]:
-        if spec is None:
-            yield _server(options, watcher)
-            return
-        with servers.launched(spec, watcher) as running:
-            yield _server(servers.at_server(options, running), watcher)
+        yield _server(options, watcher)
 
     return judge, serve
 
@@ -249,11 +240,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     such model. Warns if a reply has no verdict, if the judge calls the wrong answer correct, and if it calls the right
     answer wrong by a prompt of the harness (a rubric may rightly reject it). A judge that sends nothing for
     `TRIAL_SECONDS` raises `ServerError`; one whose replies are only not complete by then is a warning. may_start: the
-    caller will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning. A
-    judge with a server of its own is not tried: that server starts when its judge is needed.
+    caller will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning.
     """
-    if options.serve is not None:
-        return
     judge, serve = judge_of(options, watcher)
     name = visible(judge.model, 80)
     watcher.standing(Sentence(f"trying the judge {name} on two answers"))

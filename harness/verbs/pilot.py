@@ -18,7 +18,7 @@ from harness.generation.outcome import Outcome
 from harness.grading.processes import pool
 from harness.runs import Manifest, read_samples
 from harness.scoring import score_benchmark
-from harness.scoring.intervals import Z_95
+from harness.scoring.stats import Z_95
 
 PILOT_SAMPLES = 2
 """Number of samples of each question in a pilot: with a single sample, no spread can be seen."""

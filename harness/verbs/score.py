@@ -199,7 +199,7 @@ def _refuse_misspelt(options: JudgeOptions, judge: JudgeSettings, run: RunFolder
     Nothing is stored before. A server that does not answer is no reason: its judging may go on later.
     """
     former = _judges_of(run)
-    if not former or options.serve or judge.folder(run).manifest.exists():
+    if not former or judge.folder(run).manifest.exists():
         return
     from harness.verbs.judge import refuse_unserved
 

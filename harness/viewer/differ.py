@@ -17,9 +17,9 @@ from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
-from harness.scoring.intervals import Interval, why_narrower
 from harness.scoring.moves import pairs
-from harness.scoring.uncertainty import points_interval
+from harness.scoring.stats import Interval
+from harness.scoring.uncertainty import points_interval, why_narrower
 from harness.scoring.undecided import BothUndecided
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.offsets import sample_pairs

@@ -25,7 +25,7 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
 from harness.scoring.tally import tally
 from harness.scoring.uncertainty import accuracy_intervals, with_interval
 from harness.viewer.offsets import SampleOffsets

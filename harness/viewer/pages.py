@@ -19,8 +19,8 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
 from harness.runs.overrides import Override
 from harness.scoring import Score
-from harness.scoring.intervals import Interval
 from harness.scoring.score import accuracy_cell
+from harness.scoring.stats import Interval
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun

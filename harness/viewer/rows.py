@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, VerdictName
+from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.runs.manifest import OUTPUTS
-from harness.scoring.intervals import Interval, wilson
+from harness.scoring.stats import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 1000
@@ -45,7 +45,7 @@ class ListedSample:
     rule: str | None
     truncated: bool
     near_miss: NearMiss | None
-    anomalies: tuple[Anomaly, ...]
+    anomalies: tuple[str, ...]
     disputed_by: tuple[str, ...]
     tokens: int | None
     reply_bytes: int | None
@@ -90,7 +90,7 @@ class QuestionRow:
     n_truncated: int
     near_misses: dict[NearMiss, int]
     n_anomalous: int
-    anomalies: dict[Anomaly, int]
+    anomalies: dict[str, int]
     n_disputed: int
     n_overridden: int
     fraction: float | None

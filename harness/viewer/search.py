@@ -1,7 +1,7 @@
 """Searches for exact text in the samples of a benchmark, by reading the whole journal; there is no index.
 
 Guarantees: every sample with the text is found, also in a growing run; memory stays within one block and one record. A
-search text without capital letters (A–Z) ignores case. The reason for having no index is in `docs/decisions/viewer.md`.
+search text without capital letters (A–Z) ignores case. The reason for having no index is in `docs/decisions.md`.
 """
 
 from __future__ import annotations

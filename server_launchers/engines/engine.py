@@ -83,7 +83,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     keeps_folder: bool = False
     """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights: bool = False
-    """Whether a name known to `harness models` is first turned into a file."""
+    """Whether a name known to `harness serve --models` is first turned into a file."""
 
     def client_name(self, spec: ServerSpec) -> str:
         """The model name for requests; empty if only the running server knows it."""

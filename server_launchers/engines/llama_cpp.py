@@ -79,7 +79,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
         )
     if not path.is_file():
         raise ModelError(
-            f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness models fetch smollm2-135m` gets one)"
+            f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness serve fetch smollm2-135m` gets one)"
         )
     versions = {"devices": accelerators.processor()}
     if spec.python is not None:
@@ -149,7 +149,7 @@ DIALECT = Dialect(
 )  # fmt: skip
 
 ENGINE = Engine(
-    summary="The embedded CPU server, for any GGUF file or a name of `harness models`.",
+    summary="The embedded CPU server, for any GGUF file or a name of `harness serve --models`.",
     launcher=LAUNCHER,
     log=LogWords(
         phases=((r"[Ll]oad_model: loading model", "loading weights"), (r"listening on http", "listening")),

@@ -20,6 +20,7 @@ from harness.cli.again import run_command, score_command, serve_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.core.records import ServerFacts
+from harness.grading.processes import trial
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, differences
 from harness.scoring.audit import JudgeErrors
@@ -27,6 +28,7 @@ from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring, python_server
 from tests.faults.server import FaultServer
+from tests.patience import PATIENCE_SECONDS
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 
@@ -171,8 +173,11 @@ def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
 
 
-def test_a_task_of_reasoning_gym_is_repeated_by_its_name(tmp_path: Path) -> None:
+def test_a_task_of_reasoning_gym_is_repeated_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("reasoning_gym")
+    # The worker imports all of its tasks first, which takes long on a busy machine.
+    monkeypatch.setattr(trial, "TRIAL_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(trial, "ALL_TRIES_SECONDS", PATIENCE_SECONDS)
     with FaultServer(answer) as server:
         made = harness.run(
             "gym:basic_arithmetic:1", out=tmp_path / "run", limit=1, max_tokens=512, base_url=server.base_url

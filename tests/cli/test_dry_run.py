@@ -24,7 +24,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_run_that_starts_its_server_shows_its_command_settings_and_prompt(folder: Path) -> None:
-    done = harness(folder, "run", "--data", "sums.jsonl", "--samples", "4", "--max-model-len", "40960", *SERVE)
+    words = ("run", "--data", "sums.jsonl", "--samples", "4", "--serve-option", "max-model-len=40960", *SERVE)
+    done = harness(folder, *words)
     assert done.code == 0, done.err
     for words in ("vllm serve org/m", "temperature 0.6", "4 per question", "boxed", "What is 1 + 1?"):
         assert words in done.out, words
@@ -43,12 +44,12 @@ def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     """Before the first request, by the check of `harness doctor --benchmark`; a judge may decide such answers."""
     rows = [{"problem": "What does she make?", "answer": answer}, {"problem": "What is 1 + 1?", "answer": "2"}]
     (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("run", "--data", "own.jsonl", "--max-model-len", "40960", *SERVE)
+    words = ("run", "--data", "own.jsonl", "--serve-option", "max-model-len=40960", *SERVE)
     done = harness(folder, *words)
     assert done.code == 0, done.err
     assert f"Its reference answer: {answer[:20]}" in done.out
     assert ("no rule reads the reference answer of 1 of 2 questions, such as “She sells" in done.err) == warned
-    assert "no rule reads" not in harness(folder, *words, "--judge", "m", "--judge-base-url", "http://127.0.0.1:9").err
+    assert "no rule reads" not in harness(folder, *words, "--judge", "m@http://127.0.0.1:9").err
     tested = harness(folder, "doctor", "--benchmark", "own.jsonl").out
     assert ("no rule reads the reference “She sells" in tested) == warned
 
@@ -68,9 +69,9 @@ def test_the_doctor_names_a_column_with_too_many_values_for_a_breakdown(
 
 def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:
     (folder / "rubric.txt").write_text("It names the cause.")
-    words = ["run", "--data", "sums.jsonl", "--max-model-len", "40960", *SERVE]
+    words = ["run", "--data", "sums.jsonl", "--serve-option", "max-model-len=40960", *SERVE]
     assert "judge:" not in harness(folder, *words).out
-    judge = ["--judge", "judge-god", "--judge-base-url", "http://me:secret@127.0.0.1:9", "--judge-scope", "all"]
+    judge = ["--judge", "judge-god@http://me:secret@127.0.0.1:9", "--judge-scope", "all"]
     done = harness(folder, *words, *judge, "--judge-prompt", "rubric.txt", "--judge-api-key-env", "JUDGE_KEY")
     assert done.code == 0, done.err
     rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "all", ": votes": "1"}
@@ -83,8 +84,8 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
 def test_the_most_requests_to_a_judge_are_its_votes_on_every_sample(folder: Path) -> None:
     rows = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(7)]
     (folder / "seven.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ["run", "--data", "seven.jsonl", "--samples", "5", "--max-model-len", "40960", *SERVE]
-    done = harness(folder, *words, "--judge", "m", "--judge-base-url", "http://127.0.0.1:9", "--judge-votes", "3")
+    words = ["run", "--data", "seven.jsonl", "--samples", "5", "--serve-option", "max-model-len=40960", *SERVE]
+    done = harness(folder, *words, "--judge", "m@http://127.0.0.1:9", "--judge-votes", "3")
     assert re.search(r"judge: requests +at most 105 ", done.out), done.out
 
 
@@ -102,7 +103,7 @@ def test_several_cards_are_one_run(folder: Path) -> None:
 
 
 def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(folder: Path) -> None:
-    words = ("run", "--data", "sums.jsonl", "--max-model-len", "32768", *SERVE)
+    words = ("run", "--data", "sums.jsonl", "--serve-option", "max-model-len=32768", *SERVE)
     done = harness(folder, *words, "--max-tokens", "32768")
     assert done.code != 0
     assert "--fit-context" in done.err

@@ -10,9 +10,9 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import VERBS
 from harness.asking.servers import spec_without_download
-from harness.cli.flags import SERVER_SCOPE, environment_values, judge_options_of
+from harness.cli.flags import described_server, environment_values, judge_options_of
 from harness.cli.run import command as run
-from harness.cli.score import command as score
+from harness.core.errors import UsageError
 from harness.core.options import SEED, options_of
 from tests.cli.test_verbs_options import command_of
 
@@ -90,14 +90,36 @@ def test_what_may_be_repeated_is_kept_whole() -> None:
     assert given["drop"] == ("top_p", "top_k")
 
 
-def test_the_server_of_a_judge_is_started_with_its_own_flags() -> None:
-    words = ["run", "--judge", "m", "--serve", "llama_cpp", "--threads", "3", "--max-model-len", "2048"]
-    flags = {name: value for name, value in parsed(score, words).items() if name.startswith(("judge_", SERVER_SCOPE))}
-    judge = judge_options_of(flags)
+def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
+    options = ["threads=3", "max_model_len=2048", "eager=true", "env=A=b=c", "engine-flag=--x", "engine-flag=1"]
+    fields = described_server(options)
+    assert fields["environment"] == {"A": "b=c"}
+    assert fields["extra_flags"] == ("--x", "1")
+    spec = spec_without_download(engine="llama_cpp", model="m", threads=fields["threads"], context=fields["context"])
+    assert (spec.threads, spec.context, fields["eager"]) == (3, 2048, True)
+    for wrong, says in {
+        "tpp=2": r"no server has an option tpp\. Did you mean tp, pp\?",
+        "tp=x": "Invalid value for 'tp'",
+        "tp": "expected KEY=VALUE",
+    }.items():
+        with pytest.raises(UsageError, match=says):
+            described_server([wrong])
+
+
+@pytest.mark.parametrize(
+    ("typed", "model", "address"),
+    [
+        ("org/m@http://h:8000/v1", "org/m", ("http://h:8000/v1",)),
+        ("org/m@main@unix:///s", "org/m@main", ("unix:///s",)),
+        ("org/m@main", "org/m@main", ()),
+        ("org/m", "org/m", ()),
+    ],
+)
+def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
+    words = parsed(run, ["demo", "--judge", typed])
+    judge = judge_options_of({name: value for name, value in words.items() if name.startswith("judge_")})
     assert judge is not None
-    assert judge.serve is not None
-    spec = spec_without_download(model=judge.model, **judge.serve)
-    assert (spec.model, spec.engine, spec.threads, spec.context) == ("m", "llama_cpp", 3, 2048)
+    assert (judge.model, judge.base_url) == (model, address)
 
 
 @pytest.mark.parametrize(

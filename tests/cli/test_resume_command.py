@@ -78,7 +78,7 @@ def test_no_option_shows_a_key(flag: str) -> None:
             assert HIDDEN in shown or "@" in secret
 
 
-HIDES_ALL = {"--header", "--judge-header", "--env", "--server-env"}
+HIDES_ALL = {"--header", "--env", "--server-env"}
 """The options whose values are hidden whatever they are: headers and variables."""
 
 
@@ -92,9 +92,9 @@ def test_harmless_values_stay_as_typed(flag: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        f"run --engine-flag --api-key --engine-flag {WORD} --port 8000",
-        f"run --engine-flag=--api-key --engine-flag={WORD} --port 8000",
-        f"run --engine-flag=--api-key={WORD} --port 8000",
+        f"run --serve-option engine-flag=--api-key --serve-option engine-flag={WORD} --port 8000",
+        f"run --serve-option=engine-flag=--api-key --serve-option=engine-flag={WORD} --port 8000",
+        f"run --serve-option engine-flag=--api-key={WORD} --port 8000",
         f"serve vllm m --port 8000 -- --api-key {WORD}",
         f"serve vllm m --port 8000 -- --api-key -{WORD}",
     ],

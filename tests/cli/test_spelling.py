@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.benchmarks import fetch
-from harness.cli.ctl import command as ctl
+from harness.cli.export import command as export
 from harness.cli.help import spell
 from harness.cli.main import cli
 from harness.cli.run import command as run
@@ -33,15 +33,15 @@ from harness.core.errors import UNSET, Sentence, UsageError, option
         (run, "canary", False, "--no-canary"),
         (run, "stream", False, "--no-stream"),
         (run, "drop", ["temperature", "top_p"], "--drop temperature --drop top_p"),
-        (run, "server.api_key_env", "MY_VAR X", "--server-key-env 'MY_VAR X'"),
-        (run, "server.prefix_caching", False, "--no-prefix-caching"),
+        (run, "server.api_key_env", "MY_VAR X", "--serve-option api-key-env='MY_VAR X'"),
+        (run, "server.prefix_caching", False, "--serve-option prefix-caching=False"),
         (run, "api_key_env", "MY_VAR", "--api-key-env MY_VAR"),
-        (score, "base_url", UNSET, "--judge-base-url"),
+        (score, "judge.base_url", UNSET, "--judge MODEL@URL"),
         (score, "max_tokens", UNSET, "--judge-max-tokens"),
         (score, "model", UNSET, "--judge"),
         (score, "api_key_env", UNSET, "--judge-api-key-env"),
         (score, "deadline", 0.0, "--deadline 0.0"),
-        (ctl, "concurrency", 0, "concurrency=0"),  # no flag of this command
+        (export, "concurrency", 0, "concurrency=0"),  # no flag of this command
     ],
 )
 def test_an_option_is_the_flag_of_the_command(command: click.Command, name: str, value: Any, flag: str) -> None:
@@ -53,7 +53,7 @@ def test_an_option_of_another_command_is_named_with_it() -> None:
         assert spell(option("data"), fetch) == "--data of `harness run`"
         assert spell(option("nobodys"), fetch) == "nobodys"
         assert spell(option("score.tool", "a b"), fetch) == "--from 'a b'"
-        assert spell(option("concurrency", 0), ctl) == "concurrency=0"
+        assert spell(option("concurrency", 0), export) == "concurrency=0"
     assert spell(option("data"), fetch) == "data"
 
 

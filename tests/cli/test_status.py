@@ -1,4 +1,4 @@
-"""A run seen from outside while it goes on and after: `harness status`, `harness ctl status`, and a scraper.
+"""A run seen from outside while it goes on and after: `harness status`.
 
 For: harness.cli.status, harness.cli.following.
 """
@@ -45,7 +45,7 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
         assert f"tokens    {4 * SAID} ·" in shown.out
         (reported,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
         assert (reported["state"], reported["progress"]["arrived"], reported["files"]) == ("running", 4 * SAID, None)
-        assert "oldest" in harness(tmp_path, "ctl", "results/run", "status").out
+        assert "oldest" in shown.out
         (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8").index("session_started")
         assert '"control"' not in (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")  # a look is no event
 
@@ -180,7 +180,7 @@ def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_pat
         assert run.returncode == 0
     with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        harness(tmp_path, "ctl", "results/run", "cancel", "q0")
+        harness(tmp_path, "status", "results/run", "--cancel", "q0")
         err = interrupted(run)
         assert err.startswith("harness: stopped by SIGINT")
 

@@ -1,6 +1,6 @@
 """What is believed of a reply, held to replies made by the hundred: right ones, and each bent in one way.
 
-The rule is the table in docs/transport.md.
+The rule is the table in docs/reliability.md.
 
 For: harness.client.protocol, harness.client.transport.
 """
@@ -322,6 +322,6 @@ def test_a_text_after_the_finish_is_noted() -> None:
 
 
 def test_the_page_names_each_note_and_each_bend_has_its_kind() -> None:
-    page = " ".join((Path(__file__).parents[2] / "docs" / "transport.md").read_text("utf-8").split())
+    page = " ".join((Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8").split())
     assert sorted(note for note in DOUBTFUL if note not in page) == []
     assert len(BENDS) >= 60

@@ -88,11 +88,11 @@ def test_only_long_replies_are_given_up_when_all_together_are_too_much() -> None
 
 
 def test_a_long_reply_alone_is_none_too_many_and_one_that_is_gone_counts_no_more() -> None:
-    memory = Memory()
+    memory, event = Memory(), delta("x" * 4_000_000)
     for _ in range(8):
         reply = parser(memory)
         for _ in range(12):
-            reply.feed(delta("x" * 4_000_000), 1.0)
+            reply.feed(event, 1.0)
         assert LONG_REPLY_BYTES < reply.held_bytes < MAX_REPLIES_BYTES
         del reply
 

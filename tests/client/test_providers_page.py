@@ -1,4 +1,4 @@
-"""docs/hosted.md holds the tables that the provider files make, word for word.
+"""docs/reference/providers.md holds the tables that the provider files make, word for word.
 
 `python -m tests.client.test_providers_page` writes them anew.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.client.address import providers
 from harness.client.address.providers import Fact, Provider
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "hosted.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "providers.md"
 BEGIN, END = "<!-- tables made from harness/client/address/provider_files -->", "<!-- end of the tables -->"
 
 

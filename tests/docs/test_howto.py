@@ -1,4 +1,4 @@
-"""The how-to pages: each command is accepted, and the recipes read a real run."""
+"""Each command of the how-to pages is accepted, those of other pages are parsed; the recipes read a real run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,27 @@ import pytest
 
 from harness.benchmarks.shards import Shard
 from server_launchers.keeping.supervisor import RunningServer
-from tests.docs.pages import DOCS, Typed, blocks, commands
+from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands
 from tests.docs.trying import Bench
 from tests.system.command import harness
 
+SCALING = DOCS / "scaling.md"
 PAGES = sorted((DOCS / "howto").glob("*.md"))
+OTHERS = [
+    *(page for page in sorted(DOCS.glob("*.md")) if page.name != "moving.md"),
+    ROOT / "examples" / "plugin_package" / "README.md",
+]
+"""Pages whose commands are parsed only; tutorials and moving.md have tests of their own."""
 
 
 @pytest.mark.parametrize("typed", [one for page in PAGES for one in commands(page)], ids=str)
 def test_each_line_is_accepted(bench: Bench, typed: Typed, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.try_(typed) in (0, -1), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", [one for page in OTHERS for one in commands(page)], ids=str)
+def test_each_line_of_the_other_pages_is_parsed(bench: Bench, typed: Typed) -> None:
+    bench.parse(list(typed.words))
 
 
 def test_recipes_read_a_run(tmp_path_factory: pytest.TempPathFactory, embedded_server: RunningServer) -> None:
@@ -42,7 +53,7 @@ def test_recipes_read_a_run(tmp_path_factory: pytest.TempPathFactory, embedded_s
 
 def test_a_job_array_of_clients_takes_every_shard_once(tmp_path: Path) -> None:
     """The page's script as Slurm runs it, with a program in the place of `harness` that keeps its words."""
-    script = next(block.text for block in blocks(DOCS / "howto" / "slurm.md", "bash") if "--shard" in block.text)
+    script = next(block.text for block in blocks(SCALING, "bash") if "--shard" in block.text)
     program = tmp_path / "harness"
     program.write_text('#!/bin/sh\nprintf "%s " "$@" >> words\n')
     program.chmod(0o755)

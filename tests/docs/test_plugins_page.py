@@ -1,4 +1,4 @@
-"""docs/plugins.md: its tables name what an exporter and a provider get, and its two whole examples work.
+"""The example package's README: its tables name what an exporter and a provider get, its two whole examples work.
 
 For: harness.exports.choice, harness.exports.exporting, harness.client.address.providers.
 """
@@ -15,7 +15,7 @@ from harness.exports.choice import ExportedBenchmark, SampleChoice
 from harness.runs import Manifest
 from tests.exports.graded_runs import sample, write_run
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "plugins.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "examples" / "plugin_package" / "README.md").read_text("utf-8")
 
 
 def part(heading: str) -> str:
@@ -32,7 +32,7 @@ def example(heading: str) -> dict[str, Any]:
     """The names that the part's code block makes."""
     (block,) = re.findall(r"```python\n(.*?)```", part(heading), re.DOTALL)
     names: dict[str, Any] = {}
-    exec(compile(block, "docs/plugins.md", "exec"), names)
+    exec(compile(block, "examples/plugin_package/README.md", "exec"), names)
     return names
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.presets.grading import GradingOptions
+from harness.scoring import stats
 from harness.scoring.audit import Audited, JudgeErrors
-from harness.scoring.intervals import Interval
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import score_benchmark
+from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import Intervals
 from tests.docs.pages import DOCS
 from tests.faults.server import FaultServer
@@ -81,3 +82,9 @@ def test_the_page_quotes_the_warnings_of_a_comparison(tmp_path: Path) -> None:
     quoted += re.findall(r"# of # verdicts of the run are .*?measures them", PAGE)
     assert len(quoted) == 2
     assert [sentence for sentence in quoted if sentence not in shown] == []
+
+
+def test_the_page_prints_the_table_of_intervals() -> None:
+    table = [row for row in (stats.__doc__ or "").splitlines() if row.startswith("|")]
+    assert len(table) > 8
+    assert "\n".join(table) in (DOCS / "method" / "statistics.md").read_text("utf-8")

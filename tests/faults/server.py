@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from tests.patience import PATIENCE_SECONDS
@@ -270,12 +271,15 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
 
 
 def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
-    """A well-behaved reply."""
-    return event_stream(
-        delta(role="assistant"),
-        *[delta(part) for part in text],
-        delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens}),
-    )
+    """A well-behaved reply, an event a letter: its head, its role, its text and its end, each in a segment."""
+    last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens})
+    yield HEAD
+    yield chunk(delta(role="assistant"))
+    yield b"".join(chunk(_delta_of(letter)) for letter in text)
+    yield b"".join([chunk(last), chunk(DONE), END])
+
+
+_delta_of = lru_cache(maxsize=1000)(delta)
 
 
 def models(*names: str, **extra: Any) -> bytes:

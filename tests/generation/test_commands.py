@@ -1,4 +1,4 @@
-"""`harness run` and `harness ctl` as a user gives them: pilot, target, canary, endpoints from a file, steering.
+"""`harness run` and `harness status` as a user gives them: pilot, target, canary, endpoints from a file, steering.
 
 For: harness.verbs.pilot, harness.verbs.target.
 """
@@ -17,17 +17,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import pytest
 
-from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
+from harness.cli.status import command as status
 from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.forecast import Forecast, TimeLeft, forecast
+from harness.generation.forecast import Forecast, forecast
 from harness.generation.network.control import VERBS
-from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, http, models
 from tests.generation.small_runs import expected_keys
@@ -396,8 +394,8 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
     assert set(endpoints) == {sound.base_url, broken.base_url}
     scored = harness("score", "run")
-    assert f"{broken.base_url} *" in scored.out
-    assert "differs from the rest, with" in scored.out
+    assert "By endpoint" in scored.out
+    assert broken.base_url in scored.out
     for more in (["--base-url", sound.base_url], ["--server", "x"]):
         assert harness(*words, "--endpoints", "nodes", *more).code == 2
     (tmp_path / "nodes").write_text(f"{sound.base_url}\n{sound.base_url}\n", encoding="utf-8")
@@ -455,45 +453,18 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
             (0, "1 sample cancelled; the next session asks again"),
             (1, "no sample of q77 is still to come in this session."),
         ]
-        ended = harness("ctl", "run", "pause")
+        ended = harness("status", "run", "--pause")
         assert (ended.code, "no run is going on in" in ended.err) == (3, True)
         assert harness(*words).code == 0
     assert keys_on_disk(tmp_path) == expected_keys(6, 2)
 
 
-def test_ctl_shows_status_as_words_and_as_json(
-    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from harness.generation.network.control import Answer
-
-    place = EndpointProgress(
-        base_url="http://a/v1\x1b[2J", state="paused", in_flight=3, limit=8, done=1, failed=0, why="HTTP 429"
-    )
-    facts = Progress(
-            elapsed_s=9.0, done=1, total=4, in_flight=3, waiting=0, given_up=0, failures=0, retries=0, finished=1,
-            truncated=0, tokens=6000, arrived=7000, tokens_per_s=55.5, tokens_per_s_now=60.4,
-            benchmarks=(BenchmarkProgress(name="sums", done=1, total=4, in_flight=3),), endpoints=(place,),
-            eta=TimeLeft(12.0, 40.0), concurrency=8,
-    )  # fmt: skip
-    monkeypatch.setattr(
-        "harness.generation.network.control.send", lambda folder, command: Answer(sentence="running", facts=facts)
-    )
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
-    shown = harness("ctl", "run", "status")
-    assert "1/4  25%  3 in flight" in shown.out
-    assert "7,000 · 60/s now · 56/s mean" in shown.out
-    assert "12 to 40 s left" in shown.out
-    assert r"http://a/v1\x1b[2J paused: HTTP 429" in shown.out
-    assert "\x1b" not in shown.out
-    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == json.loads(msgspec.json.encode(facts))
-    assert harness("ctl", "nowhere", "status").code == 3
-    assert harness("ctl", "run", "explode").code == 2
-
-
 def test_the_page_and_the_command_know_every_verb() -> None:
     page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"harness ctl results/\S+ (\w+)", page)) == set(ctl.VERBS) == set(VERBS)
+    options = {parameter.name for parameter in status.params} & set(VERBS)
+    assert (
+        set(re.findall(r"harness status results/\S+ --(\w+)", page)) & set(VERBS) == options == set(VERBS) - {"status"}
+    )
 
 
 # ---- the forecast by itself

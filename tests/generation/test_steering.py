@@ -166,7 +166,7 @@ def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) 
             assert tell(settings, "resume").refused
             gate.open.set()
             end = outcome()
-        assert (end.complete, end.n_done, end.stopped) == (False, 8, "drained by `harness ctl`")
+        assert (end.complete, end.n_done, end.stopped) == (False, 8, "drained by `harness status`")
         assert run(settings, question_set(tmp_path, 10)).complete
 
 

@@ -1,11 +1,10 @@
-"""Exact values of generated closed forms, beside complex numbers; their bounds; and the primes of the field.
+"""Exact values of generated closed forms, beside fractions; their bounds; and the primes of the field.
 
-For: harness.grading.compare.radicals, harness.grading.compare.exact, harness.grading.compare.modular.
+For: harness.grading.compare.exact, harness.grading.compare.modular.
 """
 
 from __future__ import annotations
 
-import cmath
 import os
 import random
 from collections.abc import Callable
@@ -15,131 +14,60 @@ from math import isqrt, prod
 import pytest
 
 from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tree import Node, num
-from harness.grading.bounds import MAX_BITS, MAX_TERMS, MAX_TRIAL_DIVISOR
-from harness.grading.compare.exact import exact
+from harness.answers.grammar.tree import Node
+from harness.grading.bounds import MAX_BITS, MAX_TRIAL_DIVISOR
+from harness.grading.compare.exact import NotExact, exact, factors, is_undefined
 from harness.grading.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
-from harness.grading.compare.radicals import (
-    NotExact,
-    Undefined,
-    Value,
-    add,
-    divide,
-    factors,
-    freeze,
-    multiply,
-    of,
-    power,
-    scale,
-)
 from tests.budget import examples
 
-SUMS, POWERS = examples(600), examples(1_500)
+
+def value_of(text: str) -> Fraction | None:
+    return exact(parse(text))
 
 
-def complex_of(value: Value) -> complex:
-    """The number that a value stands for, by its definition."""
-    total = 0j
-    for monomial, coefficient in value.items():
-        radical = prod((float(prime) ** float(exponent) for prime, exponent in monomial.radical), start=1.0)
-        powers = cmath.pi ** float(monomial.pi) * cmath.e ** float(monomial.e)
-        total += float(coefficient) * radical * powers * 1j**monomial.i
-    return total
+@pytest.mark.parametrize("seed", range(examples(200)))
+def test_sums_products_quotients_and_powers_are_those_of_fractions(seed: int) -> None:
+    draw = random.Random(seed)
+
+    def form(depth: int) -> tuple[str, Fraction]:
+        if not depth:
+            number = draw.randint(-9, 9)
+            return f"({number})", Fraction(number)
+        (left, first), (right, second) = form(depth - 1), form(depth - 1)
+        shape = draw.choice("+-*/^r")
+        if shape == "r":
+            return rf"\sqrt[3]{{({left})^3}}", first
+        if shape == "^":
+            power = draw.randint(1, 3)
+            return f"({left})^{power}", first**power
+        if shape == "/" and not second:
+            return form(depth)
+        values = {"+": first + second, "-": first - second, "*": first * second, "/": second and first / second}
+        return f"({left}{shape}{right})", values[shape]
+
+    text, value = form(3)
+    assert value_of(text) == value, text
 
 
-def canonical(value: Value) -> bool:
-    """Whether no coefficient is 0, primes ascend, and exponents of primes lie between 0 and 1."""
-    return all(
-        coefficient
-        and monomial.i in (0, 1)
-        and [prime for prime, _ in monomial.radical] == sorted({prime for prime, _ in monomial.radical})
-        and all(0 < exponent < 1 for _, exponent in monomial.radical)
-        for monomial, coefficient in value.items()
-    )
+def test_a_root_has_a_value_only_if_it_is_rational() -> None:
+    for degree in range(2, 9):
+        for root in (Fraction(1), Fraction(2, 3), Fraction(10**40), Fraction(7, 10**6)):
+            written = root**degree
+            text = rf"\sqrt[{degree}]{{\frac{{{written.numerator}}}{{{written.denominator}}}}}"
+            assert value_of(text) == root
+            assert value_of(text.replace(r"{\frac", r"{2*\frac")) is None
+            assert value_of(text.replace(r"{\frac", r"{-\frac")) == (-root if degree % 2 else None)
+    assert is_undefined(parse(r"\frac{1}{2-\sqrt{4}}"))
+    assert not is_undefined(parse(r"\frac{1}{\sqrt2}"))
 
 
-def close(left: complex, right: complex) -> bool:
-    return cmath.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def term(draw: random.Random) -> Value:
-    """A rational number times roots, powers of pi and e, and perhaps i."""
-    value = of(Fraction(draw.randint(-9, 9), draw.randint(1, 6)))
-    for _ in range(draw.randint(0, 2)):
-        value = multiply(
-            value, power(of(draw.randint(2, 12)), Fraction(draw.randint(-5, 5), draw.choice([1, 2, 2, 3])))
-        )
-    for name in draw.sample(["pi", "e", "i", "", "", ""], 2):
-        if name:
-            raised = power(exact(Node("const", (name,))), Fraction(draw.randint(-3, 3)))
-            value = multiply(value, raised)
-    return value
-
-
-def test_sums_products_and_quotients_are_those_of_complex_numbers() -> None:
-    draw = random.Random(3)
-    n_divided = 0
-    for _ in range(SUMS):
-        left, right, third = (add(term(draw), term(draw)) for _ in range(3))
-        factor = Fraction(draw.randint(-4, 4), 3)
-        for value, expected in (
-            (add(left, right), complex_of(left) + complex_of(right)),
-            (multiply(left, right), complex_of(left) * complex_of(right)),
-            (scale(left, factor), complex_of(left) * float(factor)),
-        ):
-            assert canonical(value)
-            assert close(complex_of(value), expected)
-        assert multiply(add(left, right), third) == add(multiply(left, third), multiply(right, third))
-        assert add(left, scale(left, Fraction(-1))) == {}
-        assert (freeze(left) == freeze(right)) is (left == right)
-        try:
-            quotient = divide(left, right)
-        except Undefined:
-            assert right == {}
-        except NotExact:
-            continue
-        else:
-            n_divided += 1
-            assert canonical(quotient)
-            assert multiply(quotient, right) == left
-    assert n_divided > SUMS // 4
-
-
-def test_powers_are_those_of_complex_numbers() -> None:
-    draw = random.Random(4)
-    n_raised = 0
-    for _ in range(POWERS):
-        base = add(term(draw), draw.choice([{}, {}, term(draw)]))
-        exponent = Fraction(draw.randint(-6, 6), draw.choice([1, 1, 2, 3]))
-        try:
-            value = power(base, exponent)
-        except Undefined:
-            assert base == {}
-            assert exponent <= 0
-            continue
-        except (NotExact, OverflowError):
-            continue
-        n_raised += 1
-        assert canonical(value)
-        number = complex_of(base)
-        if exponent.denominator == 3 and number.imag == 0 and number.real < 0:
-            expected = (-1) ** (exponent.numerator % 2) * complex(-number) ** float(exponent)  # the real root
-        else:
-            expected = number ** float(exponent) if base else 0j
-        assert cmath.isclose(complex_of(value), expected, rel_tol=1e-7, abs_tol=1e-7), (base, exponent)
-    assert n_raised > POWERS * 7 // 15
-
-
-@pytest.mark.parametrize("a", range(1, 9))
-def test_a_square_of_two_roots_has_them_as_its_root(a: int) -> None:
-    for b in range(1, 12):
-        for sign in (1, -1):
-            roots = add(power(of(a), Fraction(1, 2)), scale(power(of(b), Fraction(1, 2)), Fraction(sign)))
-            try:
-                root = power(multiply(roots, roots), Fraction(1, 2))
-            except NotExact:
-                pytest.fail(f"{a} {b} {sign}")
-            assert root == (roots if complex_of(roots).real >= 0 else scale(roots, Fraction(-1)))
+def test_numbers_of_so_many_bits_are_computed_and_longer_ones_refused() -> None:
+    assert value_of(f"2^{{{MAX_BITS - 1}}}") == 2 ** (MAX_BITS - 1)
+    assert value_of(f"2^{{-{MAX_BITS - 1}}}") == Fraction(1, 2 ** (MAX_BITS - 1))
+    for text in (f"2^{{{MAX_BITS + 1}}}", f"2^{{{MAX_BITS - 1}}}*2*2", "3^{10^{13}}", r"\sum_{k=1}^{9999} 2^{3k}"):
+        assert value_of(text) is None, text
+    for base in (1, -1, 0):
+        assert value_of(f"({base})^{{10^{{15}}}}") == abs(base)
 
 
 def test_the_factors_of_a_number_multiply_to_it() -> None:
@@ -158,44 +86,6 @@ def test_the_factors_of_a_number_multiply_to_it() -> None:
     for hard in (2_003 * 2_011, 2**400):
         with pytest.raises(NotExact):
             factors(hard)
-
-
-def test_numbers_of_so_many_bits_are_computed_and_longer_ones_refused() -> None:
-    largest, two = of(2 ** (MAX_BITS - 1)), of(2)
-    half = power(of(2), Fraction(1, 2))
-    for value in (largest, divide(of(1), largest)):
-        assert multiply(value, of(1)) == value
-        for factor in (value, two, divide(of(1), two)):
-            longer = multiply_or_none(value, factor)
-            assert (longer is None) is (factor == value or (factor == two) is (value == largest))
-    # Neither side is a rational factor: √2 · 2^(bits − 1) times √2 has one bit more.
-    assert multiply_or_none(multiply(largest, half), half) is None
-    assert multiply_or_none(multiply(of(2 ** (MAX_BITS - 2)), half), half) == largest
-    for exponent, computed in ((Fraction(MAX_BITS - 1, 2), True), (Fraction(10**13 + 1, 2), False)):
-        try:
-            power(of(2), exponent)
-        except NotExact:
-            assert not computed
-        else:
-            assert computed
-
-
-def multiply_or_none(left: Value, right: Value) -> Value | None:
-    try:
-        return multiply(left, right)
-    except NotExact:
-        return None
-
-
-def test_a_sum_of_so_many_different_roots_has_a_value_and_a_longer_one_has_none() -> None:
-    primes = [n for n in range(2, 2_000) if all(n % d for d in range(2, isqrt(n) + 1))]
-    for n_terms in (MAX_TERMS, MAX_TERMS + 1):
-        roots = Node("add", tuple(Node("root", (num(2), num(prime))) for prime in primes[:n_terms]))
-        if n_terms > MAX_TERMS:
-            with pytest.raises(NotExact):
-                exact(roots)
-        else:
-            assert len(exact(roots)) == n_terms
 
 
 def test_the_field_has_primes_of_255_bits_in_which_minus_one_is_a_square() -> None:

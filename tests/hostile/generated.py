@@ -1,7 +1,7 @@
 """Hostile replies made from a number: a sound reply that is bent, framed, begun, ended and paced in drawn ways.
 
-What may come of each is the closed rule of docs/transport.md: a typed failure, or the reply's own text. A bend that the
-rule refuses (tests/client/test_believed.py says which) may come to a failure only.
+What may come of each is the closed rule of docs/reliability.md: a typed failure, or the reply's own text. A bend that
+the rule refuses (tests/client/test_believed.py says which) may come to a failure only.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tests.faults.server import FaultServer, Request
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
-GUIDE = Path(__file__).parents[2] / "docs" / "howto" / "slurm.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "scaling.md"
 
 
 def until(fact: Callable[[], bool]) -> None:

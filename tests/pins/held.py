@@ -26,10 +26,10 @@ def read(path: Path) -> dict[str, Any]:
     return dict(json.loads(line) for line in path.read_text("utf-8").splitlines())
 
 
-def hold(path: Path, now: Mapping[str, Any], *, whole: bool = True) -> None:
-    """Compare values with the file, or write them with ten digits of each number. whole: whether `now` is all of it."""
+def hold(path: Path, now: Mapping[str, Any]) -> None:
+    """Compare values with the file, or write them with ten digits of each number."""
     pinned = read(path) if path.exists() else {}
-    moved = "\n".join(differences(pinned if whole else {name: pinned[name] for name in now}, now))
+    moved = "\n".join(differences(pinned, now))
     if path.stem in TO_WRITE:
         short = json.loads(json.dumps([*now.items()]), parse_float=lambda digits: float(f"{float(digits):.10g}"))
         lines = [json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in short]

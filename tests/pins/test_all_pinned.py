@@ -16,13 +16,11 @@ from tests.pins import data
 from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
-    "ctl": "needs a run under way: tests/generation/test_commands.py",
     "view": "serves pages until it is stopped: tests/viewer",
     "demo": "needs the embedded server and its weights: tests/system/test_main_path.py",
     "serve stop": "needs a server that runs: tests/server_launchers",
     "serve logs": "needs a server that runs: tests/server_launchers",
-    "models fetch": "downloads: tests/server_launchers",
-    "schema": "the shape of what is pinned here; that each has one: tests/system/test_json.py",
+    "serve fetch": "downloads: tests/server_launchers",
     "function serve": "starts a server: tests/system/test_python_api.py",
     "function probe": "the same report as the command's, which is pinned: tests/system/test_one_road.py",
 }

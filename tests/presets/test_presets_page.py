@@ -1,4 +1,4 @@
-"""docs/presets.md holds every preset with its sources, as the data have them."""
+"""docs/reference/presets.md holds every preset with its sources, as the data have them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset, Sourced, SourcedSampling
 from server_launchers.engines import table as engines
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "presets.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "presets.md"
 BEGIN, END = "<!-- tables made from harness/presets/files -->", "<!-- /tables -->"
 
 

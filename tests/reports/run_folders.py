@@ -23,8 +23,26 @@ from harness.scoring.workload import Workload, workload
 
 Spoil = Callable[[str], str]
 
+_written: dict[str, dict[Path, bytes]] = {}
+"""What `write_run` was asked for → the files that it wrote, by their paths in the folder."""
 
-def write_run(
+
+def write_run(path: Path, **asked: Any) -> RunFolder:
+    """The run that `_write_run` writes; a second one alike is a copy of the first, which takes a tenth of the time."""
+    if "spoil" in asked:
+        return _write_run(path, **asked)
+    key = repr(sorted(asked.items()))
+    if key not in _written:
+        folder = _write_run(path, **asked)
+        _written[key] = {file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        return folder
+    for name, content in _written[key].items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return RunFolder(path)
+
+
+def _write_run(
     path: Path,
     *,
     model: str = "org/model-7b",

@@ -32,9 +32,9 @@ from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
-from harness.scoring.intervals import Interval
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import accuracy_cell, interval_cell, percent
+from harness.scoring.stats import Interval
 from harness.verbs.compare import compare
 from tests.budget import thinned
 from tests.reports.payloads import PAYLOADS

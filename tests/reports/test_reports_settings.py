@@ -27,7 +27,8 @@ from harness.reports.settings import (
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
 from harness.runs.recorded_settings import difference_in_words
-from harness.scoring.intervals import Interval, why_narrower
+from harness.scoring.stats import Interval
+from harness.scoring.uncertainty import why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
 

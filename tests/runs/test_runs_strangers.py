@@ -37,7 +37,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "audit": ("audit", "r", "--samples", "2", "--out", "to_judge"),
     "near misses": ("grade", "--near-misses", "r"),
     "status": ("status", "r"),
-    "diff": ("diff", "r", "quiet"),
+    "diff": ("compare", "r", "quiet", "--samples"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
     "export inspect": ("export", "r", "--to", "inspect", "--i-know", "--out", "made"),
     "merge": ("merge", "r", "quiet", "--out", "made"),
@@ -45,7 +45,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "verify": ("verify", "r"),
     "plan": ("plan", "r", "--detect", "5"),
     "experiment": ("experiment", "repeats", "r", "--runs", "2", "--samples", "1", "--out", "made"),
-    "ctl": ("ctl", "r", "status"),
+    "steer": ("status", "r", "--pause"),
     "run": (),
 }  # fmt: skip
 
@@ -131,7 +131,7 @@ EVERY = [*COMMANDS, "view"]
 @pytest.mark.parametrize("command", EVERY)
 def test_an_intact_run_is_read(command: str, workspace: Path, server: FaultServer) -> None:
     done = meet(workspace, Forgery("nothing", lambda _: None), command, server)
-    assert done.code == {"verify": 2, "ctl": 3}.get(command, 0), done
+    assert done.code == {"verify": 2, "steer": 3}.get(command, 0), done
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from harness.grading.second.judge import apply_ruling
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, estimate, words_on_mixture
 from harness.scoring.audit_order import draw, why_no_estimate
-from harness.scoring.intervals import Z_95, Interval, question_limits, sampling_limits, wilson
+from harness.scoring.stats import Z_95, Interval, question_limits, sampling_limits, wilson
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import Intervals, accuracy_intervals
 from tests.scoring.graded import grade, graded, question

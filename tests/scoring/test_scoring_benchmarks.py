@@ -17,7 +17,9 @@ from harness.core.codec import decode, encode
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import Score, score_benchmark
-from harness.scoring.score import warnings_of_breakdowns
+from harness.scoring.columns import numbers
+from harness.scoring.score import warnings_of_breakdowns, with_g_pass
+from harness.scoring.tally import tally
 from tests.scoring.graded import grade, graded, question
 
 
@@ -349,3 +351,15 @@ def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_questio
     grades = [grade(q.question_id, i, "c" if i else "w") for q in questions for i in range(2)]
     score = score_benchmark(questions, grades, 2)
     assert (score.n_clusters, score.question_error, score.question_interval) == (1, None, None)
+
+
+def test_a_score_has_g_pass_where_a_share_is_given() -> None:
+    grades = [grade("q1", i, "c" if i < 2 else "w") for i in range(4)]
+    score = score_benchmark([question("q1")], grades, 4)
+    assert score.g_pass is None
+    (item,) = tally([question("q1")], grades, 4).questions
+    g_pass = with_g_pass(score, [item], 0.5).g_pass
+    assert g_pass is not None
+    assert g_pass.values == pytest.approx({1: 0.5, 2: 5 / 6, 4: 1.0})
+    assert [g_pass.intervals[k].at_most for k in (1, 2, 4)] == [False, False, True]
+    assert "G-Pass@2, 0.5" in numbers(with_g_pass(score, [item], 0.5))

@@ -6,11 +6,15 @@ import dataclasses
 import math
 import random
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
@@ -19,15 +23,17 @@ from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, open_points
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.differences import SampleSpread, samples_to_detect
-from harness.scoring.intervals import normal_two_sided, power_factor, t_two_sided
 from harness.scoring.published import Source, matching, published_folder, short_name
+from harness.scoring.stats import normal_two_sided, t_two_sided
+from harness.scoring.stats_differences import SampleSpread, power_factor, samples_to_detect, smallest_difference
 from harness.scoring.tally import QuestionTally, tally
 from tests.budget import thinned
 from tests.scoring.graded import grade, graded, question
 
 
+@cache
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
     return tally(*graded(**letters), None).questions
 
@@ -496,7 +502,7 @@ def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, t
 
 
 def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "published.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
 
@@ -504,3 +510,67 @@ def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
 def test_a_good_published_file_loads(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD, encoding="utf-8")
     assert [(s.model, s.value, s.samples) for s in load_published(tmp_path)] == [("a/b", 0.5, None)]
+
+
+Letters = dict[str, str]
+PLANNED = 4
+
+
+def compared_runs(first: Letters, second: Letters) -> PairedComparison:
+    """Of two runs of 4 samples planned; a letter for each sample that is there."""
+
+    def tallied(letters: Letters) -> list[QuestionTally]:
+        return [
+            QuestionTally(question(q), tuple(grade(q, i, x) for i, x in enumerate(row)), PLANNED)
+            for q, row in letters.items()
+        ]
+
+    return compare_runs(tallied(first), tallied(second))
+
+
+def filled(letters: Letters, with_: str) -> Letters:
+    return {name: row + with_ * (PLANNED - len(row)) for name, row in letters.items()}
+
+
+rows = st.lists(st.text("cw", min_size=1, max_size=PLANNED), min_size=1, max_size=4)
+
+
+@given(rows, st.data())
+def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: list[str], data: st.DataObject) -> None:
+    first = {f"q{i}": row for i, row in enumerate(rows)}
+    second = {name: data.draw(st.text("cw", min_size=1, max_size=PLANNED)) for name in first}
+    result = compared_runs(first, second)
+    ends = [
+        compared_runs(filled(first, "w"), filled(second, "c")),
+        compared_runs(filled(first, "c"), filled(second, "w")),
+    ]
+    low, high = ends
+    assert result.n_missing == sum(2 * PLANNED - len(first[name]) - len(second[name]) for name in first)
+    assert result.difference == pytest.approx(result.first_accuracy - result.second_accuracy)
+    assert result.first_accuracy == pytest.approx(sum(row.count("c") / len(row) for row in rows) / len(rows))
+    assert result.sampling_interval.low == pytest.approx(min(end.sampling_interval.low for end in ends))
+    assert result.sampling_interval.high == pytest.approx(max(end.sampling_interval.high for end in ends))
+    assert result.sampling_error == pytest.approx(max(end.sampling_error for end in ends))
+    assert result.single_error == pytest.approx(max(end.single_error for end in ends))
+    shift = max(abs(end.difference - result.difference) for end in ends)
+    alone = max(float(smallest_difference(np.asarray(end.detection_variance), end.detection_growth)) for end in ends)
+    most = max(result.second_accuracy, 1 - result.second_accuracy)
+    assert result.detectable == (pytest.approx(alone + shift) if alone + shift < min(1, most + 1e-12) else None)
+    same_sign = low.difference * high.difference > 0 or low.difference == high.difference
+    assert result.p_sampling == pytest.approx(max(end.p_sampling for end in ends) if same_sign else 1.0)
+    questions = [end.question_interval for end in ends if end.question_interval is not None]
+    ps = [end.p_question for end in ends if end.p_question is not None]
+    assert (result.question_interval is None, len(questions), len(ps)) == (len(rows) == 1, *(2 * [2 * (len(rows) > 1)]))
+    if result.question_interval is not None:
+        assert result.question_interval.low == pytest.approx(min(interval.low for interval in questions))
+        assert result.question_interval.high == pytest.approx(max(interval.high for interval in questions))
+        assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
+    assert result.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
+
+
+def test_copies_in_one_question_make_the_sampling_interval_the_widest_possible() -> None:
+    grades = {q: tuple(grade(q, i, letter) for i, letter in enumerate("ccww")) for q in ("q0", "q1")}
+    apart = [QuestionTally(question(q), grades[q], PLANNED) for q in grades]
+    copied = [QuestionTally(question("q0"), grades["q0"], PLANNED, 1), apart[1]]
+    assert compare_runs(copied, apart).at_most
+    assert not compare_runs(apart, apart).at_most

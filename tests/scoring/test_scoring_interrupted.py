@@ -211,11 +211,11 @@ def test_a_grading_killed_at_random_moments_ends_like_one_that_is_not(
 @pytest.mark.slow
 def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, slow_verifier: Path) -> None:
     slow_verifier.write_text(
-        "import time\ndef judge(answer, question):\n    time.sleep(20 if answer == '0' else 0.03)\n"
+        "import time\ndef judge(answer, question):\n    time.sleep(600 if answer == '0' else 0.03)\n"
     )
     run = run_of(tmp_path / "run", 2 * 64)  # a batch for each worker
-    process = start(tmp_path, ["score", str(run.path), "--workers", "2", "--deadline", "30"])
-    until(partial(run).exists, "grades behind the slow one")
+    process = start(tmp_path, ["score", str(run.path), "--workers", "2", "--deadline", "900"])
+    until(lambda: partial(run).exists() and b"\n" in partial(run).read_bytes(), "grades behind the slow one")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     kept = [grade.sample_index for grade in grades.read_file(partial(run))]

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from harness.scoring.intervals import t_factor
 from harness.scoring.score import score_benchmark
+from harness.scoring.stats import t_factor
 from harness.scoring.tokens import mean_intervals
 from tests.scoring.graded import grade, question
 

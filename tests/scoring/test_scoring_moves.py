@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from harness.core.records import Grade, Question
 from harness.scoring import QuestionTally
-from harness.scoring.moves import fisher, moves, pairs
+from harness.scoring.moves import moves, pairs
+from harness.scoring.stats_differences import fisher
 
 
 def tally(question_id: str, correct: int, n: int, *, row: str = "") -> QuestionTally:

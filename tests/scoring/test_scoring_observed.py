@@ -17,10 +17,10 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.runs.line_file import write_lines
-from harness.scoring.estimators import quantile
 from harness.scoring.journal_grades import ById, basis, grade_journal
 from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
+from harness.scoring.stats import quantile
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, B, sample, stored
@@ -63,7 +63,7 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
         finish_reason="length",
         attempts=3,
         reasoning="hm",
-        odd_logprobs=True,
+        text="\ufffd" * 9,
         timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
         usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
         salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
@@ -83,9 +83,9 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     assert observed.retokenised(rows).tolist() == [False, True, False]
     assert observed.foreign(rows).tolist() == [False, False, True]
     assert observed.stopped(rows).tolist() == [True, False, True]
-    assert [observed.anomalies(row) for row in rows] == [(), ("log-probabilities",), ()]
+    assert [observed.anomalies(row) for row in rows] == [(), ("garbled",), ()]
     shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
-    assert shown == {sign: [0, sign == "log-probabilities", 0] for sign in shown}
+    assert shown == {sign: [0, sign == "garbled", 0] for sign in shown}
 
 
 def test_each_fact_of_a_sample_has_a_bit_of_its_own() -> None:

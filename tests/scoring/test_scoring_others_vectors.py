@@ -4,7 +4,7 @@ Restated from the facts of scorio (MIT, dedc415: the examples of `scorio/eval` a
 `tests/eval/test_eval_regressions.py`) and of lm-evaluation-harness (MIT, 4e7e0d4: `lm_eval/tasks/cruxeval`,
 `lm_eval/filters/selection.py`). What is counted otherwise on purpose stands in `ON_PURPOSE` with its reason.
 
-For: harness.scoring.estimators.
+For: harness.scoring.stats_draws.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.scoring.estimators import VoteGroup, maj_at_k, pass_at_k, pass_hat_k
+from harness.scoring.stats_draws import VoteGroup, at_least_of_k, maj_at_k, pass_at_k
 
 QUESTIONS = [(5, 3), (5, 4)]
 """(samples, right ones) of the two questions of scorio's examples: 0 1 1 0 1 and 1 1 0 1 1."""
@@ -25,6 +25,11 @@ LARGE = [(2000, 2000), (2000, 0)]
 def majority(n: int, c: int, k: int) -> float:
     """maj@k where all wrong samples say the same."""
     return maj_at_k([VoteGroup(size, right) for size, right in ((c, c), (n - c, 0)) if size], 0, k)
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float:
+    """All of k samples right."""
+    return at_least_of_k(n, c, k, k)
 
 
 def mean(estimate: Callable[[int, int, int], float], questions: list[tuple[int, int]], k: int) -> float:

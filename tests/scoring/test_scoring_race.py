@@ -11,8 +11,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from harness.scoring.differences import detection
-from harness.scoring.intervals import Interval
 from harness.scoring.race import (
     DRIFT_ERRORS,
     RaceState,
@@ -23,6 +21,8 @@ from harness.scoring.race import (
     judge_planned,
     planned_looks,
 )
+from harness.scoring.stats import Interval
+from harness.scoring.stats_differences import detection
 from harness.verbs.race import play
 from tests.scoring.test_scoring_simulation import bench
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import re
 import sys
 from pathlib import Path
@@ -12,8 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from harness.scoring import intervals
-from harness.scoring.intervals import Z_95
+from harness.scoring import stats
+from harness.scoring.stats import Z_95
 from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
@@ -72,33 +71,37 @@ def test_every_cell_keeps_its_bound(name: str) -> None:
 
 
 def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    trusting = intervals._trials
+    trusting = stats._tosses_worth
 
     def old(
-        mean: intervals.Array, variance: intervals.Array, total: intervals.Array, tosses: intervals.Array
-    ) -> intervals.Array:
-        return trusting(mean, variance, total, np.minimum(tosses, intervals.SAMPLING_TOSSES))
+        mean: stats.Array,
+        variance: stats.Array,
+        total: stats.Array,
+        tosses: stats.Array | float,
+        least: stats.Array | float,
+    ) -> stats.Array:
+        return trusting(mean, variance, total, np.minimum(tosses, stats.SAMPLING_TOSSES), least)
 
-    monkeypatch.setattr(intervals, "_trials", old)
+    monkeypatch.setattr(stats, "_tosses_worth", old)
     table = simulate.half_rounds(np.random.default_rng(7), REPEATS)
     assert "30 × 1 to 2" in table.broken()
 
 
 @pytest.mark.usefixtures("small")
 def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def normal(correct: intervals.Array, counts: intervals.Array) -> intervals.IntervalEnds:
+    def normal(correct: stats.Array, counts: stats.Array) -> stats.IntervalEnds:
         mean = (correct / counts).mean(axis=-1)
-        reach = Z_95 * np.sqrt(np.nan_to_num(intervals.sampling_variance_of_mean(correct, counts)))
-        return intervals.IntervalEnds(mean - reach, mean + reach)
+        reach = Z_95 * np.sqrt(np.nan_to_num(stats.sampling_variance_of_mean(correct, counts)))
+        return stats.IntervalEnds(mean - reach, mean + reach)
 
-    monkeypatch.setattr(intervals, "sampling_limits", normal)
+    monkeypatch.setattr(stats, "sampling_limits", normal)
     table = simulate.sampling(np.random.default_rng(7), REPEATS)
     assert {"30 × 1", "30 × 2", "30 × 4"} <= set(table.broken())
 
 
 @pytest.mark.usefixtures("small")
 def test_clusters_that_count_whatever_their_sizes_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intervals, "effective_clusters", lambda clusters: float(clusters.max() + 1))
+    monkeypatch.setattr(stats, "effective_clusters", lambda sizes: float(len(sizes)))
     assert simulate.unequal_clusters(np.random.default_rng(7), REPEATS).broken()
 
 
@@ -108,7 +111,7 @@ def test_a_plan_beside_samples_without_the_variance_of_a_worse_model_would_be_fo
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulate, "UNEQUAL_SIZES", ((64, 4), (4, 64)))
-    monkeypatch.setattr(simulate.differences, "growth", lambda mean, *_: np.zeros_like(mean))
+    monkeypatch.setattr(simulate.stats_differences, "growth", lambda mean, *_: np.zeros_like(mean))
     assert {"30 × 4 v 64", "30 × 64 v 4"} & set(simulate.TABLES[name](np.random.default_rng(7), REPEATS).broken())
 
 
@@ -124,15 +127,16 @@ def test_a_plan_beside_a_score_allows_for_a_rounding_that_is_the_same_at_each_re
 
     assert broken() == []
     # Wrong twin: a rounding that is random at each repetition, unit²/12.
-    plan = simulate.differences.planned_detection
+    plan = simulate.stats_differences.planned_detection
     monkeypatch.setattr(
-        simulate.differences, "planned_detection", lambda *sizes: plan(*sizes[:-1], unit=sizes[-1] / 3**0.5)
+        simulate.stats_differences, "planned_detection", lambda *sizes: plan(*sizes[:-1], unit=sizes[-1] / 3**0.5)
     )
     assert broken() == ["500 × 1024 v 64"]
 
 
 def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
+    limits = stats.question_limits
+    monkeypatch.setattr(stats, "question_limits", lambda values, _clusters=None: limits(values))
     assert simulate.clusters(np.random.default_rng(7), REPEATS).broken()
 
 
@@ -143,24 +147,5 @@ def test_an_error_is_above_nothing_where_all_samples_are_right() -> None:
 def test_the_reached_error_is_half_the_width_of_the_interval() -> None:
     correct = np.array([16.0, 8, 8, 0] * 10)
     error = reached_error(correct, 16)
-    low, high = intervals.sampling_limits(correct, np.full(40, 16.0))
+    low, high = stats.sampling_limits(correct, np.full(40, 16.0))
     assert error == pytest.approx(float(high - low) / 2 / 1.959964, rel=1e-6)
-
-
-@pytest.mark.wide
-def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal_speed_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A cell in which comparing plain shares within questions accused in six of these ten runs: the slow one gets what
-    is left over."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-    endpoints = bench("simulate_endpoints")
-    chance = random.Random(1)
-    sound = [endpoints.play(chance, (500, 4, 256), 2.5, 2.2, 0.0) for _ in range(10)]
-    broken = [endpoints.play(chance, (100, 4, 64), 1.0, 2.2, 0.6) for _ in range(6)]
-    assert sum(any(one.named) for one in sound) <= 1
-    assert sum(one.named[1] for one in broken) >= 4
-    # Where a slow endpoint took only the shortest samples, there was nothing to compare, and none of these was found.
-    slow = [endpoints.play(random.Random(seed), (60, 16, 64), 1.4, 2.2, 0.5) for seed in range(4)]
-    assert sum(one.named[1] for one in slow) >= 3
-    assert sum(sum(one.covered) for one in (*sound, *broken)) >= 28  # of 32 intervals, which hold 95 % each

@@ -43,8 +43,9 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    words = ["run", "demo:8", "--out", "run", "--serve", "llama_cpp", "--model", str(smollm2), "--served-name", "m"]
-    more = ["--threads", "1", "--max-sequences", "2", "--max-model-len", "2048", "--max-tokens", "64"]
+    words = ["run", "demo:8", "--out", "run", "--serve", "llama_cpp", "--model", str(smollm2)]
+    of_server = ("served-name=m", "threads=1", "max-sequences=2", "max-model-len=2048")
+    more = [*(word for one in of_server for word in ("--serve-option", one)), "--max-tokens", "64"]
     running = start(tmp_path, [*words, *more])
     wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
     (recorded,) = state.read_all()
@@ -62,8 +63,9 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
 ) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     program = [sys.executable, "-m", "tests.storms.server", "--port", "{port}"]
-    serve = ["--serve", "command", "--health-path", "/health", "--served-name", "storm", "--env", f"PYTHONPATH={ROOT}"]
-    serve += [part for word in program for part in ("--engine-flag", word)]
+    options = ["health-path=/health", "served-name=storm", f"env=PYTHONPATH={ROOT}"]
+    options += [f"engine-flag={word}" for word in program]
+    serve = ["--serve", "command", *(part for option in options for part in ("--serve-option", option))]
     words = ["--model", "storm", "--out", "run", "--no-canary", "--concurrency", "2", *serve]
     running = start(tmp_path, ["run", "demo:500", *words])
     wait_until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")

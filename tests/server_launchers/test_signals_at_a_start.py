@@ -23,10 +23,11 @@ SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 """A server that never gets ready."""
 
 SERVE = ("--health-path", "/health", "--served-name", "m")
-FLAGS = tuple(word for part in SLEEPS for word in ("--engine-flag", part))
+OPTIONS = ("--serve-option", "health-path=/health", "--serve-option", "served-name=m")
+FLAGS = tuple(word for part in SLEEPS for word in ("--serve-option", f"engine-flag={part}"))
 COMMANDS = {
-    "run": ("run", "demo:1", "--out", "r", "--serve", "command", "--model", "m", *SERVE, *FLAGS),
-    "pilot": ("run", "demo:1", "--pilot", "--out", "r", "--serve", "command", "--model", "m", *SERVE, *FLAGS),
+    "run": ("run", "demo:1", "--out", "r", "--serve", "command", "--model", "m", *OPTIONS, *FLAGS),
+    "pilot": ("run", "demo:1", "--pilot", "--out", "r", "--serve", "command", "--model", "m", *OPTIONS, *FLAGS),
     "serve": ("serve", "command", "m", *SERVE, "--", *SLEEPS),
     "detached": ("serve", "command", "m", "--detach", *SERVE, "--", *SLEEPS),
 }

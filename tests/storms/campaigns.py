@@ -91,7 +91,7 @@ def _real(what: str, *more: str) -> Callable[[str], list[Line]]:
 
 
 def _judged(url: str) -> list[Line]:
-    judge = ["--judge", MODEL, "--judge-base-url", url, "--workers", "1"]
+    judge = ["--judge", f"{MODEL}@{url}", "--workers", "1"]
     return [run_line("told", url, data="prose.jsonl"), ["score", "told", *judge]]
 
 
@@ -126,12 +126,12 @@ CAMPAIGNS: dict[str, Campaign] = {
     "second grader": Campaign(_scored("--also", "sympy")),
     "follow": Campaign(_only("score", "live", "--follow", "--workers", "1"), server=True, beside=True, varies=True),
     "watch": Campaign(_only("status", "live", "--watch", "--json"), server=True, beside=True, varies=True),
-    "ctl": Campaign(
+    "steering": Campaign(
         lambda _url: [
-            ["ctl", "live", "pause"],
-            ["ctl", "live", "concurrency", "3"],
-            ["ctl", "live", "status", "--json"],
-            ["ctl", "live", "resume"],
+            ["status", "live", "--pause"],
+            ["status", "live", "--concurrency", "3"],
+            ["status", "live", "--json"],
+            ["status", "live", "--resume"],
         ],
         server=True,
         beside=True,
@@ -140,7 +140,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "report": Campaign(_only("report", "one", "two", "--out", "reported", "--k", "2")),
     "plots": Campaign(_only("report", "one", "two", "--out", "reported", "--plots", "plots"), varies=True),
     "compare": Campaign(_only("compare", "one", "two", "--json")),
-    "diff": Campaign(_only("diff", "one", "two")),
+    "diff": Campaign(_only("compare", "one", "two", "--samples")),
     "plan": Campaign(_only("plan", "one", "--detect", "5", "--json")),
     "verify": Campaign(_only("verify", "one", "--model", "org/storm", "--published", "published.yaml", "--json")),
     "audit": Campaign(_only("audit", "one", "--samples", "4", "--out", "to_judge.jsonl"), varies=True, told=True),
@@ -152,7 +152,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
     "tables": Campaign(
         lambda _url: [
-            ["benchmarks"], ["models"], ["schema", "score"], ["sweep", "--list"],
+            ["benchmarks"], ["serve", "--models"], ["score", "--json-schema"], ["sweep", "--list"],
         ],
         stored=False,
     ),

@@ -259,8 +259,9 @@ def killed_guard(storm: Storm) -> None:
     """A server of the run's own: any process below the client is killed, its guard among them, or the client itself."""
     words = [sys.executable, "-m", "tests.storms.server", "--port", "{port}", "--trouble", "0.1"]
     words += ["--seed", str(storm.chance.randrange(2**31))]
-    flags = [part for word in words for part in ("--engine-flag", word)]
-    more = ["--serve", "command", "--health-path", "/health", "--served-name", MODEL, "--stop-grace", "1", *flags]
+    flags = [part for word in words for part in ("--serve-option", f"engine-flag={word}")]
+    options = ("health-path=/health", f"served-name={MODEL}", "stop-grace=1")
+    more = ["--serve", "command", *(part for one in options for part in ("--serve-option", one)), *flags]
     child = command(storm, *storm.run_words(*more))
     if some_moment(storm, child):
         below = processes.descendants(child.pid)

@@ -21,7 +21,6 @@ HARMLESS = {
 """(command, file) → why the damage is not met, so that there is nothing to warn of."""
 
 COMMANDS = {
-    "plan": ("plan", "demo", "--detect", "5"),
     "report": ("report", "results"),
     "status": ("status",),
     "status-all": ("status", "results"),

@@ -138,11 +138,11 @@ class Player:
         self.write()
         program = (sys.executable, ABLE, "--port", "{port}")
         server = ("--served-name", "able", "--", *program)
-        flags = [part for word in program for part in ("--engine-flag", word)]
+        flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
         data = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "1")
         self("run", *data, "--out", "r", "--serve", "command", "--model", "able", *flags)
         self("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
-        judge = ("--judge", "judge", "--judge-base-url", self.judge_url, "--judge-scope", "all")
+        judge = ("--judge", f"judge@{self.judge_url}", "--judge-scope", "all")
         self("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
         one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
         self(

@@ -239,7 +239,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "JSON of another kind": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'"{KEY}"'], ""),
     "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
     "a key in place of its file": (["run", "demo:1", "--base-url", "http://h", "--api-key-file", KEY], ""),
-    "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-file", KEY], ""),
+    "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-env", KEY], ""),
     "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
     "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
     "a body that is a text": (["sweep", "s.yaml"], SWEEP + f"run: {{extra_body: [{KEY}]}}"),

@@ -74,7 +74,6 @@ def test_an_unknown_benchmark_is_answered_with_near_names(tmp_path: Path, name: 
     [
         ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
         ("race demo aime24 --model m", "several benchmarks are separated by commas, as in demo,aime24"),
-        ("diff one two three", "unexpected argument three: `harness diff` takes A B\n"),
     ],
 )
 def test_an_argument_too_many_is_answered_with_what_the_command_takes(

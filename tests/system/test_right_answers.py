@@ -69,7 +69,8 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
         ("sweep workers.yaml --dry-run", "unknown key 'run.workers'. 'workers' belongs under 'score'."),
         (
             "run right.csv --serve llama_cpp -- --cache-reuse 0",
-            "-- --cache-reuse 0: a flag of the engine is given by --engine-flag --cache-reuse --engine-flag 0",
+            "-- --cache-reuse 0: a flag of the engine is given by --serve-option engine-flag=--cache-reuse "
+            "--serve-option engine-flag=0",
         ),
         (
             "sweep several.yaml --dry-run",

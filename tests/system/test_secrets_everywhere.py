@@ -184,15 +184,15 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     assert sent >= {CANARIES[one] for one in ("environment", "file", "header", "body")}, "the keys did not travel"
 
     judge = in_url(server.base_url, CANARIES["judge-url"])
-    commands("score", "a", "--judge", "m", "--judge-base-url", judge, "--judge-scope", "all")
-    keyed = ("--judge-base-url", server.base_url, "--judge-api-key-env", "JUDGE_KEY", "--judge-scope", "all")
-    commands("score", "b", "--judge", "m", *keyed, JUDGE_KEY=CANARIES["judge-key"])
+    commands("score", "a", "--judge", f"m@{judge}", "--judge-scope", "all")
+    keyed = ("--judge", f"m@{server.base_url}", "--judge-api-key-env", "JUDGE_KEY", "--judge-scope", "all")
+    commands("score", "b", *keyed, JUDGE_KEY=CANARIES["judge-key"])
     commands("report", "a", "b", "--out", "page")
     commands("show", "a", "q1:0")
     commands("status", "a", **environ)
     commands("doctor", "a", "b")
     commands("compare", "a", "b")
-    commands("diff", "a", "b")
+    commands("compare", "a", "b", "--samples")
     with viewing(tmp_path, "a", "b") as viewer, viewer.client() as visitor:
         for path in ("/", "/a", "/a/sums", "/a/sums/q1", "/api/runs", "/a/report.html"):
             commands.printed.append((f"page {path}", visitor.get(path).content))
@@ -213,9 +213,10 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
         "--api-key",
         ENGINE_FLAG,
     ]
-    flags = [part for word in program for part in ("--engine-flag", word)]
-    keys = ("--env", f"MY_API_KEY={CANARIES['env-flag']}", "--env", f"PYTHONPATH={CHECKOUT}")
-    serve = ("--serve", "command", "--health-path", "/health", "--served-name", "m", *keys, *flags)
+    flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
+    keys = ("--serve-option", f"env=MY_API_KEY={CANARIES['env-flag']}", "--serve-option", f"env=PYTHONPATH={CHECKOUT}")
+    named = ("--serve-option", "health-path=/health", "--serve-option", "served-name=m")
+    serve = ("--serve", "command", *named, *keys, *flags)
     commands(*asked("own", *serve, "--header", f"X-Key: {CANARIES['header']}"), OPENAI_API_KEY=CANARIES["environment"])
     assert any(ENGINE in line and ENGINE_FLAG.encode() in line for line in commands.lines.values()), (
         "no engine was seen"
@@ -261,7 +262,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
         commands("score", folder, "--json")
     for command in ("status", "compare", "verify"):
         commands(command, "a", *(["joined"] if command == "compare" else []), "--json", code=(*seen,), **key)
-    commands("ctl", "a", "status", "--json", code=3, **key)
+    commands("status", "a", "--pause", code=3, **key)
     commands("serve", "status", "--json", **key)
     commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
     commands("export", "a", "--to", "parquet")
@@ -277,13 +278,13 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]
     (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")
-    judge = ("--judge", "m", "--judge-base-url", in_url(server.base_url, CANARIES["judge-url"]), "--judge-scope", "all")
+    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])}", "--judge-scope", "all")
     commands("score", "theirs.jsonl", *keys, *judge, "--out", "theirs", "--json", code=(*seen,))
     assert commands.leaks() == []
     assert leaking_files(tmp_path, {tmp_path / "keys.env"}) == []
 
 
-MEETS_NO_KEY = {"benchmarks", "demo", "grade", "models", "plan"}
+MEETS_NO_KEY = {"benchmarks", "demo", "grade", "plan"}
 
 
 def test_no_command_that_may_meet_a_key_is_left_out() -> None:

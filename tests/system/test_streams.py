@@ -78,7 +78,7 @@ def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds:
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert "Traceback" not in err
+    assert "Traceback" not in err, err
     assert process.returncode in (130, -signal.SIGINT)
 
 

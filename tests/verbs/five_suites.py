@@ -1,7 +1,7 @@
 """The suites of five projects on servers of known ability: what each of their tables says, beside the documents'.
 
-`python -m tests.verbs.five_suites` plays every table of docs/moving.md with as many questions and samples as the
-documents have, and prints the rows of that page's table.
+`python -m tests.verbs.five_suites` plays every table of five_suites.md with as many questions and samples as the
+documents have, and prints the rows of its table.
 """
 
 from __future__ import annotations

@@ -474,9 +474,9 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     harness(tmp_path, "audit", "run", "--samples", "2", "--out", "part.jsonl")
     filled(tmp_path / "part.jsonl", lambda row: "correct")
     harness(tmp_path, "audit", "run", "--verdicts", "part.jsonl")
-    assert "the audited accuracy is 87.5 %, with which `harness diff` compares" in said("run", "other")
+    assert "the audited accuracy is 87.5 %, with which `harness compare --samples` compares" in said("run", "other")
     mixed = "in A a person audited 2 of the judge's 4 verdicts and differs on 1. Audited accuracy: A 87.5 %"
-    assert mixed in harness(tmp_path, "diff", "run", "other").out
+    assert mixed in harness(tmp_path, "compare", "run", "other", "--samples").out
     for run in ("run", "other"):
         harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
         filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
@@ -485,7 +485,7 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
-    assert "mixes" not in harness(tmp_path, "diff", "run", "other").out
+    assert "mixes" not in harness(tmp_path, "compare", "run", "other", "--samples").out
     score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
     assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
 
@@ -524,7 +524,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
 
 
 def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tmp_path: Path) -> None:
-    # Other replies in one of them: `diff` of one set of replies has no interval.
+    # Other replies in one of them: `compare --samples` of one set of replies has no interval.
     others = {**ROWS, "q2": (ROWS["q2"][0], ROWS["q2"][1][::-1])}
     for name, rows in (("one", others), ("two", ROWS)):
         score_run(write_run(tmp_path / name, rows), GradingOptions(workers=1))
@@ -556,7 +556,7 @@ def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tm
     assert "Question by question, as graded" in page
     assert "Accuracy, as graded" in page
     compared = harness(tmp_path, "compare", "one", "two").out.splitlines()
-    diff = harness(tmp_path, "diff", "one", "two", "--benchmark", "prose").out
+    diff = harness(tmp_path, "compare", "one", "two", "--samples").out
     assert compared[0].endswith(", by the grader")
     assert f"with verdicts by hand: two {percent(score.accuracy_overridden)} %, one " in compared[1]
     assert re.findall(r"same questions (\S+ to \S+),", compared[1])[0] in diff

@@ -36,13 +36,12 @@ from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
 from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.differences import holm, questions_to_detect
-from harness.scoring.intervals import normal_two_sided
 from harness.scoring.pipeline import score_run
+from harness.scoring.stats import normal_two_sided
+from harness.scoring.stats_differences import holm, questions_to_detect
 from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
-from harness.verbs.plan import plan
-from harness.verbs.plan_sources import PlanSource
+from harness.verbs.plan import PlanSource, plan
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 from tests.verbs import judged_runs
@@ -225,8 +224,8 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
     (beside,) = reasoning_harness.compare([base, tuned.path])
     assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
     assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
-    (planned,) = plan([PlanSource(name=str(base.path))], PlanOptions.of(detect=2))
-    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [planned.needed.samples]
+    (planned,) = plan([PlanSource(str(base.path))], PlanOptions.of(detect=2))
+    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [planned.samples]
 
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Every table of the five projects by its one command, on a server whose ability is the document's figure.
 
-Beside it stand the document's own numbers, digit by digit. docs/moving.md lists what the same commands printed at full
+Beside it stand the document's own numbers, digit by digit. five_suites.md lists what the same commands printed at full
 size.
 
 For: harness.verbs.sweep.columns, harness.verbs.sweep.table, harness.reports.published.
@@ -142,7 +142,7 @@ def page_rows(text: str) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def test_the_page_lists_every_table_with_its_command_and_the_document_s_numbers() -> None:
-    text = (CHECKOUT / "docs" / "moving.md").read_text("utf-8")
+    text = (CHECKOUT / "tests" / "verbs" / "five_suites.md").read_text("utf-8")
     rows = page_rows(text)
     assert list(rows) == [shown.head for shown in SHOWN]
     for shown in SHOWN:

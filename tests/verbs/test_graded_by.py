@@ -1,4 +1,4 @@
-"""`harness diff` and `harness compare` name what differs in the grading of two runs.
+"""`harness compare --samples` and `harness compare` name what differs in the grading of two runs.
 
 For: harness.scoring.graded_by.
 """
@@ -34,15 +34,15 @@ def judged(folder: Path, name: str, prompt: JudgePrompt, temperature: float = 0.
         judge_run(write_run(folder / name, ROWS), serve(server), prompt=prompt, temperature=temperature)
 
 
-def said(folder: Path, verb: str, first: str, second: str) -> str:
-    done = harness(folder, verb, first, second)
+def said(folder: Path, *words: str) -> str:
+    done = harness(folder, *words)
     return " ".join((done.out + done.err).split())
 
 
 def test_another_judge_or_rubric_is_named_by_diff_and_compare(tmp_path: Path) -> None:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", with_rubric(COMMON))
-    text = said(tmp_path, "diff", "a", "b")
+    text = said(tmp_path, "compare", "a", "b", "--samples")
     assert "points; the replies are the same in both runs (2 compared, word for word)" in text
     assert "other questions of this kind" not in text
     assert f"judge: prompt: verdict → {with_rubric(COMMON).name}" in text
@@ -55,7 +55,7 @@ def test_another_judge_or_rubric_is_named_by_diff_and_compare(tmp_path: Path) ->
 def test_another_temperature_of_one_judge_is_named_by_diff_and_compare(tmp_path: Path) -> None:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT, temperature=0.7)
-    assert "judge: temperature: 0 → 0.7" in said(tmp_path, "diff", "a", "b")
+    assert "judge: temperature: 0 → 0.7" in said(tmp_path, "compare", "a", "b", "--samples")
     compared = said(tmp_path, "compare", "a", "b")
     assert "the judge graded the two runs with other settings (baseline → run: judge: temperature: 0 → 0.7)" in compared
     assert "different graders" not in compared
@@ -68,7 +68,7 @@ def test_beside_a_judge_a_function_of_ones_own_is_not_called_rules(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("HARNESS_GRADERS", "own_words")
     with FaultServer(ruling_by({"making": True, "4": True})) as server:
-        words = ["--judge", "judge", "--judge-base-url", server.base_url]
+        words = ["--judge", f"judge@{server.base_url}"]
         write_run(tmp_path / "rules", ROWS)
         assert "rules | judge" in harness(tmp_path, "score", "rules", *words).out
         own = write_run(tmp_path / "own", ROWS).benchmark("prose")
@@ -152,7 +152,7 @@ def test_compare_and_report_warn_alike_of_a_judging_that_has_not_ended(tmp_path:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT)
     (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
-    words = ("--judge", "judge", "--judge-prompt", "rubric.txt", "--judge-base-url", "http://127.0.0.1:9")
+    words = ("--judge", "judge@http://127.0.0.1:9", "--judge-prompt", "rubric.txt")
     down = harness(tmp_path, "score", "b", *words)
     assert down.code == 2
     assert "now without the judge, in place of those by judge@verdict; the same command" in " ".join(down.err.split())
@@ -177,7 +177,7 @@ def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:
     """The wrong twin: the judge's server had another port, which decides no verdict."""
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT)
-    text = said(tmp_path, "diff", "a", "b")
+    text = said(tmp_path, "compare", "a", "b", "--samples")
     assert "graders:" not in text
     assert "prompt" not in text
     assert "other settings" not in said(tmp_path, "compare", "b", "a")

@@ -53,7 +53,7 @@ def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list
     row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
     (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
-    return [*words, "--no-progress", "--judge", "judge", "--judge-base-url", judge, *more]
+    return [*words, "--no-progress", "--judge", f"judge@{judge}", *more]
 
 
 def n_sampled(server: FaultServer) -> int:
@@ -174,7 +174,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         return able(request) if refusal is None else iter([refusal])
 
     with FaultServer(SERVED) as server, FaultServer(waking) as judge:
-        words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3", "--judge-header", "X-Team: ours")
+        words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3")
         done = harness(tmp_path, *words)
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
@@ -183,9 +183,8 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         assert "it called the right answer correct and the wrong answer incorrect" in " ".join(done.err.split())
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
-        assert not any("ours" in word for word in command), "a header may hold a key"
         assert command[command.index("--judge-votes") + 1] == "3"
-        scored = harness(tmp_path, *command[: command.index("--judge-header")])
+        scored = harness(tmp_path, *command)
         assert scored.code == 0, scored.err
         assert "2 samples decided by the judge" in scored.out
 
@@ -195,7 +194,7 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
         assert "the judge judge gave no verdict when it was tried on two answers" in done.err
-        scored = harness(tmp_path, "score", "out", "--judge", "judge", "--judge-base-url", judge.base_url)
+        scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
         assert scored.code == 1
         assert "was asked about 1 answer and gave no verdict at all" in scored.err
         folder = scored.err.partition("its replies: harness show ")[2].splitlines()[0]
@@ -280,11 +279,10 @@ def test_a_dead_server_of_the_judge_is_named_as_the_judges(tmp_path: Path, first
 def test_the_flags_of_a_judge_need_a_judge(tmp_path: Path) -> None:
     with FaultServer(SERVED) as server:
         words = run_words(tmp_path, server, "http://127.0.0.1:9")
-        words.remove("--judge")
-        words.remove("judge")
+        words[words.index("--judge")] = "--judge-prompt"
         done = harness(tmp_path, *words)
     assert (done.code, n_sampled(server)) == (2, 0)
-    assert "--judge-base-url is an option of the judge and needs --judge MODEL" in done.err
+    assert "--judge-prompt is an option of the judge and needs --judge MODEL" in done.err
 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +376,7 @@ def test_a_judge_is_asked_about_what_an_own_function_could_not_decide(
         ]
         done = harness(tmp_path, *words, "--no-progress", "--no-fingerprint")
         assert done.code == 0, done.err
-        by_judge = ("--judge", "judge", "--judge-base-url", judge.base_url)
+        by_judge = ("--judge", f"judge@{judge.base_url}")
         scored = harness(tmp_path, "score", "out", *by_judge, "--json")
         assert (scored.code, n_sampled(judge)) == (0, 1), scored.err
     assert json.loads(scored.out)[0]["n_correct"] == 2

@@ -61,9 +61,7 @@ def files_in(folder: Path) -> dict[Path, bytes]:
 def judged(server: FaultServer, folder: Path, *words: str) -> list[Request]:
     """The requests for verdicts that scoring sends."""
     before = len(asked_of(server))
-    CliRunner().invoke(
-        score, [str(folder), "--judge", "judge", "--judge-base-url", server.base_url, "--workers", "1", *words]
-    )
+    CliRunner().invoke(score, [str(folder), "--judge", f"judge@{server.base_url}", "--workers", "1", *words])
     return [request for request in server.requests if request.method == "POST"][before:]
 
 
@@ -77,7 +75,7 @@ def test_the_requests_and_their_bounds_hold_against_what_is_sent(
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
     with FaultServer(ruling_by(RULING)) as server:
-        output = output_of(folder, *words, "--judge-base-url", server.base_url, "--dry-run")
+        output = output_of(folder, *words, "--judge", f"judge@{server.base_url}", "--dry-run")
         assert not server.requests
         assert files_in(folder) == before
         sent = judged(server, folder, *words)
@@ -280,7 +278,7 @@ def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Pa
     for state in states if mute == 1 else ():
         put(state, run.path / "judge")
         if dropped.to_put_back(folder.benchmark("prose")):
-            output = output_of(run.path, "--judge-base-url", "http://127.0.0.1:9")
+            output = output_of(run.path, "--judge", "judge@http://127.0.0.1:9")
             assert "its stored verdicts count" in " ".join(output.split())
             assert look() == 3
             assert not dropped.to_put_back(folder.benchmark("prose"))
@@ -290,7 +288,7 @@ def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Pa
 def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge(1)) as server:
-        address = ("--judge-base-url", server.base_url)
+        address = ("--judge", f"judge@{server.base_url}")
         first = output_of(folder, *address, "--price-in", "1000", "--price-out", "2000")
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
         again = output_of(folder, *address)
@@ -344,7 +342,7 @@ def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
     """All replies are stored after the first scoring, or are asked for again by one that may find no server."""
     folder = write_run(tmp_path / "runs" / "one", ROWS).path
     with FaultServer(CountingJudge(mute)) as server:
-        words = ["--judge", "judge", "--judge-base-url", server.base_url, "--workers", "1"]
+        words = ["--judge", f"judge@{server.base_url}", "--workers", "1"]
         priced = [[] if n is None else ["--price-in", f"{n}000", "--price-out", f"{n}000"] for n in given]
         CliRunner().invoke(score, [str(folder), *words, *priced[0]])
         for prices in priced[1:] if is_up else []:
@@ -421,8 +419,9 @@ def test_a_judge_that_was_down_has_its_row_and_the_one_before_keeps_its_money(tm
     judge = CountingJudge(0)
     with FaultServer(judge) as server:
         judged(server, folder, *PRICES)
-    down = ("--judge-prompt", str(tmp_path / "rubric"), "--judge-base-url", server.base_url)
-    assert CliRunner().invoke(score, [str(folder), "--judge", "judge", "--workers", "1", *down]).exit_code != 0
+    down = ("--judge-prompt", str(tmp_path / "rubric"))
+    address = ("--judge", f"judge@{server.base_url}", "--workers", "1")
+    assert CliRunner().invoke(score, [str(folder), *address, *down]).exit_code != 0
     rows = {row[2]: row[3:] for row in table_of(tmp_path, "What each judge took")}
     assert rows.pop("judge@verdict") == ["3", "3", "27", "33", "0.0930 USD"]
     (name,) = rows
@@ -440,7 +439,7 @@ def test_a_misspelt_judge_replaces_no_judged_score(tmp_path: Path, name: str, is
     with FaultServer(CountingJudge(0)) as server:
         judged(server, folder)
         before = files_in(folder / "prose")
-        words = ["--judge", name, "--judge-base-url", server.base_url, "--workers", "1"]
+        words = ["--judge", f"{name}@{server.base_url}", "--workers", "1"]
         if is_up:
             done = CliRunner().invoke(score, [str(folder), *words])
     if not is_up:

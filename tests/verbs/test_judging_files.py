@@ -70,7 +70,7 @@ def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Pat
     (tmp_path / "rubric.txt").write_text("Sugar is right.")
     (tmp_path / "elsewhere").mkdir()
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
-        address = ("--judge-base-url", server.base_url)
+        address = ("--judge", f"judge@{server.base_url}")
         assert CliRunner().invoke(cli, ["score", str(file), *words, *address]).exit_code == 0
         (tmp_path / "theirs.jsonl.scored" / "judge" / "link").symlink_to(tmp_path / "elsewhere")
         assert len(asked_of(server)) == 2
@@ -95,15 +95,15 @@ def test_a_misspelt_judge_replaces_no_judged_score_of_a_file(file: Path) -> None
     words = ("score", str(file), *COLUMNS, "--workers", "1", "--judge")
     scores = OutputsFolder(file).benchmark("theirs").scores
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
-        address = ("--judge-base-url", server.base_url)
-        first = CliRunner().invoke(cli, [*words, "jugde", *address])
+        jugde, judge = (f"{name}@{server.base_url}" for name in ("jugde", "judge"))
+        first = CliRunner().invoke(cli, [*words, jugde])
         assert "without the judge" in str(first.exception)
-        assert CliRunner().invoke(cli, [*words, "judge", *address]).exit_code == 0
+        assert CliRunner().invoke(cli, [*words, judge]).exit_code == 0
         judged = scores.read_bytes()
-        refused = CliRunner().invoke(cli, [*words, "jugde", *address])
+        refused = CliRunner().invoke(cli, [*words, jugde])
         assert "The stored scores, judged by judge@verdict, stay as they are" in str(refused.exception)
         assert scores.read_bytes() == judged
-    assert "are now without the judge" in str(CliRunner().invoke(cli, [*words, "jugde", *address]).exception)
+    assert "are now without the judge" in str(CliRunner().invoke(cli, [*words, jugde]).exception)
     assert scores.read_bytes() != judged
 
 
@@ -140,7 +140,7 @@ def one_by_one(server: FaultServer) -> Serve:
 def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
     ruling = ruling_by({"making sugar": True, "burning sugar": False})
     with FaultServer(ruling) as server:
-        words = ["score", str(file), *COLUMNS, "--judge", "judge", "--judge-base-url", server.base_url, "--json"]
+        words = ["score", str(file), *COLUMNS, "--judge", f"judge@{server.base_url}", "--json"]
         done = CliRunner().invoke(cli, words)
         assert done.exit_code == 0, done.output
         n_asked = len(asked_of(server))

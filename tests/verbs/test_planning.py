@@ -6,37 +6,31 @@ For: harness.cli.plan.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import PlanOptions
-from harness.core.errors import UsageError
-from harness.runs import Manifest, Plan, RunFolder
-from harness.scoring.differences import (
+from harness.scoring.published import load_published
+from harness.scoring.stats import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.stats_differences import (
     SampleSpread,
     fewest,
     holm,
     margin_reach,
-    question_difference_variance,
+    planned_detection,
+    question_difference,
     samples_to_detect,
     sampling_difference_limits,
     score_variance,
+    smallest_difference,
 )
-from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
-from harness.verbs.plan import plan
-from harness.verbs.plan_sources import PlanSource
-from tests.faults.server import FaultServer
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
-from tests.verbs.test_race import able
 
 
 def test_that_many_samples_find_the_difference_four_times_in_five() -> None:
@@ -85,117 +79,23 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
     gaps = (ours - theirs) / n
     z = gaps.mean(axis=-1) / np.sqrt(score_variance(ours, counts, theirs, counts))
-    t = gaps.mean(axis=-1) / np.sqrt(question_difference_variance(gaps))
+    t = gaps.mean(axis=-1) / np.sqrt(question_difference(gaps).variance)
     found = [holm([normal_two_sided(a), t_two_sided(b, 29)])[0] < 0.05 for a, b in zip(z, t, strict=True)]
     assert least < float(np.mean(found)) < most
-
-
-def replan(run: Path, *, samples: int, **settings: Any) -> None:
-    """Have the stored run be asked for so many samples of each question, with these settings."""
-    folder = RunFolder(run)
-    manifest = Manifest.load(folder)
-    records = {
-        name: msgspec.structs.replace(record, plan=Plan(samples=samples), settings={**record.settings, **settings})
-        for name, record in manifest.benchmarks.items()
-    }
-    msgspec.structs.replace(manifest, benchmarks=records).save(folder)
-
-
-def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
-    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(12)]
-    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with FaultServer(able(0.5)) as server:
-        given = (
-            "--data",
-            "sums.jsonl",
-            "--id-key",
-            "id",
-            "--base-url",
-            server.base_url,
-            "--out",
-            "pilot",
-            *["--no-canary", "--concurrency", "4", "--rpm", "9000", "--attempts", "3", "--first-token-timeout", "90"],
-        )
-        assert harness(tmp_path, "run", *given, "--samples", "400", "--pilot").code == 0
-    assert harness(tmp_path, "score", "pilot").code == 0
-    done = harness(tmp_path, "plan", "pilot", "--detect", "2", "--price-in", "1", "--price-out", "10")
-    assert done.code == 0, done.err
-    assert "samples a question in each of two runs find a difference of 2 points" in done.out
-    assert "new tokens" in done.out
-    assert not re.search(r"± 0[.,]?0*\b", done.out)
-    assert "time:" in done.out
-    assert "USD" in done.out
-    folder = tmp_path / "pilot"
-    (priced,) = reasoning_harness.plan(folder, 2, price_in=1, price_out=10)
-    assert priced.forecast is not None
-    assert f"about {priced.forecast.usd:,.2f} USD" in done.out
-    (planned,) = json.loads(harness(tmp_path, "plan", "pilot", "--detect", "2", "--json").out)
-    assert f"sums: {planned['samples']:,} samples a question" in done.out
-    assert planned["forecast"]["n_samples"] > 0
-    assert planned["forecast"]["usd"] is None
-    (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
-    assert two.samples == planned["samples"]
-    assert 3.7 * four.samples < two.samples < 4 * four.samples
-    # A run of more rounds that is unfinished is completed, at the prices that it was given.
-    replan(folder, samples=3000, prices={"prompt": 1.0, "completion": 10.0})
-    unfinished = harness(tmp_path, "plan", "pilot", "--detect", "20")
-    assert "to complete this run, which was asked for 3,000 samples a question:\n" in unfinished.out
-    assert f"forecast: {12 * (3000 - 2):,} samples are left" in unfinished.out
-    assert "--samples 3000 " in unfinished.out
-    pace = "--concurrency 4 --rpm 9000.0 --attempts 3 --first-token-timeout 90.0 --no-canary"
-    assert f" {pace} --out pilot --price-in 1 --price-out 10 && harness score pilot\n" in unfinished.out
-    assert "with 4 requests in flight" in unfinished.out
-    assert "was extended" not in unfinished.out
-    assert (
-        "--price-in 2 --price-out 20 &&"
-        in harness(tmp_path, "plan", "pilot", "--detect", "2", "--price-in", "2", "--price-out", "20").out
-    )
-    replan(folder, samples=2, prices=None)
-    # The name of the file of questions stands for its latest scored run, as a benchmark's name does.
-    shutil.copytree(folder, tmp_path / "results" / "mine")
-    by_file, by_name = (harness(tmp_path, "plan", f"{name}:64").out for name in ("sums.jsonl", "sums"))
-    assert by_file.startswith(f"from {tmp_path}/results/mine:\nsums: 64 samples a question")
-    assert by_file == by_name
-    # An accuracy that is given goes before the former run's, which may be another model's.
-    assert "scaled to an accuracy of 80.0 %" in harness(tmp_path, "plan", "sums.jsonl:64", "--accuracy", "80").out
-    extending = harness(tmp_path, "plan", "sums.jsonl", "--detect", "2").out
-    assert f"--out {tmp_path}/results/mine && harness score {tmp_path}/results/mine\n" in extending
-    # The wrong twin: the file has another question by now.
-    rows[0]["problem"] = "What is 100 + 1?"
-    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert "nobody publishes a spread on it" in harness(tmp_path, "plan", "sums.jsonl:64").out
-
-
-def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
-    planned = plan([PlanSource(name=str(folder / "pilot"))], PlanOptions.of(detect=100 * detect))
-    return [one.needed for one in planned]
-
-
-def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
-    write_run(tmp_path / "pilot", benchmarks=[("demo", 30, 2)])
-    done = harness(tmp_path, "plan", "pilot", "--detect", "1", "--versus", "4")
-    assert done.code == 0
-    assert "no number of samples finds 1 point beside 4 samples" in done.out
-    refused = harness(tmp_path, "plan", "pilot", "--detect", "0")
-    assert (refused.code, "--detect" in refused.err) == (2, True)
-    for words in (("aime24:64", "--versus", "0"), ("aime24:64", "--versus", "-5"), ("pilot", "--price-in", "1")):
-        refused = harness(tmp_path, "plan", *words)
-        assert (refused.code, words[1] in refused.err or "--detect" in refused.err) == (2, True)
-        assert "Traceback" not in refused.err
-    for price in ("--price-in", "--price-out"):
-        unknown = harness(tmp_path, "plan", "aime24:64", price, "1")
-        assert (unknown.code, "the cost is unknown until a pilot" in unknown.out) == (0, True)
 
 
 def test_a_plan_counts_clusters_for_a_claim_about_other_questions_as_the_comparison_does(tmp_path: Path) -> None:
     write_run(tmp_path / "alone", benchmarks=[("demo", 60, 4)])
     write_run(tmp_path / "clustered", benchmarks=[("demo", 60, 4)], per_cluster=4)
-    assert "60 questions never show a difference below 2.4 points; one of 2 points takes at least 71 questions\n" in (
-        harness(tmp_path, "plan", "alone", "--detect", "2").out
+    alone = harness(tmp_path, "plan", "alone", "--detect", "2").out
+    assert "60 questions never show a difference below 2.4 points; the difference above takes at least 71 q" in alone
+    assert (
+        "60 questions never show a difference below 2.4 points; the difference above takes at least 71 questions\n"
+        in (harness(tmp_path, "plan", "alone", "--detect", "2").out)
     )
     assert (
-        "60 questions in 15 clusters never show a difference below 10.1 points; one of 2 points takes at least "
-        "284 questions in 71 clusters\n"
+        "60 questions in 15 clusters never show a difference below 10.1 points; the difference above takes at "
+        "least 284 questions\n"
     ) in harness(tmp_path, "plan", "clustered", "--detect", "2").out
     shutil.copytree(tmp_path / "clustered", tmp_path / "again")
     assert "new questions    -10.1 to +10.1" in harness(tmp_path, "compare", "clustered", "again").out
@@ -249,121 +149,225 @@ def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:
     assert harness(tmp_path, "plan", "aime24", "--detect", "59", "--accuracy", "59").code == 0
 
 
-def test_a_plan_promises_no_difference_that_no_model_can_have(tmp_path: Path) -> None:
-    few = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
-    assert few.startswith(
-        "aime24: 1 sample a question in each of two runs shows no margin that is possible on the same"
-    )
-    assert "good: no model is worse than one of 3.0 % by more than 3.0 points\n" in few
-    rows = "".join(json.dumps({"question": f"{i} + 1?", "answer": str(i + 1)}) + "\n" for i in range(10))
-    (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
-    single = harness(tmp_path, "plan", "own.jsonl:1").out
-    assert single.startswith("own: 1 sample a question in each of two runs finds no difference that is possible on the")
-    assert "repetitions: no accuracy differs by more than 50.0 points from 50.0 %\n" in single
-    # The wrong twins: more samples find one, and at 10 % the model whose samples vary more is the better one.
-    assert "finds a difference" not in single
-    assert (
-        "own: 2 samples a question in each of two runs find a difference of 4"
-        in harness(tmp_path, "plan", "own.jsonl:2").out
-    )
-    assert "allows for a better model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "10").out
-    assert "allows for a worse model whose" in harness(tmp_path, "plan", "aime24:1", "--accuracy", "90").out
-
-
-def test_a_run_of_other_questions_under_the_name_of_a_benchmark_shows_no_spread_of_it(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    settings = {"data": "aime24.jsonl"}
-    write_run(tmp_path / "results" / "sums", benchmarks=[("aime24", 30, 4)], settings=settings)
-    done = harness(tmp_path, "plan", "aime24:64")
-    assert "the spread is the median of 65 published models on this benchmark" in done.out
-    assert "results/sums; by chance in its samples" in harness(tmp_path, "plan", "results/sums:64").out
-    write_run(tmp_path / "results" / "real", benchmarks=[("aime24", 30, 4)])
-    assert "results/real:\n" in harness(tmp_path, "plan", "aime24:64").out
-
-
-def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
-    write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
-    with pytest.raises(
-        UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"
-    ):
-        plan_of(tmp_path, 0.02)
-    write_run(tmp_path / "own", benchmarks=[("mine", 6, 1)], settings={"data": "my rows.jsonl", "without_card": True})
-    refused = harness(tmp_path, "plan", "own", "--detect", "2")
-    assert "Take two and score them: harness run --data 'my rows.jsonl' --samples 2 … && harness" in refused.err
-    # The wrong twin: a run that is unfinished is never advised fewer samples than its own plan has.
-    for name, ending in (("pilot", "demo:29 … --out"), ("own", "--data 'my rows.jsonl' --samples 29 … --out")):
-        replan(tmp_path / name, samples=29)
-        refused = harness(tmp_path, "plan", name, "--detect", "2")
-        assert f"{name} is unfinished (1 complete round of 29), and two rounds show a spread" in refused.err
-        assert f"harness run {ending} {tmp_path / name} && harness score {tmp_path / name}\n" in refused.err
-
-
-def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_use(tmp_path: Path) -> None:
-    for name, samples in {"single": 1, "usable": 2}.items():
-        write_run(tmp_path / "results" / name, benchmarks=[("demo", 30, samples)])
-    os.utime(tmp_path / "results" / "usable" / "demo" / "scores.json", (1e9, 1e9))
-    done = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert done.code == 0, done.err
-    assert done.out.startswith(f"from {tmp_path}/results/usable:\ndemo: ")
-    shutil.rmtree(tmp_path / "results" / "usable")
-    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert refused.code == 2
-    assert "no scored run of demo in results shows a spread. demo of " in refused.err
-    assert "results/single has one sample of each question, which shows no spread" in refused.err
-    assert "harness run demo:2" in refused.err
-
-
-def test_a_benchmarks_name_stands_for_the_latest_scores_of_it_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, benchmarks in {"old": ["demo", "sums"], "new": ["demo"], "another": ["sums"]}.items():
-        write_run(tmp_path / "results" / name, benchmarks=[(one, 30, 2) for one in benchmarks])
-    for age, name in enumerate(("another", "new", "old")):
-        for scores in (tmp_path / "results" / name).glob("*/scores.json"):
-            os.utime(scores, (1e9 - age, 1e9 - age))
-    done = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert done.code == 0, done.err
-    assert done.out.startswith(f"from {tmp_path}/results/new:\ndemo: ")
-    os.utime(tmp_path / "results" / "old" / "demo" / "scores.json", (2e9, 2e9))
-    done = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert done.out.startswith(f"from {tmp_path}/results/old:\ndemo: ")
-    assert "sums" not in done.out
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with no run in it."""
     monkeypatch.chdir(tmp_path)
-    (planned,) = reasoning_harness.plan("demo", 2)
-    assert planned.run == f"{tmp_path}/results/old"
-    assert f"demo: {planned.samples:,} samples a question" in done.out
-    with pytest.raises(UsageError, match="unknown benchmark 'nowhere'"):
-        reasoning_harness.plan("nowhere", 2)
+    return tmp_path
 
 
-def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:
-    write_run(tmp_path / "results" / "other", benchmarks=[("demo", 30, 2)])
-    write_run(tmp_path / "demo", benchmarks=[("sums", 30, 2)])
-    done = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert done.out.startswith("sums: ")
+def published(benchmark: str, accuracy: float | None = None) -> SampleSpread:
+    """The published spread of a benchmark, of a model of this accuracy in per cent."""
+    (needed,) = reasoning_harness.plan(f"{benchmark}:64", accuracy=accuracy)
+    return SampleSpread(needed.n_questions, needed.accuracy, needed.deviation**2)
 
 
-def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> None:
-    typical = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert (typical.code, "results/ holds no scored run of it" in typical.out) == (0, True)
-    refused = harness(tmp_path, "plan", "nowhere", "--detect", "2")
-    assert refused.code != 0
-    assert "unknown benchmark 'nowhere'" in refused.err
-    write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
-    (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
-    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
-    assert refused.code != 0
-    assert f"harness score {tmp_path}/results/mine" in refused.err
-    refused = harness(tmp_path, "plan", "results/mine2", "--detect", "2")
-    assert "results/mine2" in refused.err
-    assert "there is no run" in refused.err
+def write_questions(path: Path, n: int) -> None:
+    """Write a file of n questions of one's own."""
+    path.write_text("".join(f'{{"problem": "{i} + 1?", "answer": "{i + 1}"}}\n' for i in range(n)))
 
 
-def test_a_recorded_concurrency_that_is_no_number_is_passed_over(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])
-    manifest = json.loads(run.manifest.read_text("utf-8"))
-    for benchmark in manifest["benchmarks"].values():
-        benchmark["settings"]["concurrency"] = [1]
-    run.manifest.write_text(json.dumps(manifest), "utf-8")
-    done = harness(tmp_path, "plan", "run:8", "--detect", "5")
+def test_the_published_spread_is_the_median_and_is_scaled_to_a_stated_accuracy() -> None:
+    variances = [
+        score.run_deviation**2 * 30
+        for score in load_published()
+        if (score.benchmark, score.metric) == ("aime24", "pass@1") and score.run_deviation
+    ]
+    assert published("aime24").variance == pytest.approx(float(np.median(variances)))
+    half, high = (published("aime24", accuracy).variance for accuracy in (50, 95))
+    assert high / half == pytest.approx(0.95 * 0.05 / 0.25)
+    # Near 100 % the questions themselves must differ.
+    assert published("aime24", 98).variance == pytest.approx(0.4 * 0.6 / 30)
+
+
+def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(empty: Path) -> None:
+    write_run(empty / "results" / "mine", benchmarks=[("aime24", 30, 4)])  # a run is taken only where it is named
+    done = harness(empty, "plan", "aime24:64", "--detect", "2")
     assert done.code == 0, done.err
+    assert done.out.startswith(
+        "aime24: 64 samples a question in each of two runs find a difference of 2.8 points on the same 30 questions in "
+        "80 % of repetitions\naime24: 114 samples a question in each of two runs find a difference of 2 points on"
+    )
+    assert "the median of 65 published models on this benchmark" in done.out
+    write_questions(empty / "my50.jsonl", 50)
+    for name in ("gsm8k", "my50.jsonl"):
+        refused = harness(empty, "plan", name, "--detect", "2")
+        assert (refused.code, "no source publishes how much samples vary" in refused.err) == (2, True)
+        assert "--accuracy, or a scored run in place of the name" in refused.err
+        given = harness(empty, "plan", name, "--detect", "2", "--accuracy", "91")
+        assert (given.code, "accuracy 91.0 %, as given; the spread is" in given.out) == (0, True), given.err
+    assert " on the same 50 questions " in harness(empty, "plan", "my50.jsonl:16", "--accuracy", "80").out
+    card = "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
+    (empty / "own.yaml").write_text(card)
+    assert "write `questions: N`" in harness(empty, "plan", "./own.yaml:64", "--accuracy", "80").err
+    (empty / "own.yaml").write_text(f"{card}questions: 3\n")
+    assert "on the same 3 questions" in harness(empty, "plan", "./own.yaml:64", "--accuracy", "80").out
+
+
+def test_a_plan_from_a_run_names_its_uncertainty_and_what_both_runs_take(tmp_path: Path) -> None:
+    stored = Path(__file__).parents[1] / "pins" / "stored"
+    run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
+    shutil.copytree(run, tmp_path / "first")
+    done = harness(tmp_path, "plan", "first:8", "--price-in", "1", "--price-out", "10")
+    assert done.code == 0, done.err
+    assert "by chance in the run's samples, the difference is between" in done.out
+    assert "to extend this run to that size: " in done.out
+    assert "for a second run, from its beginning: " in done.out
+    assert done.out.count("cost: about") == 2
+    (eight,) = reasoning_harness.plan(tmp_path / "first:8")
+    assert eight.forecast is not None
+    assert eight.second_forecast is not None
+    assert eight.second_forecast.n_samples == 8 * eight.n_questions > eight.forecast.n_samples > 0
+    assert eight.difference_range is not None
+    assert eight.smallest_difference is not None
+    assert eight.difference_range[0] < eight.smallest_difference <= eight.difference_range[1]
+    (needed,) = reasoning_harness.plan(tmp_path / "first", 20)
+    assert needed.samples_range is not None
+    few, many = needed.samples_range
+    assert f"the number is between {few} and {many}" in harness(tmp_path, "plan", "first", "--detect", "20").out
+    (beside,) = reasoning_harness.plan(tmp_path / "first:8", other_samples=64)
+    assert beside.second_forecast is None
+    refused = harness(tmp_path, "plan", "first", "--detect", "5", "--accuracy", "50")
+    assert (refused.code, "leave this option out" in refused.err) == (2, True)
+
+
+def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(empty: Path) -> None:
+    for words in (["--versus", "4"], ["--published-samples", "1", "--accuracy", "80"]):
+        done = harness(empty, "plan", "aime24", "--detect", "2", *words)
+        found = re.search(r"no number of samples beside .*; the smallest .* is possible: (\S+) points", done.out)
+        assert found is not None, done.out
+        assert "no number" not in harness(empty, "plan", "aime24", "--detect", found[1], *words).out
+    write_questions(empty / "own.jsonl", 4)
+    capped = harness(empty, "plan", "own.jsonl", "--detect", "0.11", "--accuracy", "50").out
+    assert "no number of samples up to 100,000 finds 0.11 points" in capped
+    one = harness(empty, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
+    assert one.startswith("aime24: 1 sample a question in each of two runs shows no margin that is possible")
+
+
+def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
+    refused = harness(tmp_path, "plan", "pilot/", "--detect", "2")
+    assert "one sample of each question, which shows no spread: take two samples of each question (--samples 2)" in (
+        refused.err
+    )
+    write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
+    unknown = harness(tmp_path, "plan", "mine", "--detect", "2")
+    assert "mine is no benchmark. Did you mean the run results/mine?" in unknown.err
+    assert "there is no run" in harness(tmp_path, "plan", "results/mine2", "--detect", "2").err
+    (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
+    assert "score it first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
+
+
+def test_a_printed_difference_is_one_that_the_samples_find(empty: Path) -> None:
+    """It is rounded up: the plan for the printed difference never asks for more samples."""
+    for samples in (1, 7, 50, 199):
+        printed = harness(empty, "plan", f"aime24:{samples}").out.split("difference of ")[1].split()[0]
+        (needed,) = reasoning_harness.plan("aime24", float(printed))
+        assert needed.samples is not None
+        assert needed.samples <= samples
+
+
+def test_several_benchmarks_are_planned_in_their_order(empty: Path) -> None:
+    spaces, commas = (harness(empty, "plan", *words) for words in (["aime25:16", "aime24:64"], ["aime25:16,aime24:64"]))
+    assert spaces.out == commas.out
+    assert spaces.out.index("aime25: 16 samples") < spaces.out.index("aime24: 64 samples")
+    both = json.loads(harness(empty, "plan", "aime25", "aime24", "--detect", "2", "--json").out)
+    assert [plan["benchmark"] for plan in both] == ["aime25", "aime24"]
+
+
+def test_benchmarks_that_are_compared_together_need_the_samples_of_their_corrected_tests(empty: Path) -> None:
+    """Two p values of each benchmark, and one of their mean."""
+    for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
+        planned = json.loads(harness(empty, "plan", *words, "--detect", "2", "--json").out)[0]
+        assert planned["samples"] == samples_to_detect(published("aime24"), 0.02, None, n_tests)
+
+
+def test_the_mean_of_two_benchmarks_needs_fewer_samples_than_each_of_them(empty: Path) -> None:
+    done = harness(empty, "plan", "aime24:64,aime25:64", "--detect", "2")
+    first, second = json.loads(harness(empty, "plan", "aime24:64", "aime25:64", "--detect", "2", "--json").out)
+    assert first["smallest_difference_of_mean"] == second["smallest_difference_of_mean"]
+    parts = [planned_detection(published(name), 64) for name in ("aime24", "aime25")]
+    variance, growth = sum(one.variance for one in parts) / 4, sum(one.growth for one in parts) / 4
+    assert first["smallest_difference_of_mean"] == pytest.approx(float(smallest_difference(variance, growth, 5)))
+    assert first["samples_of_mean"] < 0.6 * first["samples"]
+    assert "mean of the 2 benchmarks: these samples find a difference of 2.1 points" in done.out
+    assert f"mean of the 2 benchmarks: {first['samples_of_mean']} samples a question of each find" in done.out
+    mixed = json.loads(harness(empty, "plan", "aime24:64", "aime25", "--detect", "2", "--json").out)
+    assert mixed[0]["smallest_difference_of_mean"] is None
+    assert mixed[0]["samples_of_mean"] == first["samples_of_mean"]
+    (alone,) = json.loads(harness(empty, "plan", "aime24:64", "--detect", "2", "--json").out)
+    assert (alone["samples_of_mean"], alone["smallest_difference_of_mean"]) == (None, None)
+
+
+@pytest.mark.parametrize("given", ["aime24:64,aime25:64", ["aime24:64", Path("aime25:64")]], ids=["commas", "list"])
+def test_python_plans_several_benchmarks_as_the_command_does(empty: Path, given: Any) -> None:
+    printed = json.loads(harness(empty, "plan", "aime24:64,aime25:64", "--detect", "2", "--json").out)
+    planned = reasoning_harness.plan(given, 2)
+    assert [one.samples for one in planned] == [one["samples"] for one in printed]
+    assert [one.smallest_difference for one in planned] == [one["smallest_difference"] for one in printed]
+    assert [one.samples_of_mean for one in planned] == [one["samples_of_mean"] for one in printed]
+
+
+def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty: Path) -> None:
+    (needed,) = json.loads(harness(empty, "plan", "aime24", "--margin", "1", "--json").out)
+    size = needed["samples"]
+    (back,) = json.loads(harness(empty, "plan", f"aime24:{size}", "--margin", "1", "--json").out)
+    (fewer,) = json.loads(harness(empty, "plan", f"aime24:{size - 1}", "--margin", "1", "--json").out)
+    assert back["smallest_difference"] <= 0.01 < fewer["smallest_difference"]
+    # A margin is one test, and equally good models vary alike: fewer samples than a difference needs.
+    (other,) = reasoning_harness.plan("aime24", 1)
+    assert other.samples is not None
+    assert size < other.samples
+    assert size == reasoning_harness.plan("aime24", margin=1)[0].samples
+    done = harness(empty, "plan", "aime24:64,math500:4", "--margin", "1")
+    assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
+    assert 'mean of the 2 benchmarks: these samples show "not worse by' in done.out
+    assert "other questions" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--margin 1 --detect 1", "give one of the two"),
+        ("--margin 1 --published-samples 4", "leave --published-samples out"),
+        ("--margin 0", "greater than 0"),
+    ],
+)
+def test_a_margin_beside_what_it_cannot_go_with_is_refused(empty: Path, words: str, expected: str) -> None:
+    refused = harness(empty, "plan", "aime24:64", *words.split())
+    assert refused.code == 2
+    assert expected in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("aime24", "or a number of samples behind the name, as in aime24:64"),
+        ("aime24:64 aime25", "or a number of samples behind the name, as in aime25:64"),
+        ("aime24:64:2", "one number of samples"),
+        ("aime24:0", "one number of samples"),
+        ("aime24:many", "aime24:many: expected a benchmark or a run, and one number of samples"),
+        ("aime24:", "one number of samples"),
+        ("aime24 16 --detect 2", "unknown benchmark '16'"),
+        ("nothing:4", "unknown benchmark 'nothing'"),
+        ("results/nothing:4", "there is no run at"),
+        ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
+        ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
+        ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
+        ("aime24:64 --price-in 1", "must be given together"),
+        ("aime24 --detect 0", "--detect"),
+        ("aime24:64 --versus 4 --published-samples 4", "give one of the two"),
+    ],
+)
+def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> None:
+    done = harness(empty, "plan", *words.split())
+    assert done.code != 0
+    assert done.out == ""
+    assert expected in done.err
+
+
+def test_an_accuracy_below_one_percent_is_asked_about(empty: Path) -> None:
+    done = harness(empty, "plan", "aime24:64", "--accuracy", "0.8")
+    assert done.code == 0
+    assert "0.8 means 0.8 %: for 80 % give --accuracy 80" in " ".join(done.err.split())
+    assert harness(empty, "plan", "aime24:64", "--accuracy", "80").err == ""

@@ -27,8 +27,8 @@ from harness.cli import race as race_command
 from harness.core.errors import UsageError
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import RunFolder, grades
-from harness.scoring.intervals import Interval
 from harness.scoring.race import RaceState
+from harness.scoring.stats import Interval
 from harness.verbs.race import Candidate, candidates, race
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models

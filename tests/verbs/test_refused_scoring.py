@@ -98,8 +98,8 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
     before = files(runs)
     replies = ["replies.jsonl", "--benchmark", "spoilt.yaml", "--response-key", "response"]
     with FaultServer(ruling_by({})) as server:
-        judge = ["--judge", "judge", "--judge-base-url", server.base_url]
-        misspelt = ["--judge", "jugde", "--judge-base-url", server.base_url]
+        judge = ["--judge", f"judge@{server.base_url}"]
+        misspelt = ["--judge", f"jugde@{server.base_url}"]
         words = [
             (["runs/mixed", *judge], 2, "runs only if you trust it"),
             (["runs/judged", "runs/mixed", *judge], 2, "runs only if you trust it"),
@@ -131,7 +131,7 @@ def test_a_judging_that_fails_midway_names_the_benchmarks_that_have_no_judge_now
         return grade_journal(files, *arguments, **options)
 
     monkeypatch.setattr(pipeline, "grade_journal", fails_on_the_second)
-    judge = ["--judge", "judge", "--judge-base-url", "http://127.0.0.1:9/v1"]
+    judge = ["--judge", "judge@http://127.0.0.1:9/v1"]
     first = harness(tmp_path, "score", "run", *judge).err
     score = Score.load(place)
     assert score is not None

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, RunOptions, ScoreOptions
+from harness.asking.options.judge import NO_FLAG
 from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
@@ -365,6 +366,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "benchmarks",
         "out",
         "serve",
+        "serve_option",
         "env_file",
         # Where a run's clients are: a sweep's cells are asked from here.
         "on",
@@ -381,8 +383,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     assert plain - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track", "step", "series"}
     assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])
     judge = {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")}
-    assert judge == set(options_of(JudgeOptions))
-    assert judge - set(parts["Judge"]["properties"]) == set(schema.JUDGE_OWN) - {"serve"}
+    assert judge | {*NO_FLAG} == set(options_of(JudgeOptions)) == {*parts["Judge"]["properties"], *schema.JUDGE_OWN}
 
 
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from harness.cli import sweep as cli_sweep
 from harness.core.errors import UsageError
 from harness.reports.tables import Table
 from harness.runs import RunFolder
-from harness.scoring.differences import holm
+from harness.scoring.stats_differences import holm
 from harness.verbs.report import report
 from harness.verbs.sweep import records, run_notes, table
 from harness.verbs.sweep import training as sweep_training

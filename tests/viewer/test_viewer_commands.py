@@ -1,6 +1,6 @@
-"""`harness show` and `harness diff`, driven as a user drives them.
+"""`harness show` and `harness compare --samples`, driven as a user drives them.
 
-For: harness.cli.diff, harness.cli.show, harness.viewer.rows, harness.viewer.why.
+For: harness.cli.compared_samples, harness.cli.show, harness.viewer.rows, harness.viewer.why.
 """
 
 from __future__ import annotations
@@ -150,12 +150,12 @@ def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtere
     [
         (
             "It is 9 less than 10, so 9 is »1« indeed.",
-            "found 1, but no sentence that states it as the answer without a doubt: "
+            "found 1, but no box and no “the answer is” states it without a doubt: "
             "“It is 9 less than 10, so 9 is »1« indeed”",
         ),
         (
             r"\boxed{1}. Wait, I misread it. It is odd.",
-            "found 1, but no sentence that states it as the answer without a doubt: “Wait, I misread it”",
+            "found 1, but no box and no “the answer is” states it without a doubt: “Wait, I misread it”",
         ),
         (
             "\\boxed{1}\n\nWe divide. So we get 3.",
@@ -274,7 +274,7 @@ def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
         shown(tmp_path, "run", "q" + hostile),
         shown(tmp_path, "run", "--wrong", "--no-answer", "--undecided", "--reasoning"),
         shown(tmp_path, "run", f"q{hostile}:19"),
-        harness(tmp_path, "diff", "run", "run").out,
+        harness(tmp_path, "compare", "run", "run", "--samples").out,
     ]
     for out in outs:
         assert not {sign for sign in out if not sign.isprintable()} - {"\n"}
@@ -288,18 +288,18 @@ def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Pat
         "q9": RunQuestion("Only in b?", "7", [RunReply(r"\boxed{7}")]),
     }
     write_run(tmp_path / "b", {"demo": other}, identity={"dataset_digest": "bb" * 32})
-    lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
+    lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
     assert "questions: 2; only here: q2/odd id → 2, of which 0 the same; only here: q9; another text or answer: q1" in (
         lines
     )
     assert not any("digest" in line or "aaaa" in line for line in lines)
     write_run(tmp_path / "c", identity={"dataset_digest": "cc" * 32})
-    assert "questions: 2 → 2, of which 2 the same" in harness(tmp_path, "diff", "a", "c").out
-    assert "questions:" not in harness(tmp_path, "diff", "a", "a").out
+    assert "questions: 2 → 2, of which 2 the same" in harness(tmp_path, "compare", "a", "c", "--samples").out
+    assert "questions:" not in harness(tmp_path, "compare", "a", "a", "--samples").out
 
 
 def test_differences_of_two_runs(results: Path) -> None:
-    done = harness(results, "diff", "a", "b")
+    done = harness(results, "compare", "a", "b", "--samples")
     assert done.code == 0
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
@@ -313,13 +313,13 @@ def test_differences_of_two_runs(results: Path) -> None:
 def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_run(tmp_path / name)
-    assert "by hand" not in harness(tmp_path, "diff", "a", "b").out
+    assert "by hand" not in harness(tmp_path, "compare", "a", "b", "--samples").out
     override = overrides.Override(
         benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="wrong", who="Ada",
         when="2026-01-01T00:00:00+00:00", why="it is",
     )  # fmt: skip
     overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
-    lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
+    lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
     assert "A 33.3 %, B 50.0 % with the verdicts by hand over 2 questions; B better on 1, worse on 0" in lines
     assert "verdicts by hand count: 0 in A, 1 in B; as graded A 33.3 %, B 33.3 %, B − A = +0.0 points" in lines
 
@@ -343,7 +343,7 @@ def test_two_runs_have_the_intervals_and_the_undecided_answers_of_a_comparison(t
         same, new = (re.split(" {3,}| p ", line)[1].strip() for line in compared.out.splitlines()[1:3])
         in_words = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
         assert (page.intervals, same.startswith("at most ")) == (in_words, n_samples == 1)
-        out, warned = harness(tmp_path, "diff", *names).out, " ".join(compared.err.split())
+        out, warned = harness(tmp_path, "compare", *names, "--samples").out, " ".join(compared.err.split())
         assert in_words in out
         if n_samples > 1:
             assert (page.undecided, "undecided answers" in warned, "warning" in out) == ("", False, False)
@@ -411,7 +411,7 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
 
 def test_runs_without_a_common_benchmark_are_refused(results: Path, tmp_path: Path) -> None:
     write_run(tmp_path / "c", {"another": SMALL})
-    done = harness(results, "diff", "a", str(tmp_path / "c"))
+    done = harness(results, "compare", "a", str(tmp_path / "c"), "--samples")
     assert (done.code, done.err) == (2, "harness: a and c share no benchmark.\n")
 
 
@@ -423,8 +423,9 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
         done = harness(tmp_path, "show", *asked)
         assert (done.code, done.err) == (2, f"harness: {words}\n")
     assert "demo: 1 sample\n" in shown(tmp_path, "raw", "--cut")
-    assert "no sample of the second run is graded yet" in harness(tmp_path, "diff", "a", "raw").out
-    assert "no sample of the first and of the second run is graded yet" in harness(tmp_path, "diff", "raw", "raw").out
+    assert "no sample of the second run is graded yet" in harness(tmp_path, "compare", "a", "raw", "--samples").out
+    neither = harness(tmp_path, "compare", "raw", "raw", "--samples").out
+    assert "no sample of the first and of the second run is graded yet" in neither
 
 
 def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:

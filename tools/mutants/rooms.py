@@ -81,20 +81,20 @@ ROOMS = {
         " client/test_transports.py::test_a_ca_file_that_is_none_is_a_usage_error"
         " generation/test_endpoints.py system/test_keys_in_good_replies.py system/test_secrets_in_objects.py",
     ),
-    "estimators": Room(
-        "scoring.estimators scoring.observed scoring.journal_grades",
-        "scoring/test_scoring_formulas.py scoring/test_scoring_intervals.py scoring/test_scoring_observed.py"
+    "journal grades": Room(
+        "scoring.observed scoring.journal_grades",
+        "scoring/test_scoring_observed.py"
         " scoring/test_scoring_anomalies.py scoring/test_scoring_tokens.py scoring/test_scoring_regrades.py"
         " scoring/test_scoring_card_rules.py",
     ),
-    "intervals": Room(
-        "scoring.intervals scoring.uncertainty scoring.resampling",
-        "scoring/test_scoring_uncertainty.py scoring/test_scoring_intervals.py scoring/test_scoring_resampling.py"
-        " scoring/test_scoring_simulation.py scoring/test_scoring_formulas.py",
+    "stats": Room(
+        "scoring.stats scoring.stats_draws scoring.stats_differences scoring.uncertainty scoring.resampling",
+        "scoring/test_scoring_stats.py scoring/test_scoring_uncertainty.py scoring/test_scoring_resampling.py"
+        " scoring/test_scoring_simulation.py",
     ),
     "comparison": Room(
-        "scoring.comparison scoring.comparison_published scoring.differences scoring.moves",
-        "scoring/test_scoring_differences.py scoring/test_scoring_comparison.py scoring/test_scoring_moves.py",
+        "scoring.comparison scoring.comparison_published scoring.moves",
+        "scoring/test_scoring_comparison.py scoring/test_scoring_moves.py",
     ),
     "race": Room("scoring.race", "scoring/test_scoring_race.py"),
     "extraction": Room(
@@ -104,7 +104,7 @@ ROOMS = {
     ),
     "answers": Room(
         "grading.compare.equivalence grading.compare.structures grading.compare.point grading.compare.realsets"
-        " grading.compare.radicals grading.compare.scalars grading.compare.exact grading.compare.modular"
+        " grading.compare.scalars grading.compare.exact grading.compare.modular"
         " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
         " grading.compare.identities",
         "pins/test_verdicts.py grading/test_grading_arithmetic.py grading/test_grading_conventions.py"

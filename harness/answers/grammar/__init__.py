@@ -4,7 +4,8 @@ Enter by `parse.parse`; code that works on trees imports `tree`, code that compa
 
     source · characters   the characters brought to plain LaTeX
     tokens                characters → tokens; literals, vocabulary and units say what a number, a name, a unit is
-    cursor                reading tokens one by one, with a bound on depth
-    parse → powers → atoms → latex_commands → cursor    the rules, from a whole answer down; each class extends the next
+    parser · operators    tokens → expressions: each operator by how tightly it binds
+    operands              what an expression begins with: numbers, letters, words, commands, brackets
+    parse                 what stands above expressions: relations, conditions, lists
     tree · shown          the nodes, and a tree written on one line
 """

@@ -6,11 +6,10 @@ Only the code points of one table change. Compatibility normalisation of all of 
 
 from __future__ import annotations
 
-import html
-import re
 import unicodedata
 
 from harness.answers.grammar.vocabulary import is_command
+from harness.core.patterns import regex
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
 _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
@@ -44,7 +43,7 @@ _SIGNS = {
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
-_UNIT_IN_ONE = re.compile(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
+_UNIT_IN_ONE = regex(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
 _REMOVED = (
     "✓✔✅☑\ufe0f"
     "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
@@ -87,41 +86,33 @@ def _table() -> dict[int, str]:
 
 _TABLE = _table()
 
-_ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
-_DOUBLED_COMMAND = re.compile(r"\\\\([A-Za-z]+)")
-_ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
-_OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
+_ENTITY = regex(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
+_DOUBLED_COMMAND = regex(r"\\\\([A-Za-z]+)")
+_ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
+_OUTWARD = regex(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
-_DIVISOR_IN_PERCENT = re.compile(r"(?:÷|\\div(?![A-Za-z]))\s*(\d+(?:\.\d+)?)\s*\\?[%％]")
-"""A divisor in percent: 160÷80% is 200. Behind a stroke the sign may belong to the fraction: 1/2%."""
-
-_DOLLAR = re.compile(r"(?<!\\)\$")
-_PRICE = re.compile(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
-_PRICE_BEHIND = re.compile(r"[^$]*\d\s?\$\s*")
+_DOLLAR = regex(r"(?<!\\)\$")
+_PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
+_PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
 r"""`_PRICE`: a dollar sign directly before a number, and behind no letter, digit or closing bracket. `_PRICE_BEHIND`: a
 text whose only dollar sign ends it, directly behind a number.
 """
 
 _RIGHT = "\\right"
-_SET_SIGN = re.compile(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
-_CHEMICAL = re.compile(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
-_COUNT_OF_ATOMS = re.compile(r"([A-Za-z]+)(\d+)")
+_SET_SIGN = regex(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
+_CHEMICAL = regex(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
+_COUNT_OF_ATOMS = regex(r"([A-Za-z]+)(\d+)")
 """Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
 
-_MICRO = re.compile(
+_MICRO = regex(
     r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
     r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
     r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
 )
 """The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
 
-_PARALLEL = re.compile(r"(?<=[A-Z])\s?//\s?(?=[A-Z])")
-_POWER_IN_WORDS = re.compile(r"(?<=[\da-zA-Z)）])的([负-]?)(\d{1,3}|[a-z])次[方幂]")
-_ROOT_IN_WORDS = re.compile(r"根号下?(\d{1,9})")
-"""Roots and powers as a keyboard without signs writes them: 2根号3, 3.2×10的5次方."""
-
-_OHMS = re.compile(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
+_OHMS = regex(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
 """The sign of the unit ohm behind its prefix. Without a prefix `2 \\Omega` is a product."""
 
 
@@ -144,24 +135,19 @@ def _has_only_unicode_scripts(text: str) -> bool:
 def plain_source(source: str) -> str:
     """Return an answer as the plain LaTeX that the tokenizer reads: escapes undone, units and Unicode replaced."""
     if "&" in source:
+        import html  # its table of entities is long
+
         source = _ENTITY.sub(lambda entity: html.unescape(entity.group()), source)
     if "\\\\" in source:
         source = _undo_doubled_backslashes(source)
     if "$" in source:
         source = escape_prices(source)
-    if "÷" in source or "\\div" in source:
-        source = _DIVISOR_IN_PERCENT.sub(r"\\div\\frac{\1}{100}", source)
     if "[" in source or "]" in source:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Omega" in source:
         source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
-    if "//" in source:
-        source = _PARALLEL.sub(r"\\parallel ", source)
-    if "次" in source or "根" in source:
-        source = _POWER_IN_WORDS.sub(lambda power: f"^{{{power[1] and '-'}{power[2]}}}", source)
-        source = _ROOT_IN_WORDS.sub(r"\\sqrt{\1}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()

@@ -5,8 +5,7 @@ Words that are more than one number give None.
 
 from __future__ import annotations
 
-import re
-from math import prod
+from harness.core.patterns import regex
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -27,30 +26,17 @@ _MAX_WORDS = 16
 _WORD = "|".join(
     (*_SMALL, *_TENS, "hundred", *_GROUPS, r"hal(?:f|ves)", *(rf"{part}s?" for part in _PARTS if part != "half"))
 )
-IN_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
+IN_WORDS = regex(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
 """A run of English words that may be a number, for `number_in_words` to read."""
-
-_MULTIPLIES = re.compile(
-    r"""(?xi) (?:
-      [^\W\d_]*(?:drit|vier|f(?:ü|ue)nf|sechs|sieb|sieben|ach|neun|zehn|elf|zw(?:ö|oe)lf|(?:[zß]ig|hundert|tausend|ion)s)teln?
-        |hälften?|haelften?|dutzenden?|hundert(?:en?)?|tausend(?:en?)?|(?:m|b|tr)illi(?:on|ard)en|promille|halbe[nrs]?
-    | [^\W\d_]*i[eè]mes?|tiers|quarts?|demi[es]*|douzaines?|dizaines?|quinzaines?|vingtaines?|centaines?|milliers?
-        |mille?|milliards?|(?:m|b|tr)illions?
-    | [^\W\d_]*[eé]sim[oa]s?|[^\W\d_]*[eé]cim[oa]s?|tercios?|terceras?|cuart[oa]s?|medi[oa]s?|mitad(?:es)?|quint[oa]s?
-        |sext[oa]s?|s[eé]ptim[oa]s?|octav[oa]s?|noven[oa]s?|onceav[oa]s?|[^\W\d_]*av[oa]s|docenas?|decenas?|centenas?
-        |centenares|millar(?:es)?|(?:m|b|tr)ill(?:ón|ones)
-    | (?:eleven|twelf|[a-z]*teen|[a-z]*tie|hundred|thousand|[a-z]+illion)ths | halves | doubles | triples
-    )"""
-)
-"""A fraction or a numeral of scale, by its ending: 3 Fünftel, 3 dixièmes, 3 tercios are not 3."""
 
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
-_CHINESE = re.compile(
-    r"负?(?:百分之)?[零〇一二两三四五六七八九十百千万亿]{1,24}(?:点[零〇一二三四五六七八九]{1,12})?"
-    r"|负?[零〇一二两三四五六七八九十百千万亿]{1,24}分之[零〇一二两三四五六七八九十百千万亿]{1,24}"
+_SIGNS = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
+_CHINESE = regex(
+    rf"(负?)(?:(百分之)?{_SIGNS}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_SIGNS}又)?{_SIGNS}分之{_SIGNS})"
 )
+"""A numeral, perhaps with a decimal point or as a percentage, or a fraction, perhaps with an integer: 三又三分之二."""
 
 
 def number_in_words(words: str) -> str | None:
@@ -59,47 +45,44 @@ def number_in_words(words: str) -> str | None:
     None if the words, taken as a whole, are no number.
     """
     text = words.strip().casefold()
-    if _CHINESE.fullmatch(text):
-        return _in_chinese(text)
+    if (chinese := _CHINESE.fullmatch(text)) is not None:
+        return _in_chinese(*chinese.groups())
     parts = text.replace("-", " ").split()
     sign = "-" if parts[:1] in (["minus"], ["negative"]) else ""
     parts = parts[1:] if sign else parts
     if not 0 < len(parts) <= _MAX_WORDS:
         return None
-    if parts in (["half"], ["a", "half"]):
-        return f"{sign}1/2"
-    if (mixed := _mixed_number(parts)) is not None:
-        return sign + mixed
-    if parts[0] in ("a", "an") and len(parts) > 1:
-        parts = ["one", *parts[1:]]
-    elif parts[0] in ("hundred", *_GROUPS):
-        parts = ["one", *parts]  # "a hundred" may come without its article, which `words_of` drops
-    below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
-    if below is not None and len(parts) > 1:
-        above = _cardinal(parts[:-1])
-        # Singular and plural must agree: "one thirds" and "two third" are no fractions.
-        return None if above is None or (above == 1) == parts[-1].endswith("s") else f"{sign}{above}/{below}"
-    value = _cardinal(parts)
+    if (fraction := _fraction(parts) or _mixed_number(parts)) is not None:
+        return f"{sign}{fraction[0]}/{fraction[1]}"
+    value = _cardinal(_with_one(parts))
     return None if value is None else f"{sign}{value}"
 
 
-def _mixed_number(parts: list[str]) -> str | None:
-    """Return "two and a half", split into words, as a fraction; None if the words are no integer and a proper fraction.
+def _with_one(parts: list[str]) -> list[str]:
+    """Return words with "one" for their article, which `words_of` may have dropped: "a hundred", "half"."""
+    if parts[0] in ("a", "an") and len(parts) > 1:
+        return ["one", *parts[1:]]
+    return ["one", *parts] if parts[0] in ("hundred", *_GROUPS, "half") else parts
 
-    "One hundred and two thirds" may be 102/3, and gives None.
-    """
-    if "and" not in parts:
+
+def _fraction(parts: list[str]) -> tuple[int, int] | None:
+    """Return numerator and denominator of "two thirds", split into words; None if they are no fraction."""
+    *count, part = _with_one(parts)
+    above, below = _cardinal(count) if count else None, _PARTS.get(part.removesuffix("s").replace("halve", "half"))
+    # Singular and plural must agree: "one thirds" and "two third" are no fractions.
+    return None if above is None or below is None or (above == 1) == part.endswith("s") else (above, below)
+
+
+def _mixed_number(parts: list[str]) -> tuple[int, int] | None:
+    """Return "two and a half" as a fraction; None if the words are no integer and a proper fraction."""
+    if "and" not in parts[:-1]:
         return None
-    last_and = len(parts) - 1 - parts[::-1].index("and")
-    whole, rest = parts[:last_and], parts[last_and + 1 :]
-    if rest[-1:] in (["half"], ["quarter"]) and len(rest) == 1:
-        rest = ["one", *rest]  # "two and a half" may come without its article, which `words_of` drops
-    above = _cardinal(["one" if word == "a" else word for word in rest[:-1]])
-    below = _PARTS.get(rest[-1].removesuffix("s").replace("halve", "half")) if len(rest) > 1 else None
-    integer = _cardinal(whole) if whole and whole[-1] not in ("hundred", *_GROUPS) else None
-    if integer is None or not above or below is None or above >= below or (above == 1) == rest[-1].endswith("s"):
+    last = len(parts) - 1 - parts[::-1].index("and")
+    rest = parts[last + 1 :]
+    integer, fraction = _cardinal(parts[:last]), _fraction(["a", *rest] if rest == ["quarter"] else rest)
+    if not integer or fraction is None or fraction[0] >= fraction[1]:
         return None
-    return f"{integer * below + above}/{below}"
+    return integer * fraction[1] + fraction[0], fraction[1]
 
 
 def _cardinal(parts: list[str]) -> int | None:
@@ -127,29 +110,18 @@ def _cardinal(parts: list[str]) -> int | None:
     return None if before == "and" else total + below
 
 
-def _in_chinese(text: str) -> str | None:
-    """Return the value of a Chinese numeral or fraction; None if it is malformed."""
-    sign, text = ("-", text[1:]) if text[0] == "负" else ("", text)
-    if text.startswith("百分之"):
-        hundredths = _chinese_decimal(text.removeprefix("百分之"))
-        return None if hundredths is None else f"{sign}{hundredths}\\%"
-    below, mark, above = text.partition("分之")
-    if not mark:
-        value = _chinese_decimal(text)
-        return None if value is None else f"{sign}{value}"
-    bottom, top = _chinese_integer(below), _chinese_integer(above)
-    if not bottom or top is None:
+def _in_chinese(
+    minus: str, percent: str | None, number: str | None, decimals: str | None, whole: str | None, below: str, above: str
+) -> str | None:
+    """Return the value of a Chinese numeral or fraction, the groups of `_CHINESE`; None if it is malformed."""
+    sign = minus and "-"
+    if number is not None:
+        value, places = _chinese_integer(number), "".join(f"{_CHINESE_DIGITS[digit]}" for digit in decimals or "")
+        return None if value is None else f"{sign}{value}{places and '.'}{places}" + ("\\%" if percent else "")
+    bottom, top, ones = _chinese_integer(below), _chinese_integer(above), _chinese_integer(whole) if whole else 0
+    if not bottom or top is None or ones is None or (ones and top >= bottom):
         return None
-    return f"{sign}{top}\\%" if bottom == 100 else f"{sign}{top}/{bottom}"
-
-
-def _chinese_decimal(text: str) -> str | None:
-    """Return the digits of a numeral, perhaps with a decimal point: 12.5 for 十二点五; None if it is malformed."""
-    integer, point, digits = text.partition("点")
-    value = _chinese_integer(integer)
-    return (
-        None if value is None else f"{value}{point and '.'}{''.join(str(_CHINESE_DIGITS[digit]) for digit in digits)}"
-    )
+    return f"{sign}{ones}\\frac{{{top}}}{{{bottom}}}" if ones else f"{sign}{top}/{bottom}"
 
 
 def _chinese_integer(text: str) -> int | None:
@@ -181,39 +153,7 @@ def _chinese_integer(text: str) -> int | None:
     return value + (digit or 0) if text else None
 
 
-_SCALE_OF = {"百": 100, "千": 1_000, "万": 10**4, "亿": 10**8}
-_SCALES = r"[百千万亿]{1,3}(?![米克瓦])"
-_JOINED = re.compile(rf"(?<![\d.,百千万亿])\d{{1,9}}{_SCALES}(?:\s?零?\d{{1,9}}(?:{_SCALES})?){{1,4}}(?![\d.百千万亿])")
-_TERM_OF_JOINED = re.compile(r"(零?)(\d+)([百千万亿]*)")
-
-
-def with_joined_scales(text: str) -> str:
-    """Return a text with numbers such as 3亿5000万 and 3万5000 in plain digits: 350000000 and 35000.
-
-    Each term must be less than the scale before it. A last term without a scale has 零 before it, or as many digits as
-    the scale has zeros: 3万5 may be 35000 or 30005, and stays.
-    """
-    return _JOINED.sub(lambda match: _value_of_joined(match[0]) or match[0], text)
-
-
-def _value_of_joined(text: str) -> str | None:
-    """Return the digits of 3亿5000万; None if its terms do not go down."""
-    total, above = 0, 10**16
-    for zero, digits, scales in _TERM_OF_JOINED.findall(text):
-        scale = prod(_SCALE_OF[sign] for sign in scales)
-        value = int(digits) * scale
-        if value >= above or scale >= above or not (scales or zero or 10 ** len(digits) == above):
-            return None
-        total, above = total + value, scale
-    return str(total)
-
-
 def numeral(words: str) -> int | None:
     """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
     digits = number_in_words(words)
     return int(digits) if digits is not None and digits.isdigit() else None
-
-
-def multiplies(word: str) -> bool:
-    """Whether a word behind a number is a fraction or a numeral of scale in English, German, Spanish or French."""
-    return _MULTIPLIES.fullmatch(word) is not None

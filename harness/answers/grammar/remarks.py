@@ -21,6 +21,10 @@ APPROXIMATE = names("approximately about approx roughly around 约 大约 约为
 _CHINESE_LEAD = re.compile(r"(?:因此|所以|从而|综上|故|则|即|答案|结果|一共|总共|总计|共计|共|计|有|等于|是|为)+")
 """Chinese words before a value that only lead to it."""
 
+_COPULA = re.compile(r"(?i)(?<!\s)\s*+(?:(?<!:):|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*+\Z")
+"""Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
+
+_DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
 _KIND = (
     r"(?:real|complex|positive|negative|non-?negative|non-?zero|integers?|integral|natural|whole|rational|numbers?|"
     r"constants?|values?|of|an?|any|all|every|each|some|arbitrary)"
@@ -39,6 +43,16 @@ def leads_to_value(words: str) -> bool:
     return words.lower() in EXACT or _CHINESE_LEAD.fullmatch(words) is not None
 
 
+def is_name(words: str) -> bool:
+    """Whether words name the value that follows: "The area is", 最大值是. False if they deny the value or change it."""
+    return _COPULA.search(words) is not None and _DENIES.search(words) is None and not leads_to_value(words)
+
+
+def name_in(words: str) -> str:
+    """Return words that name a value, without their verb or colon."""
+    return _COPULA.sub("", words)
+
+
 def says_nothing(tokens: Sequence[MathToken]) -> bool:
     """Whether a remark behind a value adds nothing: it only names letters, or the kind of numbers that they are, as in
     "for all real x" and "where C is a constant".
@@ -51,6 +65,6 @@ def words_of_remark(tokens: Sequence[MathToken]) -> str:
     words = (
         f"${token.text}" if token.kind == "sym" else token.text.strip().lower()
         for token in tokens
-        if token.text not in ("{", "}")
+        if token.kind not in ("{", "}")
     )
     return " ".join(" ".join(words).split())

@@ -22,26 +22,22 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness.answers.bounds import MAX_TOKENS
 from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating_value
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import unit_of
 from harness.answers.grammar.vocabulary import (
-    ALIASES,
-    CONSTANTS,
+    COMMANDS,
     FUNCTIONS,
-    GREEK,
     IGNORED,
-    MONEY,
-    OPERATORS,
+    IN_ANY_CASE,
     RELATIONS,
     TEXTS,
+    WORDS,
     split_run_on_command,
 )
-
-Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
 
 
 class MathToken(NamedTuple):
@@ -49,19 +45,21 @@ class MathToken(NamedTuple):
     whether a space stood before it.
     """
 
-    kind: Kind
+    kind: str
     text: str
     value: Fraction | None = None
     spaced: bool = False
 
 
 _LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
-_COMMA_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
-_SPACE_GROUPED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
+_COMMA_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
+_SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
 _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
 )
 _CONTINUED = re.compile(r"(\d*)\.(\d{2,})\s?(?:\.{2,}|\\[lc]?dots(?![a-zA-Z]))")
+"""Digits behind a number and a comma are the next item of a list."""
+
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
 
@@ -73,16 +71,16 @@ _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
+_NEGATED = re.compile(r"\s*(=|\\in(?![A-Za-z]))")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
-_FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi)([a-zA-Z])")
+_FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt)[a-zA-Z]")
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
-_COMMA = re.compile(r",\s*")
-_NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
 _BASED = re.compile(
-    r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)"
+    r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
 )
 """Digits with letters among them before a base above ten: 1AAA0_11, 2a_16."""
@@ -97,12 +95,16 @@ _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "
 """Words that compute where a number follows them: `5 over 2`, `negative 5`."""
 
 _THIN_SPACE = re.compile(r"\\[,;:! ]|~")
+_NEXT_NUMBER = re.compile(r"\s*\d")
 _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
 """The exponent of a number in floating point: what stands behind its e."""
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
+_MAX_TEXTS = 20
+"""Deepest nesting of mathematics in commands of text."""
+
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 
 
@@ -121,12 +123,12 @@ class _Lexer:
 
     Each method reads what begins at the position, moves the position behind it, and appends tokens.
 
-    brackets: open brackets; inside one a plain comma separates items and never groups digits, as in (1,234). spaced:
-    whether a space stands before the token that is read.
+    depth: commands of text around the source. brackets: open brackets; inside one a plain comma separates items and
+    never groups digits, as in (1,234). spaced: whether a space stands before the token that is read.
     """
 
-    def __init__(self, source: str, list_commas: bool) -> None:
-        self.source = source
+    def __init__(self, source: str, list_commas: bool, depth: int = 0) -> None:
+        self.source, self.depth = source, depth
         self.position = 0
         self.brackets = 1 if list_commas else 0  # with one never closed, no plain comma groups digits
         self.tokens: list[MathToken] = []
@@ -170,47 +172,35 @@ class _Lexer:
             self.spaced = False
         return self.tokens
 
-    def put(self, kind: Kind, text: str, value: Fraction | None = None) -> None:
-        """Append a token."""
-        self.tokens.append(MathToken(kind, text, value, self.spaced))
+    def put(self, kind: str, text: str = "", value: Fraction | None = None) -> None:
+        """Append a token; the text of an operator is its kind."""
+        self.tokens.append(MathToken(kind, text or kind, value, self.spaced))
 
     # --- numbers ---
     def number(self) -> None:
         """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
         source, start = self.source, self.position
         # Most numbers end here, and are spared five searches.
-        if (plain := _ONLY_DIGITS.match(source, start)) is not None:
-            self.position = plain.end()
-            self.literal(plain.group())
-            return
-        match = _LATEX_GROUPED.match(source, start)
-        if match is None and not self.brackets and not self.follows_listed_number():
+        match = _ONLY_DIGITS.match(source, start) or _LATEX_GROUPED.match(source, start)
+        if match is None and not self.brackets:
             match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)
         if match is not None:
             self.position = match.end()
             self.literal(re.sub(r"[^\d.]", "", match.group()))
-            return
-        if (match := _REPEATING.match(source, start)) is not None:
+        elif (match := _REPEATING.match(source, start)) is not None:
             # 0.\overline{12}, 0.\bar 3, 0.(12), and 0.\dot1 4\dot2 with dots over the first and last digit of the block
             whole, fixed, braced, digit, middle, last, bracketed = match.groups()
             block = (braced or digit or bracketed) + ((middle or "") + last if last else "")
             self.position = match.end()
             self.put("num", "repeating", repeating_value(whole, fixed, block))
-            return
-        if (match := _CONTINUED.match(source, start)) is not None and (block := repeated_block(match[2])) is not None:
+        elif (match := _CONTINUED.match(source, start)) is not None and (parts := repeated_block(match[2])) is not None:
             self.position = match.end()
-            self.put("num", "repeating", repeating_value(match[1], *block))
-            return
-        match = _NUMBER.match(source, start)
-        if match is None:
+            self.put("num", "repeating", repeating_value(match[1], *parts))
+        elif (match := _NUMBER.match(source, start)) is not None:
+            self.position = match.end()
+            self.literal(match.group())
+        else:
             raise Unreadable("not a number")
-        self.position = match.end()
-        self.literal(match.group())
-
-    def follows_listed_number(self) -> bool:
-        """Whether a number and a comma stand directly before: then the digits are the next item of a list."""
-        before = self.source[max(0, self.position - 2) : self.position]
-        return before[-1:] == "," and before[:-1].isdigit()
 
     def literal(self, digits: str) -> None:
         """Append the number written as `digits`, perhaps with a point and an exponent."""
@@ -222,7 +212,7 @@ class _Lexer:
         while end < len(self.source) and self.source[end] == ".":
             end += 1
         if end - self.position > 1:
-            self.put("op", "…")
+            self.put("…")
         elif self.source[end:].strip(" $.\\)]}"):
             raise Unreadable("a full stop inside the answer")
         self.position = end
@@ -242,15 +232,16 @@ class _Lexer:
 
         An argument that is no formula, such as the length behind `\hspace`, is read with the command.
         """
-        if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.position)) is not None:
+        source = self.source
+        if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(source, self.position)) is not None:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
-        elif name == "angle" and (number := _NUMBER_OF_ANGLE.match(self.source, self.position)) is not None:
+        elif name == "angle" and (number := _NUMBER_OF_ANGLE.match(source, self.position)) is not None:
             self.position = number.end()
             self.put("sym", f"angle{number[1]}")
         elif name in IGNORED:
             # `\left.` draws no bracket.
-            if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":
+            if name in ("left", "right") and source.startswith(".", self.position):
                 self.position += 1
             # The argument of these commands is a length, a colour or invisible, and no part of the answer.
             elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
@@ -258,86 +249,47 @@ class _Lexer:
         elif name in TEXTS:
             self.text(self.braced_text(), name)
         elif name in ("begin", "end"):
-            environment = _ENVIRONMENT.match(self.source, self.position)
+            environment = _ENVIRONMENT.match(source, self.position)
             if environment is None:
                 raise Unreadable("an environment without a name")
             self.position = environment.end()
-            self.put("begin" if name == "begin" else "end", environment[1].rstrip("*"))
-        elif name in RELATIONS:
-            self.put("rel", RELATIONS[name])
-        elif name in OPERATORS:
-            self.operator(OPERATORS[name])
-        elif name in MONEY:
-            self.put("text", MONEY[name])
-        elif name in CONSTANTS and name not in GREEK:
-            self.put("cmd", CONSTANTS[name])
-        elif name == "not":
-            self.negated_relation()
-        elif name in ("{", "}"):
-            self.operator("lset" if name == "{" else "rset")
-        elif name == "\\":
-            self.put("op", "row")
-        elif name == "|":
-            self.put("op", "|")
+            self.put(name, environment[1].rstrip("*"))
+        elif (token := COMMANDS.get(name)) is not None:
+            self.operator(*token)
+        elif name == "not" and (relation := _NEGATED.match(source, self.position)) is not None:
+            self.position = relation.end()
+            self.put("rel", "!=" if relation[1] == "=" else "∉")
         elif name in ("(", ")", "[", "]"):
             pass  # \( and \) begin and end a formula
-        elif name == "&":
-            self.put("sep", "and")
-        elif name in ("#", "_"):
+        elif name in ("#", "_", "not"):
             raise Unreadable("an escaped sign")
-        elif name in ALIASES or name in FUNCTIONS:
-            self.put("cmd", ALIASES.get(name, name))
-        elif name in GREEK:
-            self.put("sym", name.removeprefix("var") if name != "varrho" else "rho")
         elif (inner := split_run_on_command(name)) is not None:
             self.position -= len(name) - len(inner)
             self.named_command(inner)
         else:
             self.put("cmd", name)
 
-    def operator(self, sign: str) -> None:
-        """Append the token of a sign; brackets are counted."""
-        if sign in ("∧", "∨"):
-            self.put("sep", sign)
-            return
-        if sign in ("(", "[", "lset"):
+    def operator(self, kind: str, text: str = "") -> None:
+        """Append a token; brackets are counted."""
+        if kind in ("(", "[", "lset"):
             self.brackets += 1
-        elif sign in (")", "]", "rset"):
+        elif kind in (")", "]", "rset"):
             self.brackets -= 1
-        self.put("op", sign)
-
-    def negated_relation(self) -> None:
-        r"""Read the relation behind `\not`: an equals sign or ∈. Raises `Unreadable` for any other."""
-        rest = self.source[self.position :].lstrip()
-        if rest.startswith("="):
-            self.position = self.source.index("=", self.position) + 1
-            self.put("rel", "!=")
-        elif rest.startswith("\\in"):
-            self.position = self.source.index("\\in", self.position) + 3
-            self.put("rel", "∉")
-        else:
-            raise Unreadable("a negated relation")
+        self.put(kind, text)
 
     def braced_text(self) -> str:
         """Return the text between the braces that follow, or the next character without braces; move behind it."""
         space = _SPACE.match(self.source, self.position)
         start = space.end() if space else self.position
-        if self.source[start : start + 1] != "{":
+        if not self.source.startswith("{", start):
             self.position = min(start + 1, len(self.source))
             return self.source[start : self.position]
-        depth, end = 0, start
-        while end < len(self.source):
-            mark = self.source[end]
-            # `\}` closes nothing.
-            if mark == "\\":
-                end += 1
-            elif mark == "{":
-                depth += 1
-            elif mark == "}":
-                depth -= 1
-                if depth == 0:
-                    break
-            end += 1
+        depth, end = 0, len(self.source)
+        for mark in _BRACE.finditer(self.source, start):
+            depth += (mark.group() == "{") - (mark.group() == "}")
+            if depth == 0:
+                end = mark.start()
+                break
         self.position = end + 1
         return self.source[start + 1 : end]
 
@@ -352,14 +304,10 @@ class _Lexer:
         as_unit = bare.replace("\\cdot", "*").replace("{", "").replace("}", "")
         if plain in ("\\$", "$"):
             self.put("text", "dollar")
-        elif plain in (":", ",", ";"):
-            self.operator(plain)
-        elif plain in ("\\%", "%", "mod"):
-            self.put("op", plain[-1] if plain != "mod" else plain)
+        elif plain in (":", ",", ";", "\\%", "%"):
+            self.put(plain[-1])
         elif bare == "deg" and self.follows_number():
             self.put("text", "degrees")
-        elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
-            self.put("cmd", ALIASES.get(bare, bare))
         # 3\text{e}5 is floating point.
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
             self.position = exponent.end()
@@ -369,18 +317,28 @@ class _Lexer:
             self.put("sym", bare)
         elif len(bare) == 1 and bare.isalpha() and not _CONNECTIVES.fullmatch(bare):
             self.put("text", bare)
-        elif bare in CONSTANTS or bare.lower() in ("infinity", "nan"):
-            self.put("cmd", CONSTANTS.get(bare) or CONSTANTS[bare.lower()])
+        elif (token := self.named(bare)) is not None:
+            self.put(*token)
         elif unit_of(as_unit) is not None:
             self.put("text", as_unit)
+        elif plain.isalnum() and plain.isupper() and self.source.startswith("_", self.position):
+            self.put("text", plain)  # digits of a base above ten
         elif _REMARK.fullmatch(plain):
             self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
-            inner = _Lexer(plain, bool(self.brackets))  # mathematics
+            if self.depth == _MAX_TEXTS:
+                raise Unreadable("nested too deeply")
+            inner = _Lexer(plain, bool(self.brackets), self.depth + 1)  # mathematics
             inner.spaced = self.spaced
             self.tokens.extend(inner.run())
         else:
             self.words(plain)
+
+    def named(self, word: str) -> tuple[str, str] | None:
+        """Return kind and text of the token that a word without a backslash stands for; None for any other word."""
+        if word == "min" and self.follows_number():
+            return None  # minutes
+        return WORDS.get(word) or (WORDS.get(word.lower()) if word.lower() in IN_ANY_CASE else None)
 
     def follows_number(self) -> bool:
         """Whether a number is the last token: `min` behind it is minutes, not the minimum."""
@@ -397,20 +355,14 @@ class _Lexer:
         self.phrase(content[start:])
 
     def phrase(self, content: str) -> None:
-        """Append the tokens of words without "and" and "or": an operator for words that compute ("plus"), a text for
-        each name of a list of names, else a single text.
-        """
+        """Append the token of words without "and" and "or": an operator for words that compute ("plus"), or a text."""
         content = content.strip(" ,;\t\n")
         if content == "to":
-            self.put("op", ":")  # "3 to 2" is a ratio
+            self.put(":")  # "3 to 2" is a ratio
         elif content.lower() in _COMPUTES and _OPERAND.match(self.source, self.position):
-            self.put("op", _COMPUTES[content.lower()])
+            self.put(_COMPUTES[content.lower()])
         elif content:
-            parts = _COMMA.split(content) if _NAMES.fullmatch(content) else [content]
-            for index, part in enumerate(parts):
-                if index:
-                    self.put("op", ",")
-                self.put("text", part)
+            self.put("text", content)
 
     def word(self) -> None:
         """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
@@ -429,45 +381,28 @@ class _Lexer:
         if match is None:
             raise Unreadable("not a word")
         word = match.group()
+        self.position = match.end()
         if len(word) == 1:
-            self.position = match.end()
             if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.position):
-                self.put("op", "*")  # 4.5 x 10^{33}
-                return
-            self.put("sym", word)
-            return
-        if word == "deg" and self.follows_number():
-            self.position = match.end()
+                self.put("*")  # 4.5 x 10^{33}
+            elif word == "h" and self.follows_number() and _NEXT_NUMBER.match(source, self.position):
+                self.put("text", word)  # 2 h 30 min
+            else:
+                self.put("sym", word)
+        elif word == "deg" and self.follows_number():
             self.put("text", "degrees")
-            return
-        if (word in ALIASES or word in FUNCTIONS) and not (word == "min" and self.follows_number()):
-            self.position = match.end()
-            self.put("cmd", ALIASES.get(word, word))
-            return
-        lower = word.lower()
-        if word in CONSTANTS or lower in ("infinity", "nan"):
-            self.position = match.end()
-            self.put("cmd", CONSTANTS.get(word) or CONSTANTS[lower])
-        elif lower in ("and", "or", "mod"):
-            self.position = match.end()
-            self.put("op" if lower == "mod" else "sep", lower)
-        elif word in GREEK:
-            self.position = match.end()
-            self.put("sym", word.removeprefix("var"))
-        elif (run_on := _FUSED.fullmatch(word)) is not None and run_on[1] != "pi":  # sinx
-            self.position += len(run_on[1])
+        elif (token := self.named(word)) is not None:
+            self.put(*token)
+        elif (run_on := _FUSED.fullmatch(word)) is not None:  # sinx
+            self.position -= 1
             self.put("cmd", run_on[1])
-        elif (
-            self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous)
-        ) and not self.is_digits(word, match.end()):
+        elif self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous):
             self.position = self.end_of_words(match.end())
             self.words(source[match.start() : self.position])
         else:
-            self.position = match.end()
-            for index, letter in enumerate(word):
+            for letter in word:
                 self.put("sym", letter)
-                if index == 0:
-                    self.spaced = False
+                self.spaced = False
 
     def is_unit(self, word: str, previous: MathToken | None) -> bool:
         """Whether `word` is the unit of the number, π or bracket before it."""
@@ -476,10 +411,6 @@ class _Lexer:
         if word in _BARE_UNITS or word in ("pct", "percent"):
             return True
         return len(word) >= 3 and unit_of(word) is not None
-
-    def is_digits(self, word: str, end: int) -> bool:
-        """Whether letters are digits of a number with a base: the BBA of 2BBA_14."""
-        return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str, previous: MathToken | None) -> bool:
         """Whether two or more letters are an English word or the end of an ordinal (`2nd`), not a product of variables.
@@ -516,10 +447,10 @@ class _Lexer:
         if sign == '"':
             return
         if sign == "**":
-            self.put("op", "^")
+            self.put("^")
         elif sign in RELATIONS:
             self.put("rel", RELATIONS[sign])
         elif sign.startswith(".."):
-            self.put("op", "…")
+            self.put("…")
         else:
             self.operator(sign)

@@ -18,7 +18,7 @@ Structures       list(*items): commas without brackets · tuple(*items) · set(*
                  ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7) · time((hours, minutes…), "am"|"pm"|"")
 
 places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ in nothing else.
-`empty`, `degree sign` and `prime sign` occur only inside the grammar.
+`empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.
 """
 
 from __future__ import annotations

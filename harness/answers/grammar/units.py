@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
+from harness.core.patterns import regex
 
 
 class Unit(NamedTuple):
@@ -24,198 +25,187 @@ class Unit(NamedTuple):
     factor: Fraction
 
 
-_F = Fraction
-_UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
-    ("length", "1/1000000000", "nm nanometer nanometre"),
-    ("length", "1/1000000", "um micrometer micrometre micron"),
-    ("length", "1/1000", "mm millimeter millimetre 毫米"),
-    ("length", "1/100", "cm centimeter centimetre 厘米 公分"),
-    ("length", "1/10", "dm decimeter decimetre 分米"),
-    ("length", 1, "meter metre 米"),
-    ("length", 1000, "km kilometer kilometre 千米 公里"),
-    ("length", "254/10000", "in inch inche"),
-    ("length", "3048/10000", "ft foot feet"),
-    ("length", "9144/10000", "yd yard"),
-    ("length", "1609344/1000", "mi mile"),
-    ("mass", "1/1000000", "mg milligram 毫克"),
-    ("mass", "1/1000", "gram 克"),
-    ("mass", 1, "kg kilogram 千克 公斤"),
-    ("mass", "1/2", "斤"),
-    ("mass", 1000, "ton tonne 吨"),
-    ("pound", 1, "lb pound"),
-    ("pound", "1/16", "oz ounce"),
-    ("time", "1/1000000000", "ns nanosecond"),
-    ("time", "1/1000", "ms millisecond"),
-    ("time", 1, "sec second 秒 秒钟"),
-    ("time", 60, "min minute 分钟 分"),
-    ("time", 3600, "h hr hour 小时 时 个小时"),
-    ("time", 86400, "day 天 日"),
-    ("time", 604800, "week wk 周 星期"),
-    ("month", 1, "month 个月 月"),
-    ("month", 12, "year yr 年"),
-    ("volume", "1/1000000", "ml milliliter millilitre cc 毫升"),
-    ("volume", "1/1000", "liter litre 升 公升"),
-    ("gallon", 1, "gallon gal"),
-    ("gallon", "1/4", "quart qt"),
-    ("gallon", "1/8", "pint pt"),
-    ("gallon", "1/16", "cup"),
-    ("area", 1, "平米"),
-    ("area", 10000, "hectare ha 公顷"),
-    ("acre", 1, "acre"),
-    ("speed", "44704/100000", "mph"),
-    ("speed", "1000/3600", "kph kmh"),
-    ("dollar", 1, "dollar usd buck 美元 美金"),
-    ("dollar", "1/100", "cent ¢ penny pennies nickel_cents 美分"),
-    ("euro", 1, "euro eur 欧元"),
-    ("sterling", 1, "pounds_sterling gbp sterling 英镑"),
-    ("yen", 1, "yen jpy 日元"),
-    ("yuan", 1, "yuan rmb cny 元 圆 块 元钱 块钱 人民币"),
-    ("yuan", "1/10", "角 毛 角钱 毛钱"),
-    ("yuan", "1/100", "分钱"),
-    ("degree", 1, "degree deg 度 °"),
-    ("degree", "1/60", "arcminute"),
-    ("radian", 1, "radian rad 弧度"),
-    ("celsius", 1, "celsius centigrade 摄氏度"),
-    ("fahrenheit", "5/9", "fahrenheit 华氏度"),
-    ("force", 1, "newton 牛 牛顿"),
-    ("energy", 1, "joule 焦 焦耳"),
-    ("energy", 3600, "wh 瓦时"),
-    ("energy", 3600_000, "kwh 度电"),
-    ("power", 1, "watt 瓦 瓦特"),
-    ("current", 1, "ampere amp 安 安培"),
-    ("charge", 1, "coulomb"),
-    ("potential", 1, "volt 伏 伏特"),
-    ("resistance", 1, "ohm 欧 欧姆"),
-    ("frequency", 1, "hertz 赫 赫兹"),
-    ("pressure", 1, "pascal 帕 帕斯卡"),
-    ("temperature", 1, "kelvin"),
-    ("substance", 1, "mole"),
-    ("energy_ev", 1, "electronvolt"),
-    ("sided", 1, "unit 单位"),
-    ("ratio", 1, "倍"),
+_TABLE = (
+    ("metre meter 米", "1", "length"),
+    ("gram 克", "1/1000", "mass"),
+    ("second 秒", "1", "time"),
+    ("ampere amp 安培 安", "1", "current"),
+    ("mole", "1", "substance"),
+    ("kelvin", "1", "temperature"),
+    ("litre liter 升", "1/1000", "metre^3"),
+    ("hertz 赫兹 赫", "1", "second^-1"),
+    ("newton 牛顿 牛", "1000", "gram*metre*second^-2"),
+    ("pascal 帕斯卡 帕", "1", "newton*metre^-2"),
+    ("joule 焦耳 焦", "1", "newton*metre"),
+    ("watt 瓦特 瓦", "1", "joule/second"),
+    ("coulomb", "1", "ampere*second"),
+    ("volt 伏特 伏", "1", "watt/ampere"),
+    ("ohm 欧姆 欧", "1", "volt/ampere"),
+    ("farad", "1", "coulomb/volt"),
+    ("tesla", "1", "volt*second*metre^-2"),
+    ("molar", "1000", "mole*metre^-3"),
+    ("electronvolt", "1", "electronvolt"),
+    ("micron", "1/1000000", "metre"),
+    ("dm", "1/10", "metre"),
+    ("公分", "1/100", "metre"),
+    ("公里", "1000", "metre"),
+    ("inch in inche", "254/10000", "metre"),
+    ("foot ft feet", "12", "inch"),
+    ("yard yd", "3", "foot"),
+    ("mile mi", "1760", "yard"),
+    ("公斤", "1", "kilogram"),
+    ("斤", "1/2", "kilogram"),
+    ("ton tonne 吨", "1000", "kilogram"),
+    ("pound lb", "1", "pound"),
+    ("ounce oz", "1/16", "pound"),
+    ("sec 秒钟", "1", "second"),
+    ("minute min 分钟 分", "60", "second"),
+    ("hour h hr 小时 时 个小时", "60", "minute"),
+    ("day 天 日", "24", "hour"),
+    ("week wk 周 星期", "7", "day"),
+    ("month 个月 月", "1", "month"),
+    ("year yr 年", "12", "month"),
+    ("cc", "1", "millilitre"),
+    ("公升", "1", "litre"),
+    ("gallon gal", "1", "gallon"),
+    ("quart qt", "1/4", "gallon"),
+    ("pint pt", "1/2", "quart"),
+    ("cup", "1/2", "pint"),
+    ("平米", "1", "metre^2"),
+    ("hectare ha 公顷", "10000", "metre^2"),
+    ("acre", "1", "acre"),
+    ("mph", "1", "mile/hour"),
+    ("kph kmh", "1", "kilometre/hour"),
+    ("wh 瓦时", "1", "watt*hour"),
+    ("kwh 度电 千瓦时", "1000", "watt*hour"),
+    ("dollar usd buck 美元 美金", "1", "dollar"),
+    ("cent ¢ penny pennies 美分", "1/100", "dollar"),
+    ("euro eur 欧元", "1", "euro"),
+    ("sterling gbp 英镑", "1", "sterling"),
+    ("yen jpy 日元", "1", "yen"),
+    ("yuan rmb cny 元 圆 块 元钱 块钱 人民币", "1", "yuan"),
+    ("角 毛 角钱 毛钱", "1/10", "yuan"),
+    ("分钱", "1/100", "yuan"),
+    ("degree deg 度 °", "1", "degree"),
+    ("arcminute", "1/60", "degree"),
+    ("radian rad 弧度", "1", "radian"),
+    ("celsius centigrade 摄氏度", "1", "celsius"),
+    ("fahrenheit 华氏度", "5/9", "fahrenheit"),
+    ("unit 单位", "1", "sided"),
+    ("倍", "1", "metre/metre"),
 )
-"""Rows (what the unit measures, its factor to the base unit, its names); `_` in a name stands for a space."""
+"""Rows (names of a unit, how many of another it is, this other unit). A third entry
+that is no unit of a row above is a new dimension.
+"""
 
-_BY_NAME = {
-    name.replace("_", " "): (dimension, Fraction(factor))
-    for dimension, factor, names_of_unit in _UNIT_TABLE
-    for name in names_of_unit.split()
-}
-_BY_NAME |= {
-    prefix + name: (dimension, factor * Fraction(size))
-    for name, (dimension, factor) in [*_BY_NAME.items()]
-    if dimension in names("force energy power current potential resistance frequency pressure")
-    for prefix, size in (
-        ("giga", 10**9), ("mega", 10**6), ("kilo", 1000), ("milli", "1/1000"),
-        ("兆", 10**6), ("千", 1000), ("毫", "1/1000"), ("微", "1/1000000"),
-    )
-    if prefix.isascii() == name.isascii()
+_SYMBOLS = {
+    "m": "metre", "g": "gram", "s": "second", "A": "ampere", "mol": "mole", "K": "kelvin", "L": "litre", "l": "litre",
+    "Hz": "hertz", "N": "newton", "Pa": "pascal", "J": "joule", "W": "watt", "C": "coulomb", "V": "volt", "ohm": "ohm",
+    "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt",
 }  # fmt: skip
+"""Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
 
-_DERIVED: dict[str, dict[str, int]] = {
-    "area": {"length": 2},
-    "volume": {"length": 3},
-    "ratio": {},
-    "speed": {"length": 1, "time": -1},
-    "frequency": {"time": -1},
-    "force": {"mass": 1, "length": 1, "time": -2},
-    "pressure": {"mass": 1, "length": -1, "time": -2},
-    "energy": {"mass": 1, "length": 2, "time": -2},
-    "power": {"mass": 1, "length": 2, "time": -3},
-    "charge": {"current": 1, "time": 1},
-    "potential": {"mass": 1, "length": 2, "time": -3, "current": -1},
-    "resistance": {"mass": 1, "length": 2, "time": -3, "current": -2},
-    "capacitance": {"mass": -1, "length": -2, "time": 4, "current": 2},
-    "flux density": {"mass": 1, "time": -2, "current": -1},
-    "concentration": {"substance": 1, "length": -3},
-}
-"""Dimensions that are a product of base dimensions, with their exponents."""
+_PREFIXES = (
+    ("G", "giga", "", "1000000000"), ("M", "mega", "兆", "1000000"), ("k", "kilo", "千", "1000"), ("", "", "", "1"),
+    ("", "deci", "分", "1/10"), ("c", "centi", "厘", "1/100"), ("m", "milli", "毫", "1/1000"),
+    ("u", "micro", "微", "1/1000000"), ("n", "nano", "纳", "1/1000000000"), ("p", "", "", "1/1000000000000"),
+)  # fmt: skip
+"""Rows (prefix of a symbol, of an English name, of a Chinese name, how many units it makes); "" for none."""
 
-_PREFIXES = {
-    "G": _F(10**9), "M": _F(10**6), "k": _F(10**3), "": _F(1), "c": _F(1, 100), "m": _F(1, 10**3), "u": _F(1, 10**6),
-    "n": _F(1, 10**9), "p": _F(1, 10**12),
-}  # fmt: skip
-_SYMBOLS: dict[str, tuple[str, Fraction]] = {
-    prefix + symbol: (dimension, _F(factor) * size)
-    for symbol, dimension, factor in (
-        ("m", "length", "1"), ("g", "mass", "1/1000"), ("s", "time", "1"), ("A", "current", "1"), ("C", "charge", "1"),
-        ("mol", "substance", "1"), ("L", "volume", "1/1000"), ("l", "volume", "1/1000"), ("N", "force", "1"),
-        ("J", "energy", "1"), ("W", "power", "1"), ("Pa", "pressure", "1"), ("Hz", "frequency", "1"),
-        ("V", "potential", "1"), ("F", "capacitance", "1"), ("T", "flux density", "1"), ("ohm", "resistance", "1"),
-        ("eV", "energy_ev", "1"),
-        ("M", "concentration", "1000"), ("K", "temperature", "1"),
-    )
-    for prefix, size in _PREFIXES.items()
-} | {"d": ("time", _F(86400)), "t": ("mass", _F(1000))}  # fmt: skip
-"""Symbols of the international system with their prefixes; capitals count (mW and MW)."""
-
-_SPELLINGS = Counter(map(str.lower, _SYMBOLS))
-_IN_ANY_CASE = {
-    symbol.lower(): unit for symbol, unit in _SYMBOLS.items() if _SPELLINGS[symbol.lower()] == 1 and symbol != "d"
-}
+_BY_SYMBOL: dict[str, Unit] = {}
+_BY_NAME: dict[str, Unit] = {}
+_IN_ANY_CASE: dict[str, Unit] = {}
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
-_SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
-_CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
+_SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
+_CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 """Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
-_DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
-_ELECTRONVOLT = re.compile(r"(?i)\belectron[ -]volt(?=s?\b)")
-_FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
-_PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
-_EACH_TIME = re.compile(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
+_DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
+_ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
+_FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
+_PURE = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
+_EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
 
 
 @lru_cache(maxsize=1_024)
 def unit_of(words: str) -> Unit | None:
     """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if a part is no known unit."""
+    return _unit_of(words)
+
+
+def _unit_of(words: str) -> Unit | None:
     text = words.strip().rstrip(".").removesuffix(" old")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", with_slashes(text))
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
-    dimension: dict[str, int] = {}
-    factor = Fraction(1)
+    exponents, factor = Counter[str](), Fraction(1)
     for index, part in enumerate(text.split("/")):
-        sign = -1 if index else 1  # the exponents behind a slash are negative
-        start = 0
-        while start < len(part):
-            if part[start] in "*·. ":
-                start += 1
-                continue
-            match = _FACTOR.match(part, start)
-            base = _measure_of(match[1]) if match is not None else None
-            if match is None or base is None:
+        if _FACTOR.sub("", part).strip("*·. "):
+            return None
+        for name, power in _FACTOR.findall(part):
+            if (unit := _named(name)) is None:
                 return None
-            power = sign * int(match[2] or 1)
-            measured, size = base
-            for name, times in _DERIVED.get(measured, {measured: 1}).items():
-                dimension[name] = dimension.get(name, 0) + power * times
-            factor *= size**power
-            start = match.end()
-    exponents = tuple(sorted((name, power) for name, power in dimension.items() if power))
-    return Unit(exponents, factor)
+            exponent = int(power or 1) * (-1 if index else 1)  # the exponents behind a slash are negative
+            for base, times in unit.dimension:
+                exponents[base] += times * exponent
+            factor *= unit.factor**exponent
+    return Unit(tuple(sorted((base, power) for base, power in exponents.items() if power)), factor)
+
+
+def _named(word: str) -> Unit | None:
+    """Return the unit of one symbol or name; None if there is no such unit."""
+    lower = word.lower()
+    return _BY_SYMBOL.get(word) or _BY_NAME.get(lower) or _BY_NAME.get(_singular(lower)) or _IN_ANY_CASE.get(lower)
 
 
 def with_slashes(words: str) -> str:
-    """Return the name of a unit with a slash for each "per": 元/千克 for 元每千克."""
-    return with_per(words).replace(" per ", "/").replace("每", "/")
+    """Return the name of a unit with a slash for each "per": 元/千克 for 元每千克, dollars/day for "dollars a day"."""
+    return _EACH_TIME.sub(" per ", words).replace(" per ", "/").replace("每", "/")
 
 
-def with_per(words: str) -> str:
-    """Return English words with "per" in each rate: "dollars per day" for "dollars a day" and "dollars every day"."""
-    return _EACH_TIME.sub(" per ", words)
+_PER = regex(r"/|[\s*·.]*[a-zA-Z一-鿿]+\s*\^?\s*\{?\s*-\d")
+"""A slash, or the first unit with a negative exponent: the h^-1 of "km*h^-1"."""
+
+_SPEEDS = {"mph": "mile/h", "kph": "km/h", "kmh": "km/h"}
 
 
-def _measure_of(word: str) -> tuple[str, Fraction] | None:
-    """Return (what a unit measures, factor to the base unit), by its symbol or name; None if there is no such unit."""
-    lower = word.lower()
-    return _SYMBOLS.get(word) or _BY_NAME.get(lower) or _BY_NAME.get(_singular(lower)) or _IN_ANY_CASE.get(lower)
+def unit_before_per(words: str) -> Unit | None:
+    """Return the unit before the first "per" of a unit ("元/千克", "meters per second", "mph", "km*h^-1"); None if
+    `words` name none.
+    """
+    spelled = with_slashes(_SPEEDS.get(words.lower(), words))
+    per = _PER.search(spelled)
+    return unit_of(spelled[: per.start()]) if per is not None and unit_of(words) is not None else None
 
 
 def _singular(word: str) -> str:
     return word if word in _NO_PLURAL else word.removesuffix("s")
+
+
+def _fill_tables() -> None:
+    """Fill `_BY_SYMBOL`, `_BY_NAME` and `_IN_ANY_CASE` from the rows, with prefixes for units that have a symbol."""
+    for names_of_unit, factor, other in _TABLE:
+        known = _unit_of(other) or Unit(((other, 1),), Fraction(1))
+        unit, spelled = Unit(known.dimension, known.factor * Fraction(factor)), names_of_unit.split()
+        symbols = [symbol for symbol, name in _SYMBOLS.items() if name in spelled]
+        for short, english, chinese, size in _PREFIXES if symbols else ():
+            prefixed = unit._replace(factor=unit.factor * Fraction(size))
+            _BY_SYMBOL.update({short + symbol: prefixed for symbol in symbols if short or size == "1"})
+            joined = [(english if name.isascii() else chinese, name) for name in spelled]
+            _BY_NAME.update({prefix + name: prefixed for prefix, name in joined if prefix})
+        _BY_NAME.update(dict.fromkeys(spelled, unit))
+    times_spelled = Counter(map(str.lower, _BY_SYMBOL))
+    _IN_ANY_CASE.update(
+        {symbol.lower(): unit for symbol, unit in _BY_SYMBOL.items() if times_spelled[symbol.lower()] == 1}
+    )
+    _IN_ANY_CASE.update({symbol: _BY_SYMBOL[symbol] for symbol in names("nm um mm cm km mg kg ml ns ms")})
+    _BY_SYMBOL.update(d=_BY_NAME["day"], t=_BY_NAME["ton"])
+
+
+_fill_tables()
 
 
 def noun_of(words: str) -> str:
@@ -233,22 +223,23 @@ def same_noun(first: str, second: str) -> bool:
     """Whether two names of what was counted agree, or one of them names nothing ("left") or goes on ("of pizza")."""
     shorter, longer = sorted((first.strip(), second.strip()), key=len)
     nouns = {noun_of(first), noun_of(second)}
+    if shorter in _CLASSIFIERS and is_counted(longer):
+        return longer.startswith(shorter) or {shorter, longer} <= _PERSONS  # 个 and 个苹果
     return len(nouns) == 1 or "" in nouns or longer.startswith(f"{shorter} of ")
 
 
 # --- numerals of scale, and what was counted ---
-_SCALES: dict[str, int | Fraction] = {
-    "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
-    "gross": 144, "tens": 10,
-    "halves": _F(1, 2), "thirds": _F(1, 3), "fourths": _F(1, 4), "fifths": _F(1, 5), "sixths": _F(1, 6),
-    "sevenths": _F(1, 7), "eighths": _F(1, 8), "ninths": _F(1, 9), "tenths": _F(1, 10), "hundredths": _F(1, 100),
-    "thousandths": _F(1, 1000),
-    "百": 100, "千": 1_000, "万": 10**4, "亿": 10**8, "萬": 10**4, "億": 10**8,
+_SCALES = {
+    "hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000", "trillion": "1000000000000",
+    "dozen": "12", "gross": "144", "tens": "10", "halves": "1/2", "thirds": "1/3", "fourths": "1/4", "fifths": "1/5",
+    "sixths": "1/6", "sevenths": "1/7", "eighths": "1/8", "ninths": "1/9", "tenths": "1/10", "hundredths": "1/100",
+    "thousandths": "1/1000", "百": "100", "千": "1000", "万": "10000", "萬": "10000", "亿": "100000000",
+    "億": "100000000",
 }  # fmt: skip
-_SCALE = re.compile(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+_SCALE = regex(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
 """Numerals of scale: a word behind a number that multiplies it."""
 
-_CHINESE = re.compile(r"[一-鿿]+")
+_CHINESE = regex(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
     "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
     "栋户家所班排行列轮局场場枚笔句步"
@@ -256,12 +247,19 @@ _CLASSIFIERS = frozenset(
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
-_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]|才[怪对]")
-_PREDICATE = re.compile(r"是|为|等于|属于|可以|能")
-"""Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
+_PERSONS = frozenset(("人", "名", "位", "个人"))
+"""Classifiers by which persons are counted, without a noun that says which persons."""
 
-_NUMERAL_SIGN = re.compile(r"[零〇一二两三四五六七八九十百千万亿几余来许整吗呢吧么]")
-"""Signs that count on behind a classifier: 2块五 is 2.5, 36个几 is more than 36."""
+_CHANGES = regex(
+    r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之倍率若如当则几余来许整吗呢吧么]|(?<=次).|才[怪对]|平方|立方"
+    r"|[零〇一二两三四五六七八九十百千万亿](?!角形|边形|位数|面体|棱|年级)"
+)
+"""Signs behind a classifier that deny, change or continue the number: 2块五 is 2.5, 36个几 more than 36. The numeral of
+5个三角形 is part of a name. Alone, 次 counts times; before a further sign it may make a power or a degree.
+"""
+
+_PREDICATE = regex(r"是|为|等于|属于|可以|能")
+"""Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
 
 _NOUNS_OF_ONE_SIGN = frozenset(
     "人孩娃客兵男女生羊牛马猪鸡鸭鹅鱼虾蟹兔狗猫鸟猴虎鹿蛇龟虫蜂蚕树花草苗竹叶书笔纸尺画报信梨桃杏枣瓜果菜豆蛋糖饼糕包面饭汤酒水油奶茶盐米肉药球棋牌琴鼓"
@@ -269,14 +267,7 @@ _NOUNS_OF_ONE_SIGN = frozenset(
 )
 """Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
 
-_PART_OF_NOUN = re.compile(
-    r"[一二两三四五六七八九十]{1,2}(?=角形|边形|位数|面体|棱柱|棱锥|棱台|年级)|方[法案式格形体块程向阵砖]"
-    r"|[初高]?中学?生|[加减乘除]法|次品|成人|零[件食]"
-)
-"""Signs of `_NOT_COUNTED` or numerals inside the name of what was counted: 5个三角形, 24个三位数, 36种方法."""
-
-_DIFFERENT = re.compile(r"不同的?|可能的?")
-_PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
+_PASSED_BEHIND = regex(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
 """Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
 
 FUNCTION_WORDS = names(
@@ -291,7 +282,7 @@ FUNCTION_WORDS = names(
 )
 """The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
-_CONTRACTED = re.compile(r"n['’]t\b")
+_CONTRACTED = regex(r"n['’]t\b")
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
@@ -300,11 +291,8 @@ _ADJECTIVES_IN_ING = names(
     "remaining matching missing winning losing increasing decreasing crossing existing working outstanding"
 )
 _SINGULAR_IN_S = names(
-    "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
-    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves thirds "
-    "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps "
-    "always "
-    "besides across"
+    "yes times vs versus equals gives fails works holds satisfies means remains makes says lies needs percents squares "
+    "cubes always"
 )
 _DENYING_OR_COMPUTING = names(
     "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
@@ -321,7 +309,7 @@ def split_scale(words: str) -> tuple[Fraction, str]:
     """
     factor = Fraction(1)
     while (match := _SCALE.match(words)) is not None and unit_of(words) is None:
-        factor *= _SCALES[match[1].lower()]
+        factor *= Fraction(_SCALES[match[1].lower()])
         words = words[match.end() :]
     return factor, words.strip()
 
@@ -339,12 +327,7 @@ def smaller_unit(larger: str, smaller: str) -> Fraction | None:
 
 def is_unit(unit: Unit) -> bool:
     """Whether a unit of this dimension and size has a name."""
-    return unit in _named_units()
-
-
-@cache
-def _named_units() -> frozenset[Unit | None]:
-    return frozenset(map(unit_of, _BY_NAME))
+    return unit in _BY_NAME.values()
 
 
 def is_counted(words: str, singular: bool = False) -> bool:
@@ -354,12 +337,9 @@ def is_counted(words: str, singular: bool = False) -> bool:
     wrong", "or more", "squared". singular: the number is 1, so a noun in the singular counts too.
     """
     if _CHINESE.search(words):
-        words = _DIFFERENT.sub("", words)
-        noun, plain = words[1:], _PART_OF_NOUN.sub("", words)
-        # Alone, 次 counts times; before a further sign it may make a power or a degree, 2次方 and 2次函数.
-        adds = words != "次" and (_NOT_COUNTED.search(plain) or _NUMERAL_SIGN.search(plain))
+        noun = words[1:]
         is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
-        return words[:1] in _CLASSIFIERS and not adds and is_noun and len(words) <= _MAX_COUNTED_SIGNS
+        return words[:1] in _CLASSIFIERS and is_noun and not _CHANGES.search(words) and len(words) <= _MAX_COUNTED_SIGNS
     parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
     if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
         return False  # "12 excluding reflections"
@@ -374,42 +354,23 @@ def is_counted(words: str, singular: bool = False) -> bool:
     return any(is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts)
 
 
-def share_classifier(first: str, second: str) -> bool:
-    """Whether one of two words behind numbers is a Chinese classifier, and the other is the same classifier with what
-    was counted: 个 and 个苹果. All classifiers of persons are one: 人, 名, 位 and 个人.
-    """
-    shorter, longer = sorted((first.strip(), second.strip()), key=len)
-    if shorter in _OF_PERSONS:
-        return longer in _OF_PERSONS or (longer[0] in "名位人" and is_counted(longer))
-    return shorter in _CLASSIFIERS and longer.startswith(shorter) and is_counted(longer)
-
-
-_OF_PERSONS = frozenset(("人", "名", "位", "个人"))
-"""Classifiers by which persons are counted, without a noun that says which persons."""
-
-
 def changes_number(words: str) -> bool:
     """Whether words behind a number deny it, qualify it, compute with it or are a statement about it: "isn't", "or
     more", "squared", 是质数.
     """
     lower = words.lower()
-    denied = _CONTRACTED.search(lower) or _NOT_COUNTED.search(words) or _PREDICATE.match(words)
+    denied = _CONTRACTED.search(lower) or _CHANGES.search(words) or _PREDICATE.match(words)
     return denied is not None or not _DENYING_OR_COMPUTING.isdisjoint(re.findall(r"[a-z]+", lower))
 
 
-def makes_bound(words: str) -> bool:
-    """Whether words just before a number make it a bound or a rounded value: "at most", "is more than", 至少是."""
-    if _CHINESE.search(words):
-        return _CHINESE_BOUND.search(words) is not None
-    return changes_number(" ".join(word for word in words.split()[-2:] if word.lower() not in _FORMS_OF_BE))
-
-
 def qualifies(words: str) -> bool:
-    """Whether the words of a name say more than what is named: "if n is even", "perhaps the sum", 可能."""
+    """Whether the words of a name make its value a bound, or say more than what is named: "at most", 至少是, "if n is
+    even", "perhaps the sum", 可能.
+    """
     if _CHINESE.search(words):
         return _CHINESE_QUALIFIERS.search(words) is not None
     inside = {word.strip(".,") for word in words.lower().split()}
-    return not inside.isdisjoint((FUNCTION_WORDS - _INSIDE_NAMES) | _SUPPOSING)
+    return "at least" in words.lower() or not inside.isdisjoint((FUNCTION_WORDS - _INSIDE_NAMES) | _SUPPOSING)
 
 
 _INSIDE_NAMES = names(
@@ -420,10 +381,10 @@ _INSIDE_NAMES = names(
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
-_CHINESE_QUALIFIERS = re.compile(r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
-_CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
-_FORMS_OF_BE = names("is are was were be")
-
+_CHINESE_QUALIFIERS = regex(
+    r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当"
+    r"|(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z"
+)
 
 _MAX_COUNTED_SIGNS = 8
 """Largest number of Chinese characters of a classifier and its noun; more are a sentence."""

@@ -11,7 +11,7 @@ from harness.answers.grammar.tree import names
 FUNCTIONS = names(
     "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
-    "Eq Ne Rational frac cis"
+    "frac cis"
 )
 """Functions, by the name that the tree has for them."""
 
@@ -62,15 +62,40 @@ OPERATORS = {
     "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "colon": ":", "prime": "'", "lfloor": "lfloor",
     "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over",
     "choose": "choose",
-    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨",
+    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":",
     "dots": "…", "ldots": "…", "cdots": "…", "dotsc": "…", "bmod": "mod", "mod": "mod", "pmod": "pmod", "%": "%",
     "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
+    "{": "lset", "}": "rset", "\\": "row", "|": "|",
     "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
 }  # fmt: skip
 """Commands of operators, brackets and signs, each with the sign of its token."""
 
+LOGIC = {"land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨", "&": "and"}
 MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
+
+
+_NAMES = {name: ("cmd", name) for name in FUNCTIONS} | {alias: ("cmd", name) for alias, name in ALIASES.items()}
+_CONSTANTS = {name: ("cmd", constant) for name, constant in CONSTANTS.items()}
+_LETTERS = {name: ("sym", name.removeprefix("var")) for name in GREEK}
+COMMANDS = (
+    _CONSTANTS
+    | _LETTERS
+    | _NAMES
+    | {name: ("text", currency) for name, currency in MONEY.items()}
+    | {name: (sign, sign) for name, sign in OPERATORS.items()}
+    | {name: ("sep", sign) for name, sign in LOGIC.items()}
+    | {name: ("rel", sign) for name, sign in RELATIONS.items()}
+)
+"""LaTeX command → kind and text of its token."""
+
+WORDS = _LETTERS | _CONSTANTS | _NAMES | {"and": ("sep", "and"), "or": ("sep", "or"), "mod": ("mod", "mod")}
+"""Word without a backslash → kind and text of its token."""
+
+IN_ANY_CASE = names("infinity nan and or mod")
+"""Words of `WORDS` that may have capitals."""
+
+_COMMAND_GROUPS = (COMMANDS, IGNORED, TEXTS, names("begin end sum prod lim int overline bar"))
 
 
 def is_command(name: str) -> bool:
@@ -83,9 +108,3 @@ def split_run_on_command(name: str) -> str | None:
     if is_command(name):
         return None
     return next((name[:-size] for size in (1, 2) if len(name) > size + 1 and is_command(name[:-size])), None)
-
-
-_COMMAND_GROUPS = (
-    FUNCTIONS, ALIASES, GREEK, CONSTANTS, RELATIONS, IGNORED, TEXTS, OPERATORS,
-    names("begin end frac sqrt sum prod lim int overline bar binom"),
-)  # fmt: skip

@@ -79,7 +79,7 @@ class PlanBasis(Margin):
     accuracy: Annotated[
         float | None,
         Option(
-            "Accuracy of your model in %, if known: published spreads are scaled to it, and no former run is read.",
+            "Accuracy of your model in %, if no run shows it: published spreads are scaled to it.",
             above=0,
             below=100,
             kind=POINTS,
@@ -94,8 +94,13 @@ class PlanBasis(Margin):
         return self.other_samples or self.published_samples
 
     def _check(self) -> None:
-        """Raise `UsageError` for a plan beside a run and a published score at once."""
+        """Raise `UsageError` for a plan beside a run and a published score at once, and for one price alone."""
         super()._check()
+        if (self.price_in is None) != (self.price_out is None):
+            raise UsageError(
+                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
+                "billed"
+            )
         if self.other_samples is not None and self.published_samples is not None:
             raise UsageError(
                 f"{option('other_samples')} plans a comparison with another run, {option('published_samples')} one "

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from harness.asking.options.headings import JUDGE
-from harness.asking.options.whom import SERVED, WhichServer
+from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
 from harness.core.options import Option
 
+NO_FLAG = ("base_url", "provider", "server", "api_key_file", "header", "ca_file", "hash_weights")
+"""Options of a judge that Python takes; on the command line the address stands behind the model's name."""
 
-class JudgeOptions(WhichServer):
+
+class JudgeOptions(WhichServer, without=("serve",)):
     """The judge and the samples it sees. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
 
     model: Annotated[
         str | None,
-        Option("A model to decide what the rules leave undecided.", under=JUDGE, flag="judge", metavar="MODEL"),
+        Option(
+            "A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the "
+            "running one.",
+            under=JUDGE,
+            flag="judge",
+            metavar="MODEL[@URL|@NAME]",
+        ),
     ] = None
     base_url: Annotated[
         tuple[str, ...],
@@ -25,26 +34,6 @@ class JudgeOptions(WhichServer):
             metavar="URL[,weight=N]",
         ),
     ] = ()
-    server: Annotated[
-        str | None,
-        Option(
-            "Name of the judge's server, as `harness serve status` shows it.",
-            under=JUDGE,
-            metavar="NAME",
-            complete="servers",
-        ),
-    ] = None
-    serve: Annotated[
-        dict[str, Any] | None,
-        Option(
-            "Start this engine for the judge and stop it after; takes every flag of `harness serve ENGINE`.",
-            under=JUDGE,
-            flag="serve",
-            metavar="ENGINE",
-            complete="engines",
-            kind=SERVED,
-        ),
-    ] = None
     scope: Annotated[
         Literal["undecided", "wrong", "all"],
         Option("Samples the judge sees: undecided by the rules, also those called wrong, or all.", under=JUDGE),

@@ -152,7 +152,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     on: Annotated[
         str | None,
         Option(
-            "Grade on the nodes of a Ray cluster; the scores are computed on this machine (docs/howto/ray.md).",
+            "Grade on the nodes of a Ray cluster; the scores are computed on this machine (docs/scaling.md).",
             under=GRADING,
             metavar="ray[://HOST:PORT]",
         ),

@@ -108,7 +108,7 @@ class OnRay(Options):
         str | None,
         Option(
             "Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder "
-            "(docs/howto/ray.md).",
+            "(docs/scaling.md).",
             under=WHOM,
             metavar="ray[://HOST:PORT]",
         ),
@@ -219,7 +219,10 @@ VERBS: dict[str, Verb] = {
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(
         ScoreOptions,
-        {"dry_run": "this function grades; only the command line can say beforehand what a judge would be asked"},
+        {
+            "dry_run": "this function grades; only the command line can say beforehand what a judge would be asked",
+            "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL --detach`, and give its address",
+        },
     ),
     "plan": Verb(
         PlanOptions,

@@ -6,7 +6,7 @@ give the same reply by both:
     add_plain    one event of the usual form (`PlainEvent`)
     add          one event of any form, or a whole body in one piece
 
-Which events are believed is a closed rule; docs/transport.md has it as a table:
+Which events are believed is a closed rule; docs/reliability.md has it as a table:
 
     an event with text or a finish reason     must have the same id and model as the events with text before it
     an event without (a role, usage, a ping)  may have any id; another model's name is noted

@@ -4,7 +4,7 @@ Only the run's user may open the socket. It exists while requests can be made, a
 the network's loop. Whoever holds the run's lock may replace a socket that a dead process left behind; any other file in
 its place stays. If the socket cannot be made (on a file system without sockets, for example), the run goes on, but
 cannot be steered.
-The verbs of `harness ctl` (`VERBS`) are read, checked and carried out on the loop by `Steering`.
+The verbs by which `harness status` steers a run (`VERBS`) are read, checked and carried out on the loop by `Steering`.
 
 A signal steers, too (`Signals`): the first Ctrl-C lets requests in flight end, the second one ends them.
 """
@@ -256,7 +256,7 @@ class Steering:
             return self._reload()
         facts = self._facts()
         if verb == "drain":
-            self._dispatcher.drain("drained by `harness ctl`")
+            self._dispatcher.drain("drained by `harness status`")
             return Answer(
                 sentence=f"draining: {count_noun(facts.in_flight, 'request')} in flight end, then the session ends"
             )
@@ -318,10 +318,10 @@ class Steering:
         Raises `UsageError` if none of them is still to come.
         """
         # An id may itself end in a colon and a number: the whole text goes first.
-        n = self._dispatcher.cancel(key, None, "cancelled by `harness ctl`")
+        n = self._dispatcher.cancel(key, None, "cancelled by `harness status`")
         question_id, colon, index = key.rpartition(":")
         if not n and colon and index.isascii() and index.isdigit():
-            n = self._dispatcher.cancel(question_id, int(index[:9]), "cancelled by `harness ctl`")
+            n = self._dispatcher.cancel(question_id, int(index[:9]), "cancelled by `harness status`")
         if not n:
             raise UsageError(f"no sample of {quoted(key)} is still to come in this session.")
         return Answer(sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; the next session asks again")

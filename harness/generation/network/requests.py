@@ -1,7 +1,7 @@
 """One request a sample: how the request is written, sent, continued after a break, and how its reply becomes a record.
 
 This is the only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies. `OneByOne` sends
-them, and continues the written part of a sample whose earlier request broke off (docs/salvage.md).
+them, and continues the written part of a sample whose earlier request broke off (docs/reliability.md).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an a
     structures     two trees of any kind, part by part; with alternatives (±), assignments (x = 1, y = 2), equations,
                    families (kπ), labels, matrices, piecewise, ratios, realsets, relations, rewriting for each kind
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
-                   decides:  exact · radicals → modular → numeric · identities
+                   decides:  exact → modular → numeric · identities
     products       where letters do not multiply as numbers do: matrices, vectors
     wording        further references in words that no rule reads
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"

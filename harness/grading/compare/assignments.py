@@ -7,7 +7,6 @@ the tuple of its values: x, y, z, w in this order, other names in the order in w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -116,20 +115,3 @@ def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None
 def _lower_case(name: Node) -> Node:
     """Return `name` in lower case."""
     return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))
-
-
-_NUMBERED = re.compile(r"\s*([a-zA-Z])(?:_\{?([1-9])\}?|([₁-₉]|[1-9]))\s*[=＝]\s*([^,，;；=＝]{1,40}?)\s*")
-_LINK = re.compile(r"[,，;；]|\\text\{\s*(?:or|and)\s*\}|或|和")
-
-
-def renumbers(reference: str, answer: str) -> bool:
-    """Whether two texts give one letter with numbers the same values, but to other numbers: x₁=5, x₂=3.
-
-    The roots of an equation have no order; the terms of a sequence do. Which of them are meant is not read.
-    """
-    sides = [[_NUMBERED.fullmatch(part) for part in _LINK.split(text.replace("$", ""))] for text in (reference, answer)]
-    if any(None in side or len(side) < 2 for side in sides):
-        return False
-    values = [[item[4] for item in side if item is not None] for side in sides]
-    letters = {item[1] for side in sides for item in side if item is not None}
-    return len(letters) == 1 and values[0] != values[1] and sorted(values[0]) == sorted(values[1])

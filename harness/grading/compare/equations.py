@@ -19,7 +19,6 @@ from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
 from harness.grading.compare.labels import inverse_of, names_agree
-from harness.grading.compare.radicals import NotExact
 
 _EQUALITY = frozenset(("=", "≈"))
 
@@ -222,10 +221,7 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
 
 def _vanishes(node: Node) -> bool:
     """Whether `node` is exactly 0."""
-    try:
-        return not exact(node)
-    except NotExact:
-        return False
+    return exact(node) == 0
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:

@@ -17,8 +17,7 @@ from harness.answers.boxed import without_boxes
 from harness.answers.grammar.characters import escape_prices
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
-from harness.answers.grammar.tree import Node, sym, walk
-from harness.answers.grammar.units import is_counted, unit_of
+from harness.answers.grammar.tree import Node, sym
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import (
     is_words,
@@ -31,15 +30,12 @@ from harness.answers.words import (
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
-from harness.grading.compare.assignments import names_several, renumbers
-from harness.grading.compare.dates import day_of, same_days
+from harness.grading.compare.assignments import names_several
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.compare.products import multiplies_matrices, multiplies_vectors
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
-from harness.grading.compare.unsolved import is_unsolved
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
@@ -58,8 +54,6 @@ _FORMS: dict[Form, str] = {
     "scientific": "one digit before the point times a power of ten",
 }
 
-_FIGURE = re.compile(r"\\(angle|triangle)(?![a-zA-Z])")
-_ANGLE = re.compile(r"∠|\\angle(?![a-zA-Z])")
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
@@ -77,16 +71,18 @@ _LETTERS = re.compile(r"[A-Za-z]|\d\Z")
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
+_ORDER_COUNTS = re.compile(
+    r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"
+    r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
+)
+r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: their order counts."""
+
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
     r"|\\(?:text|mathrm)\{[^{},]*\})*)"
 )
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
-_ALLOWS_ALL_BUT = re.compile(
-    r"(?:或者?|∨|\\lor(?![a-z])|\bor\b)[\s${}]*[^,，;；或且<>=≤≥]{0,40}?(?:≠|\\neq?(?![a-z])|!=|不等于)"
-)
-"""An alternative with ≠: `x≥-1或x≠2` holds for all x. Behind a comma, x≠2 leaves out a point of what stands before."""
 
 _DIGIT = re.compile(r"-?\d")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -168,23 +164,21 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not answer.strip():
         return Comparison(False, "empty")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
-        return Comparison(reference_letters == answer_letters, "choices")
+        in_order = [re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer)]
+        same_letters = in_order[0] == in_order[1] if rules.ordered else reference_letters == answer_letters
+        return Comparison(same_letters, "choices")
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(answer)
     # `nan` is no value, so that two of these texts are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
-    if (is_words(reference) or is_words(answer) or kind == "text") and not (
-        kind != "text" and _differ_in_capitals(reference, answer)
-    ):
+    if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
-        # A text that begins with a digit may be a number or a day, which are compared below.
+        # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
-    if result.equal is False and renumbers(reference, answer):
-        return Comparison(None, "names")
+    result = _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -193,16 +187,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _compare_trees(value, answer, kind, rules)
     return result
-
-
-def _differ_in_capitals(reference: str, answer: str) -> bool:
-    """Whether both are so few letters that they may be a product, which differ in capitals: `ab` and `AB`."""
-    first, second = (without_layout(without_text_commands(text)) for text in (reference, answer))
-    return first != second and first.lower() == second.lower() and len(first) <= MAX_PRODUCT_LETTERS and first.isalpha()
-
-
-MAX_PRODUCT_LETTERS = 3
-"""Longer words are no product of letters."""
 
 
 def _without_remark(answer: str) -> str:
@@ -262,28 +246,13 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
-    if result.equal is False and _unread_words(answer_node) - _unread_words(reference_node):
-        return Comparison(None, "words")
-    if result.equal is False and _is_number_of_angle(reference, answer_node, listed, rules):
-        return Comparison(None, "names")
-    if result.equal and _names_another_figure(reference, answer):
-        return Comparison(None, "names")
     if result.equal and (
-        _leaves_open(reference, answer, answer_node) or _leaves_open(answer, reference, reference_node)
+        _leaves_open(reference, reference_node, answer, answer_node)
+        or _leaves_open(answer, answer_node, reference, reference_node)
     ):
         return Comparison(None, "alternatives")
-    if result.equal and (_ALLOWS_ALL_BUT.search(reference) is None) != (_ALLOWS_ALL_BUT.search(answer) is None):
-        return Comparison(None, "alternatives")
-    if (
-        result.equal
-        and is_unsolved(reference_node, answer_node)
-        and not _ends_solved(reference_node, answer_node, rules)
-    ):
-        return Comparison(None, "unsolved")
-    if result.equal and (multiplies_vectors(reference) or multiplies_vectors(answer)):
-        return Comparison(None, "vectors")
-    if result.equal and result.rule != "identical" and any(map(multiplies_matrices, (reference_node, answer_node))):
-        return Comparison(None, "matrices")
+    if result.equal and (_ORDER_COUNTS.search(reference) or _ORDER_COUNTS.search(answer)):
+        return Comparison(None, "order of factors")
     if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
         # "1,234" can be a number or a list of two numbers; both sides are read in the other way as well.
         reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
@@ -293,48 +262,20 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     return result
 
 
-def _ends_solved(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    """Whether the last item of a list is the reference, and the items before it the steps to it: `3x = 9, x = 3`."""
-    last = answer.args[-1] if answer.op == "list" else None
-    return last is not None and not is_unsolved(reference, last) and same(reference, last, rules).equal is True
-
-
-def _leaves_open(chooses: str, states: str, stated: Node) -> bool:
+def _leaves_open(chooses: str, chosen: Node, states: str, stated: Node) -> bool:
     """Whether an answer that joins its values by "or" leaves open what the other one states: several coordinates or
-    unknowns (`7 or 3` beside `x = 7, y = 3`), or equations joined by "and".
+    unknowns (`7 or 3` beside `x = 7, y = 3`), or equations joined by "and". `x ≥ -1 or x ≠ 2` holds for all x.
 
-    stated: the tree of the other one, `states`.
+    chosen, stated: the trees of the two.
     """
     if ("or" not in chooses and "或" not in chooses and "∨" not in chooses) or connectives(chooses) != {"or"}:
         return False
     joined = connectives(states)
     if "or" in joined:
         return False
+    if any(item.op == "rel" and item.args[1] == ("!=",) for item in items_of(chosen)):
+        return True
     return names_several(stated) or ("and" in joined and all(map(is_equation, items_of(stated))))
-
-
-def _unread_words(node: Node) -> set[str]:
-    """Return the Chinese words of a tree that are neither a unit nor something counted, such as 是方程的解.
-
-    The grammar multiplies by such words, so a difference of the values proves nothing.
-    """
-    names = {str(here.args[1]) for here in walk(node) if here.op == "quantity"}
-    factors = (part for here in walk(node) if here.op == "mul" for part in here.args)
-    words = names | {str(part.args[0]) for part in factors if part.op == "text"}
-    return {name for name in words if _CHINESE.search(name) and unit_of(name) is None and not is_counted(name)}
-
-
-def _names_another_figure(reference: str, answer: str) -> bool:
-    """Whether one side writes the sign of an angle and the other that of a triangle before its letters."""
-    marks = [set(_FIGURE.findall(text)) for text in (reference, answer)]
-    return bool(marks[0] and marks[1]) and marks[0] != marks[1]
-
-
-def _is_number_of_angle(reference: str, answer: Node, listed: bool, rules: GradeRules) -> bool:
-    """Whether the answer is the reference without its signs of angles: 3 beside ∠3."""
-    plain = _ANGLE.sub("", reference)
-    numbers = _read(plain, listed) if plain != reference else ""
-    return not isinstance(numbers, str) and same(numbers, answer, rules).equal is True
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
@@ -369,7 +310,7 @@ def is_unread(reference: str) -> bool:
     `#### 18`: a reply that does not repeat its text stays undecided.
     """
     text = numeral_as_digits(without_boxes(reference))
-    if is_words(text) or stands_for_value(text) or day_of(text) is not None:
+    if is_words(text) or stands_for_value(text):
         return False
     return isinstance(_read(text, False), str)
 

@@ -1,7 +1,7 @@
-"""The exact value of a tree: a rule for each kind of node, in the arithmetic of `radicals`.
+"""The exact value of a tree: a rule for each kind of node, in rational numbers.
 
-A tree without an exact value here, for example one with a letter, raises `NotExact`; `scalars` then tries its other
-methods. Each rule estimates the size of its result before it computes the result.
+A tree may have no rational value here, as √2 and each tree with a letter; `scalars` then tries its other methods. Each
+rule estimates the size of its result before it computes the result.
 """
 
 from __future__ import annotations
@@ -9,45 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, factorial, gcd, lcm, prod
+from math import comb, factorial, gcd, isqrt, lcm, log2, prod
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num, substitute
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_RANGE, MAX_TERMS
-from harness.grading.compare.radicals import (
-    ONE,
-    Monomial,
-    NotExact,
-    Undefined,
-    Value,
-    add,
-    divide,
-    factors,
-    multiply,
-    of,
-    power,
-    rational,
-    scale,
-)
+from harness.core.codec import digest
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE, MAX_TRIAL_DIVISOR
 
 _MAX_KNOWN = 128
-"""Number of trees whose values are cached; one value may take half a megabyte."""
+"""Number of trees whose values are cached; one value may take 25 kilobytes."""
+
+_MAX_WRITTEN_BITS = 10_000
+
+_MAX_DEGREE = 1_000
+"""Largest degree of a root that is computed."""
+
+_MAX_ROWS = 6
+"""Largest number of rows of a determinant, whose expansion takes n! products."""
 
 
-def exact(node: Node) -> Value:
-    """Return the value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`.
+class NotExact(ValueError):
+    """The node has no rational value here, or computing it would exceed a bound."""
 
-    The dict belongs to the cache, and must not be changed.
-    """
+
+class Undefined(NotExact):
+    """The node has no value at all: a division by zero, or zero to a power that is not positive."""
+
+
+def exact(node: Node) -> Fraction | None:
+    """Return the value of a closed form; None if it has no rational value here."""
     value = _cached_value(node)
-    if isinstance(value, NotExact):
-        # A new exception, for the cached one would get a longer traceback with each raise.
-        raise type(value)(*value.args)
-    return value
+    return None if isinstance(value, NotExact) else value
+
+
+def is_undefined(node: Node) -> bool:
+    """Whether a closed form divides by zero, or the like, so that it has no value."""
+    return isinstance(_cached_value(node), Undefined)
+
+
+def written(value: Fraction) -> str:
+    """Return `value` in decimal digits; a number of more digits than Python writes, by its size and a checksum."""
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits <= _MAX_WRITTEN_BITS:
+        return str(value)
+    return f"a number of {bits:,} bits, {digest(f'{value.numerator:x}/{value.denominator:x}')}"
 
 
 @lru_cache(maxsize=_MAX_KNOWN)
-def _cached_value(node: Node) -> Value | NotExact:
+def _cached_value(node: Node) -> Fraction | NotExact:
     """Return the value of a tree, or the exception that says why it has none.
 
     Cached, since a comparison, a near miss and a vote need the same values.
@@ -58,7 +67,7 @@ def _cached_value(node: Node) -> Value | NotExact:
         return type(error)(*error.args)  # without its traceback, which would keep the trees alive
 
 
-def _exact(node: Node, depth: int) -> Value:
+def _exact(node: Node, depth: int) -> Fraction:
     """Return the exact value of a node. depth: how deep the node is nested. Raises `NotExact`."""
     if depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
@@ -66,71 +75,85 @@ def _exact(node: Node, depth: int) -> Value:
     if rule is None:
         raise NotExact(node.op)
     value = rule(node, depth + 1)
-    if len(value) > MAX_TERMS:
-        raise NotExact("too many terms")
+    if node.op not in ("pow", "neg"):
+        _check_size(value)
     return value
 
 
+def _check_size(value: Fraction) -> None:
+    """Raise `NotExact` for a number beyond `MAX_BITS`."""
+    if value.numerator.bit_length() > MAX_BITS or value.denominator.bit_length() > MAX_BITS:
+        raise NotExact("too large")
+
+
 # --- one rule for each kind of node ---
-def _add(node: Node, depth: int) -> Value:
-    """Compute a sum."""
-    total: Value = {}
-    for term in node.args:
-        total = add(total, _exact(term, depth))
-    return total
+def _values(node: Node, depth: int) -> list[Fraction]:
+    """Return the values of the parts of a node."""
+    return [_exact(part, depth) for part in node.args]
 
 
-def _mul(node: Node, depth: int) -> Value:
-    """Compute a product."""
-    result = of(1)
-    for factor in node.args:
-        result = multiply(result, _exact(factor, depth))
+def _mul(node: Node, depth: int) -> Fraction:
+    """Compute a product, checking its size at each factor."""
+    result = Fraction(1)
+    for factor in _values(node, depth):
+        result *= factor
+        _check_size(result)
     return result
 
 
-def _pow(node: Node, depth: int) -> Value:
-    """Compute a power: of e as a monomial, of any other base by `radicals.power`.
-
-    depth: how many levels of the formula stand above this part; too many raise.
-    """
-    base, exponent = node.args
-    raised = rational(_exact(exponent, depth))
-    if base.op == "const" and base.args[0] == "e":
-        if raised is None:
-            raise NotExact("a power of e")
-        return {Monomial((), Fraction(0), raised, 0): Fraction(1)}
-    if raised is None:
-        raise NotExact("an irrational exponent")
-    return power(_exact(base, depth), raised)
+def _div(node: Node, depth: int) -> Fraction:
+    top, bottom = _values(node, depth)
+    if not bottom:
+        raise Undefined("division by zero")
+    return top / bottom
 
 
-def _root(node: Node, depth: int) -> Value:
-    """Compute a root with an integer degree."""
-    degree = rational(_exact(node.args[0], depth))
-    if degree is None or degree.denominator != 1 or not 0 < degree.numerator < 1000:
-        raise NotExact("the degree of a root")
-    return power(_exact(node.args[1], depth), 1 / degree)
+def _pow(node: Node, depth: int) -> Fraction:
+    """Compute a power; the root of a negative number is the real one, as in school: the cube root of -8 is -2."""
+    base, exponent = _values(node, depth)
+    if not base and exponent <= 0:
+        raise Undefined("a power of zero")
+    if exponent.denominator != 1:
+        if exponent.denominator >= _MAX_DEGREE:
+            raise NotExact("the degree of a root")
+        base = _root(base, exponent.denominator)
+    if abs(base) in (0, 1):
+        return base if exponent.numerator % 2 else abs(base)
+    size = max(abs(base.numerator), base.denominator)
+    if abs(exponent.numerator) * log2(size) > MAX_POWER_BITS:
+        raise NotExact("too large a power")
+    return base**exponent.numerator
 
 
-def _const(node: Node, _depth: int) -> Value:
-    """Return the value of a constant: π, e or i."""
-    name = node.args[0]
-    if name == "pi":
-        return {ONE._replace(pi=Fraction(1)): Fraction(1)}
-    if name == "e":
-        return {ONE._replace(e=Fraction(1)): Fraction(1)}
-    if name == "i":
-        return {ONE._replace(i=1): Fraction(1)}
-    raise NotExact(name)
+def _root(number: Fraction, degree: int) -> Fraction:
+    """Return the root of a rational number if it is rational. Raises `NotExact` for any other root."""
+    if number < 0 and degree % 2 == 0:
+        raise NotExact("a complex root")
+    parts = [_whole_root(abs(number.numerator), degree), _whole_root(number.denominator, degree)]
+    return Fraction(*parts) * (-1 if number < 0 else 1)
 
 
-def _base(node: Node, _depth: int) -> Value:
+def _whole_root(number: int, degree: int) -> int:
+    """Return the root of an integer if it is an integer. Raises `NotExact` for any other root."""
+    if degree == 2:
+        root = isqrt(number)
+    else:
+        low, high = 0, 1 << -(-number.bit_length() // degree)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if middle**degree <= number else (low, middle - 1)
+        root = low
+    if root**degree != number:
+        raise NotExact("an irrational root")
+    return root
+
+
+def _base(node: Node, _depth: int) -> Fraction:
     """Compute a number that is written in another base than ten."""
-    digits, base = node.args
-    value = digits_in_base(digits, base)
+    value = digits_in_base(*node.args)
     if value is None:
         raise NotExact("a digit is not below its base")
-    return of(value)
+    return value
 
 
 def digits_in_base(digits: str, base: int) -> Fraction | None:
@@ -145,21 +168,16 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
         return None
 
 
-def _fn(node: Node, depth: int) -> Value:
-    """Compute a function of `_FUNCTIONS` with rational arguments.
-
-    depth: how many levels of the formula stand above this part; too many raise.
-    """
+def _fn(node: Node, depth: int) -> Fraction:
+    """Compute a function of `_FUNCTIONS`, a sum or a product."""
     name, *arguments = node.args
+    if name in ("sum", "prod"):
+        return _sum(node, depth)
     rule = _FUNCTIONS.get(name)
     if rule is None:
         raise NotExact(name)
-    values = [rational(_exact(argument, depth)) for argument in arguments]
-    # floor, max or sgn of an irrational argument needs digits, which `numeric` computes.
-    if any(value is None for value in values):
-        raise NotExact(name)
     try:
-        return rule(*(value for value in values if value is not None))
+        return Fraction(rule(*(_exact(argument, depth) for argument in arguments)))
     except TypeError as error:  # a function written with the wrong number of arguments
         raise NotExact(name) from error
 
@@ -171,148 +189,165 @@ def _integers(*values: Fraction) -> list[int]:
     return [value.numerator for value in values]
 
 
-def _factorial(value: Fraction) -> Value:
-    """Compute n!."""
-    (number,) = _integers(value)
-    if number < 0 or number > MAX_FACTORIAL:
-        raise NotExact("a factorial")
-    return of(factorial(number))
+def _falling(step: int) -> Callable[[Fraction], int]:
+    """Return the function n (n − step) (n − 2 step) …, down to a factor above 0: n! for 1, n!! for 2."""
+
+    def product(value: Fraction) -> int:
+        (number,) = _integers(value)
+        if number < 0 or number > MAX_FACTORIAL:
+            raise NotExact("a factorial")
+        return factorial(number) if step == 1 else prod(range(number, 0, -step))
+
+    return product
 
 
-def _double_factorial(value: Fraction) -> Value:
-    """Compute n!! = n (n − 2) (n − 4) …."""
-    (number,) = _integers(value)
-    if number < 0 or number > MAX_FACTORIAL:
-        raise NotExact("a factorial")
-    return of(prod(range(number, 0, -2)))
-
-
-def _binomial(upper: Fraction, lower: Fraction) -> Value:
+def _binomial(upper: Fraction, lower: Fraction) -> int:
     """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or they are no integers."""
     n, k = _integers(upper, lower)
     # C(n, k) is below n^min(k, n − k).
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:
         raise NotExact("a binomial coefficient")
-    return of(comb(n, k))
+    return comb(n, k)
 
 
-def _arrangements(upper: Fraction, lower: Fraction) -> Value:
+def _arrangements(upper: Fraction, lower: Fraction) -> int:
     """Compute n! / (n − k)!, the number of arrangements of k of n things."""
     n, k = _integers(upper, lower)
     if not 0 <= k <= n <= 2_000:
         raise NotExact("arrangements")
-    return of(factorial(n) // factorial(n - k))
+    return factorial(n) // factorial(n - k)
 
 
-def _mod(left: Fraction, right: Fraction) -> Value:
+def _mod(left: Fraction, right: Fraction) -> Fraction:
     if right == 0:
         raise Undefined("modulo zero")
-    return of(left % right)
+    return left % right
 
 
-def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
+def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
     """Return the logarithm of a rational power of the base. Raises `NotExact` for any other value."""
     if value <= 0 or base <= 0 or base == 1:
         raise NotExact("a logarithm")
     if value == 1:
-        return {}
-    tops, bottoms = dict(_signed_factors(value)), dict(_signed_factors(base))
+        return Fraction(0)
+    tops, bottoms = dict(signed_factors(value)), dict(signed_factors(base))
     # A logarithm of rational numbers is rational only if both have the same primes, in one proportion.
-    if tops.keys() != bottoms.keys():
-        raise NotExact("a logarithm")
-    ratios = {Fraction(tops[prime], bottoms[prime]) for prime in tops}
+    ratios = {Fraction(tops[prime], bottoms[prime]) for prime in tops} if tops.keys() == bottoms.keys() else set()
     if len(ratios) != 1:
         raise NotExact("a logarithm")
-    return of(ratios.pop())
+    return ratios.pop()
 
 
-def _natural_logarithm(value: Fraction) -> Value:
-    """Return ln of a rational number if it is rational, which only ln 1 is. Raises `NotExact` for any other number."""
-    if value == 1:
-        return {}
-    raise NotExact("a logarithm")
+def _at(argument: int, value: int) -> Callable[[Fraction], int]:
+    """Return a function that is rational only at `argument`: ln at 1, exp at 0."""
+
+    def function(number: Fraction) -> int:
+        if number != argument:
+            raise NotExact("an irrational value")
+        return value
+
+    return function
 
 
-def _signed_factors(value: Fraction) -> list[tuple[int, int]]:
-    """Return (prime, exponent) of a rational number; exponents of the denominator are negative."""
+def signed_factors(value: Fraction) -> list[tuple[int, int]]:
+    """Return (prime, exponent) of a rational number above 0; exponents of the denominator are negative.
+
+    Raises `NotExact`.
+    """
     return factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
 
 
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "factorial": _factorial,
-    "double factorial": _double_factorial,
+def factors(number: int) -> list[tuple[int, int]]:
+    """Factor a positive integer into (prime, exponent), primes ascending. Raises `NotExact` if it is hard to factor."""
+    if number.bit_length() > 400:
+        raise NotExact("too large to factor")
+    pairs = list[tuple[int, int]]()
+    divisor = 2
+    while divisor * divisor <= number:
+        if divisor > MAX_TRIAL_DIVISOR:
+            root = isqrt(number)
+            if root * root == number and root < MAX_TRIAL_DIVISOR**2:
+                return [*pairs, (root, 2)]
+            raise NotExact("too hard to factor")
+        count = 0
+        while number % divisor == 0:
+            number //= divisor
+            count += 1
+        if count:
+            pairs.append((divisor, count))
+        divisor += 1 if divisor == 2 else 2
+    return [*pairs, (number, 1)] if number > 1 else pairs
+
+
+_FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
+    "factorial": _falling(1),
+    "double factorial": _falling(2),
     "binom": _binomial,
     "arrangements": _arrangements,
-    "floor": lambda value: of(value.numerator // value.denominator),
-    "ceil": lambda value: of(-((-value.numerator) // value.denominator)),
-    "abs": lambda value: of(abs(value)),
-    "sgn": lambda value: of((value > 0) - (value < 0)),
+    "floor": lambda value: value.numerator // value.denominator,
+    "ceil": lambda value: -((-value.numerator) // value.denominator),
+    "abs": lambda value: abs(value),
+    "sgn": lambda value: (value > 0) - (value < 0),
     "mod": _mod,
-    "gcd": lambda *values: of(gcd(*_integers(*values))),
-    "lcm": lambda *values: of(lcm(*_integers(*values))),
-    "max": lambda *values: of(max(values)),
-    "min": lambda *values: of(min(values)),
+    "gcd": lambda *values: gcd(*_integers(*values)),
+    "lcm": lambda *values: lcm(*_integers(*values)),
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
     "log": _logarithm,
     "lg": _logarithm,
-    "ln": _natural_logarithm,
-    "exp": lambda value: {Monomial((), Fraction(0), value, 0): Fraction(1)},
+    "ln": _at(1, 0),
+    "exp": _at(0, 1),
 }
 
 
-def _sum(node: Node, depth: int) -> Value:
+def _sum(node: Node, depth: int) -> Fraction:
     """Compute a sum or product with integer limits, term by term.
 
     depth: how many levels of the formula stand above this part; too many raise.
     """
     name, variable, start, end, body = node.args
-    limits = [rational(_exact(limit, depth)) for limit in (start, end)]
-    if any(limit is None or limit.denominator != 1 for limit in limits) or variable.op not in ("sym", "const"):
+    low, high = _integers(_exact(start, depth), _exact(end, depth))
+    if variable.op not in ("sym", "const") or high - low > MAX_RANGE:
         raise NotExact("limits")
-    low, high = (int(limit) for limit in limits if limit is not None)
-    if high - low > MAX_RANGE:
-        raise NotExact("too many terms")
-    total = of(0) if name == "sum" else of(1)
+    total = Fraction(0 if name == "sum" else 1)
     for step in range(low, high + 1):
         term = _exact(substitute(body, variable, num(step)), depth)
-        total = add(total, term) if name == "sum" else multiply(total, term)
+        total = total + term if name == "sum" else total * term
+        _check_size(total)
     return total
 
 
-def _determinant(node: Node, depth: int) -> Value:
+def _determinant(node: Node, depth: int) -> Fraction:
     """Return the determinant of the matrix in `node`. Raises `NotExact` for over 6 rows, or if it is not square.
 
     depth: how many levels of the formula stand above this part; too many raise.
     """
     rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
-    # The expansion takes n! products: 720 for 6 rows.
-    if len(rows) > 6 or any(len(row) != len(rows) for row in rows):
+    if len(rows) > _MAX_ROWS or any(len(row) != len(rows) for row in rows):
         raise NotExact("a determinant")
     return _expand(rows)
 
 
-def _expand(rows: list[list[Value]]) -> Value:
+def _expand(rows: list[list[Fraction]]) -> Fraction:
     """Return the determinant of a square matrix, by its first row."""
-    if len(rows) == 1:
-        return rows[0][0]
-    total: Value = {}
+    if not rows:
+        return Fraction(1)
+    total = Fraction(0)
     for column, cell in enumerate(rows[0]):
-        if cell:
-            minor = multiply(cell, _expand([row[:column] + row[column + 1 :] for row in rows[1:]]))
-            total = add(total, minor if column % 2 == 0 else scale(minor, Fraction(-1)))
+        total += (-1) ** column * cell * _expand([row[:column] + row[column + 1 :] for row in rows[1:]])
     return total
 
 
-_RULES: dict[str, Callable[[Node, int], Value]] = {
-    "num": lambda node, _depth: of(node.args[0]),
-    "const": _const,
-    "neg": lambda node, depth: scale(_exact(node.args[0], depth), Fraction(-1)),
-    "add": _add,
+_RULES: dict[str, Callable[[Node, int], Fraction]] = {
+    "num": lambda node, _depth: node.args[0],
+    "neg": lambda node, depth: -_exact(node.args[0], depth),
+    "add": lambda node, depth: sum(_values(node, depth), Fraction(0)),
     "mul": _mul,
-    "div": lambda node, depth: divide(_exact(node.args[0], depth), _exact(node.args[1], depth)),
+    "div": _div,
     "pow": _pow,
-    "root": _root,
+    "root": lambda node, depth: _pow(Node("pow", (node.args[1], Node("div", (num(1), node.args[0])))), depth),
     "base": _base,
     "det": _determinant,
-    "fn": lambda node, depth: _sum(node, depth) if node.args[0] in ("sum", "prod") else _fn(node, depth),
-    "pct": lambda node, depth: scale(_exact(node.args[0], depth), Fraction(1, 100)),
+    "fn": _fn,
+    "pct": lambda node, depth: _exact(node.args[0], depth) / 100,
 }

@@ -51,21 +51,6 @@ def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
     return any(item.args[0] in walk(formula) for formula in formulas)
 
 
-def leaves_out_reals(reference: Node, answer: Node) -> bool:
-    """Whether the answer alone says that the unknown of its inequality is an integer: `x > 2, x ∈ ℤ` for `x > 2`."""
-    stated, domains = without_conditions(answer)
-    if without_conditions(reference)[1] or not _INTEGERS.intersection(domains.values()):
-        return False
-    only_equals = stated.op == "rel" and all(sign == "=" for sign in stated.args[1])
-    return stated.op == "rel" and not only_equals
-
-
-def state_other_domains(left: Node, right: Node) -> bool:
-    """Whether both answers say which numbers their letters stand for, and differ in that, as ℤ and ℕ do."""
-    left_domains, right_domains = (set(without_conditions(node)[1].values()) for node in (left, right))
-    return bool(left_domains and right_domains) and left_domains != right_domains
-
-
 def _says_integer(item: Node) -> bool:
     """Whether `item` says of a letter that it is an integer."""
     return (
@@ -130,15 +115,6 @@ def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) ->
         return False
     gap = Node("div", (Node("add", (other_start, neg(start))), step))
     return any(equal(gap, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
-
-
-def may_be_residues(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool:
-    """Whether two expressions in k are the same integers if k is any integer: 6k + 1 and 6k + 7; not k and k + 1."""
-    if symbols(left) != {"k"} or symbols(right) != {"k"} or not (is_scalar(left) and is_scalar(right)):
-        return False
-    left, right = (substitute(node, sym("k"), PARAMETER) for node in (left, right))
-    step = _line(left)[1]
-    return not any(equal(step, num(unit)) for unit in (0, 1, -1)) and same_family(left, right, equal) is True
 
 
 def _line(expression: Node) -> tuple[Node, Node]:

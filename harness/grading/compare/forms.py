@@ -6,14 +6,13 @@ how the answer is written.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from math import gcd, isqrt, prod
 from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
-from harness.grading.compare.radicals import NotExact, factors
+from harness.grading.compare.exact import NotExact, factors
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -260,13 +259,3 @@ def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
     if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1:
         return _flatten(args[0], times * int(args[1].args[0]))
     return [(node, times)]
-
-
-_PLAIN_EXPONENT = re.compile(r"\s*(-?\d(?:\.\d{1,20})?)\s*(?:[×x*·]|\\times|\\cdot)\s*10\s?[-−](\d{1,2})\s*")
-_FRACTION_BEHIND = re.compile(r"÷\s{0,3}(\d{1,9}/\d{1,9})(?![\d/.])")
-_NUMBER = r"(-?\d{1,15}(?:\.\d{1,15})?(?:/\d{1,15}|%)?)"
-_AGAIN_IN_BRACKETS = re.compile(rf"\s*{_NUMBER}\s*[(（]\s*{_NUMBER}\s*[)）]\s*")
-_BAR_OF_PRODUCTS = re.compile(r"(\d{1,9}[÷×*]\d{1,9})\s?[/／]\s?(\d{1,9}[÷×*]\d{1,9})")
-_SCALED = re.compile(r"\s*\d+(?:\.\d+)?\s*([万亿])\D{0,4}")
-_DIGITS = re.compile(r"\s*\d+(?:\.\d+)?\s*")
-_POWER_OF_TEN = re.compile(r"10\s*(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])")

@@ -26,8 +26,6 @@ _STEPS = CORNERS | JUMPS | names("gcd lcm")
 _MIN_POINTS = 3
 """Number of points at which both expressions must have a value; with fewer nothing is decided."""
 
-_STRETCHES = (Fraction(1, 8), 3, 17, 131)
-"""Factors by which variables are moved away from the usual points, if too few of those give real values."""
 
 _SPANS_OF_A_RATIO = 10
 """A ratio is compared with this multiple of the span in digits (`numeric` explains the span). A value needs fewer
@@ -49,13 +47,10 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
         return proven
     if not any(node.op in ("sym", "apply") for tree in (left, right) for node in walk(tree)):
         return same_number(left, right)
-    # On the real line Re z would equal z, and Im z would equal 0.
-    if _of_complex_parts(left, right):
-        return _agreement(left, right, _complex_points())
     agreed = _agreement(left, right, _points(positive), real=True)
     # Too few points were real. Other sizes come before complex values, at which branches of roots may differ.
     if agreed is None:
-        agreed = _agreement(left, right, _spread_points(positive), real=True)
+        agreed = _agreement(left, right, _points_of_all_sizes(positive), real=True)
     if agreed is None:
         agreed = _agreement(left, right, _points(positive))
     # An identity that only integers fulfil, such as cos nπ = (−1)^n, fails at other points.
@@ -154,25 +149,6 @@ def _points(positive: bool) -> Iterator[PointAt]:
         yield _point(index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
 
 
-def _spread_points(positive: bool) -> Iterator[PointAt]:
-    """Yield points of other sizes, for expressions that are real only near zero or far from it.
-
-    positive: letters stand for positive numbers only.
-    """
-    budget = [MAX_EVALUATIONS]
-    for stretch in _STRETCHES:
-        for index in range(IDENTITY_POINTS):
-            negative = not positive and index >= IDENTITY_POINTS // 2
-            yield _point(index, budget, negative=negative, stretch=stretch)
-
-
-def _complex_points() -> Iterator[PointAt]:
-    """Yield points off the real line, where Re z and z differ."""
-    budget = [MAX_EVALUATIONS]
-    for index in range(IDENTITY_POINTS):
-        yield _point(index, budget, complex_values=True)
-
-
 def _wide_points(integers: bool) -> Iterator[PointAt]:
     """Yield many points of different sizes, for functions such as floor that are constant between their steps."""
     budget = [MAX_EVALUATIONS]
@@ -265,11 +241,6 @@ def _over_integers(left: Node, right: Node) -> bool:
 def _has_steps(*trees: Node) -> bool:
     """Whether the trees hold a function with steps or corners, between which it is constant or linear."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
-
-
-def _of_complex_parts(*trees: Node) -> bool:
-    """Whether Re, Im or arg stands in the trees."""
-    return any(node.op == "fn" and node.args[0] in ("Re", "Im", "arg") for tree in trees for node in walk(tree))
 
 
 def _is_negative(node: Node) -> bool:

@@ -1,25 +1,14 @@
 """Names before values: whether the name in an answer is the name in the reference.
 
 A name may be left out on one side, but another name may be another quantity: `r = 3` is a radius where `d = 3` is a
-diameter, so that it proves nothing. Names agree if they are the same tree, the same product (`AB` and `BA`), one
-function of any variables (`f(x)` and `f(t)`), a function and its graph (`f(x)` and `y`), or words of which one side has
-all.
+diameter, so that it proves nothing. Names agree if they are the same tree, the same words, one function of any
+variables (`f(x)` and `f(t)`), or a function and its graph (`f(x)` and `y`).
 """
 
 from __future__ import annotations
 
-import re
-
-from harness.answers.grammar.tree import Node, is_scalar, num, symbols, walk
-from harness.grading.compare.modular import NotModular, Residues
-
-_GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "final", "number", "is", "are"))
-"""Words of a name that do not say what is named."""
-
-_MIN_ABBREVIATION = 3
-"""Smallest number of letters of a word that is cut short: max of Maximum."""
-
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
+from harness.answers.grammar.tree import Node, num
+from harness.answers.words import words_of
 
 
 def names_agree(first: Node, second: Node) -> bool:
@@ -28,7 +17,7 @@ def names_agree(first: Node, second: Node) -> bool:
         return True
     words = _words_of_name(first), _words_of_name(second)
     if words[0] is not None and words[1] is not None:
-        return _words_agree(words[0], words[1])
+        return words_of(words[0]) == words_of(words[1])
     function, other_function = _function_and_argument(first), _function_and_argument(second)
     if function is not None and other_function is not None:
         (name, argument), (other_name, other_argument) = function, other_function
@@ -38,35 +27,13 @@ def names_agree(first: Node, second: Node) -> bool:
         if letter.op == "sym" and named is not None:
             # A graph is y = 2x, the function of it f(x) = 2x, or f = 2x.
             return letter.args[0] in ("y", named[0]) and _is_variables(named[1])
-    return bool(symbols(first) & symbols(second)) and _same_product(first, second)
+    return False
 
 
 def _words_of_name(name: Node) -> str | None:
     """Return a name in words, `\\text{maximum}` or `\\max`; None for a letter and any other name."""
     is_word = name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1
     return name.args[0] if name.op == "text" or is_word else None
-
-
-def _words_agree(first: str, second: str) -> bool:
-    """Whether one of two names in words has all the words of the other, general ones left out: "area", "total area"."""
-    left, right = (
-        [word for word in re.findall(r"\w+", words.lower()) if word not in _GENERAL_WORDS] for words in (first, second)
-    )
-    return _is_part(left, right) or _is_part(right, left)
-
-
-def _is_part(words: list[str], others: list[str]) -> bool:
-    """Whether each of `words` stands for one of `others`."""
-    return all(any(_is_word(word, counterpart) for counterpart in others) for word in words)
-
-
-def _is_word(first: str, second: str) -> bool:
-    """Whether two words are one, or one is the other cut short, "max" and "maximum"; in Chinese also its last part."""
-    shorter, longer = sorted((first, second), key=len)
-    if _CHINESE.match(first):
-        # A Chinese name ends with its noun: 面积 is the last part of 总面积.
-        return longer.endswith(shorter)
-    return shorter == longer or (len(shorter) >= _MIN_ABBREVIATION and longer.startswith(shorter))
 
 
 def _function_and_argument(label: Node) -> tuple[str, Node] | None:
@@ -101,17 +68,3 @@ def _is_variables(argument: Node) -> bool:
     """Whether an argument is a small letter, or several. A capital may be an event or a set: P(A) is not P(B)."""
     parts = argument.args if argument.op in ("list", "tuple") else (argument,)
     return all(part.op == "sym" and not part.args[0][0].isupper() for part in parts)
-
-
-def _same_product(first: Node, second: Node) -> bool:
-    """Whether two names are equal as expressions: `AB` and `BA`, `AB : CD` and `AB / CD`."""
-    left, right = (Node("div", label.args) if label.op == "ratio" and len(label.args) == 2 else label
-                   for label in (first, second))  # fmt: skip
-    if not (is_scalar(left) and is_scalar(right)):
-        return False
-    if any(here.op == "fn" for here in (*walk(left), *walk(right))):
-        return left == right
-    try:
-        return Residues().value(left) == Residues().value(right)
-    except NotModular:
-        return left == right

@@ -7,7 +7,6 @@ below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside
 
 A function such as sin u is treated as a new letter, whose residue depends on its name and on the residue of u. Then
 equal residues still prove the identity, but different residues prove nothing; the attribute `opaque` records this case.
-Logarithms of numbers are resolved: ln 12 is 2 ln 2 + ln 3, and log₂ 12 is the quotient of ln 12 and ln 2.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from math import gcd, isqrt, prod
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node, num
-from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, factors, rational
+from harness.answers.grammar.tree import Node
 
 PRIME_BITS = 255
 _MAX_DEGREE = 1 << 160
@@ -220,7 +217,7 @@ class _Point:
             return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
             return self._power(args[0], args[1], depth)
-        # A root is a new letter: √2 · √2 and 2 get different residues, which prove nothing; `radicals` knows roots.
+        # A root is a new letter: √2 · √2 and 2 get different residues, which prove nothing.
         if op == "root":
             return self._function("root", args, depth)
         if op == "fn":
@@ -284,10 +281,8 @@ class _Point:
         """Return a residue for a function such as sin u, fixed by its name and its arguments' residues, as if it were a
         letter.
 
-        Logarithms of numbers are calculated instead. depth: levels of the formula above this part.
+        depth: levels of the formula above this part.
         """
-        if name in ("ln", "log", "lg") and (logarithm := self._logarithm(name, arguments)) is not None:
-            return logarithm
         self.opaque = True
         values = [self.residue_of(argument, depth) for argument in arguments]
         if name == "abs":
@@ -297,37 +292,6 @@ class _Point:
             # The order of their arguments does not count.
             values = sorted(values)
         return self._new_letter(name, values)
-
-    def _logarithm(self, name: str, arguments: tuple[Node, ...]) -> _Residue | None:
-        """Return the logarithm of a positive rational number, as a sum of its prime factors' logarithms, modulo the
-        prime.
-
-        None for any other argument. name: ln, log or lg. arguments: the number, and for log the base, if given.
-        """
-        logarithms = [self._by_primes(argument) for argument in arguments]
-        if name != "ln" and len(arguments) == 1:
-            logarithms.append(self._by_primes(num(10)))
-        numbers = [logarithm for logarithm in logarithms if logarithm is not None]
-        n_expected = 1 if name == "ln" else 2  # the number, and for log and lg the base
-        if len(numbers) != len(logarithms) or len(numbers) != n_expected:
-            return None
-        self.opaque = True  # whether logarithms are independent of pi is not known
-        return numbers[0] if name == "ln" else self._operation("div", numbers)
-
-    def _by_primes(self, node: Node) -> _Residue | None:
-        """Return ln of a positive rational number modulo the prime, by its prime factors: ln 12 = 2 ln 2 + ln 3.
-
-        The logarithm of each prime is a letter. None if `node` is no such number.
-        """
-        try:
-            value = rational(exact(node))
-            if value is None or value <= 0:
-                return None
-            powers = factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
-        except NotExact:
-            return None
-        residue = sum(count * self._letter("ln", prime) for prime, count in powers) % self.prime
-        return _Residue(residue, 1, sum(abs(count).bit_length() + 1 for _, count in powers))
 
     def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
         """Return the residue of the letter that stands for a function with these arguments.

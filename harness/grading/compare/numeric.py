@@ -14,9 +14,8 @@ Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, as d
 A difference that is not zero has about the size of a product of a few terms that occur, say (10^−span)² beside 10^span,
 and the tolerance is smaller, 10^−(4 · span + 80). Nested forms differ by higher powers: 1 + ε(1 + ε/2 (1 + …)) of n
 brackets and e^ε by ε^(n+1), tan sin ε and sin tan ε by ε⁷. Each power takes a number of the size of ε in the tree, so
-that the sum of the spans grows with it. For algebraic numbers `algebraic.digits_to_separate` gives the digits of a
-proof. For identities of functions, points that no writer of an answer can know make it certain. For other closed forms
-nobody knows a proof.
+that the sum of the spans grows with it. For identities of functions, points that no writer of an answer can know make
+it certain. For closed forms this is no proof.
 
 A sum that cancels to nothing within the tolerance is 0. All numbers are kept small before they are computed: a power,
 factorial or exponential whose result would be huge is refused.
@@ -30,7 +29,6 @@ from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import Node, symbols
 from harness.grading.bounds import MAX_DIGITS, MAX_EVALUATIONS
-from harness.grading.compare.algebraic import digits_to_separate
 from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, evaluate_at
 
 FIRST_DIGITS = 70
@@ -57,12 +55,12 @@ class Evaluation(NamedTuple):
 
 
 def evaluations(
-    trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPAN_FACTOR
+    trees: Sequence[Node], point_at: Callable[[int], Point], *, spans: int = _SPAN_FACTOR
 ) -> Iterator[Evaluation]:
     """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
 
     point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
-    least: digits that are needed whatever the span is. spans: the digits must be at least this multiple of the span,
+    spans: the digits must be at least this multiple of the span,
     which the top of the module explains. Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`.
     Raises `Vanishing`: a divisor is 0 even with the digits that suffice.
     """
@@ -72,10 +70,10 @@ def evaluations(
         try:
             values = tuple(evaluate_at(point, tree) for tree in trees)
         except Vanishing:
-            if digits >= _digits_needed(point, least, spans):
+            if digits >= _digits_needed(point, spans):
                 raise
             values = ()
-        needed = _digits_needed(point, least, spans)
+        needed = _digits_needed(point, spans)
         if values:
             yield Evaluation(values, point, point.tolerance(), digits >= needed)
         if digits >= needed:
@@ -85,7 +83,7 @@ def evaluations(
         digits = needed
 
 
-def _digits_needed(point: Point, least: int, spans: int) -> int:
+def _digits_needed(point: Point, spans: int) -> int:
     """Return how many digits an equality needs, by the span that `point` has noted.
 
     An integral cannot be computed with more digits: if its span is small, the digits of `point` count as enough;
@@ -93,9 +91,7 @@ def _digits_needed(point: Point, least: int, spans: int) -> int:
     """
     if point.rough:
         return point.digits if point.span <= _MAX_ROUGH_SPAN else MAX_DIGITS + 1
-    return max(
-        least, ceil(max(spans * point.span, 2 * point.span + _SUM_OF_SPANS_FACTOR * point.spans)) + _SPARE_DIGITS
-    )
+    return ceil(max(spans * point.span, 2 * point.span + _SUM_OF_SPANS_FACTOR * point.spans)) + _SPARE_DIGITS
 
 
 def differ(left: Any, right: Any, tolerance: Any) -> bool:
@@ -106,9 +102,8 @@ def differ(left: Any, right: Any, tolerance: Any) -> bool:
 def same_number(left: Node, right: Node) -> bool | None:
     """Whether two closed forms are the same number; None if that cannot be decided by numbers."""
     budget = [MAX_EVALUATIONS]
-    least = digits_to_separate(left, right) or 0
     try:
-        for evaluation in evaluations((left, right), lambda digits: Point(digits, 0, budget), least=least):
+        for evaluation in evaluations((left, right), lambda digits: Point(digits, 0, budget)):
             left_value, right_value = evaluation.values
             if differ(left_value, right_value, evaluation.tolerance):
                 return False

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from harness.answers.grammar.tree import Node, neg, num, substitute, sym, symbols, walk
 from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, rational
 
 _ELSE = ("otherwise", "else", "其他", "其它", "否则")
 _ORDER: dict[str, Callable[[Fraction], bool]] = {
@@ -124,10 +123,7 @@ def _zero(side: Node, variable: Node) -> Fraction:
     """Return the value of one side of a condition. Raises `NotPiecewise` if it has the variable or is not rational."""
     if variable.args[0] in symbols(side):
         raise NotPiecewise("a condition that is not solved")
-    try:
-        value = rational(exact(side))
-    except NotExact as error:
-        raise NotPiecewise("a bound") from error
+    value = exact(side)
     if value is None:
         raise NotPiecewise("an irrational bound")
     return value
@@ -160,10 +156,7 @@ def _holds(condition: Node, variable: Node, point: Fraction) -> bool:
     operands, signs = condition.args
     # There is one sign fewer than operands, so the lengths differ.
     for left, right, sign in zip(operands, operands[1:], signs, strict=False):
-        try:
-            gap = rational(exact(substitute(Node("add", (left, neg(right))), variable, num(point))))
-        except NotExact as error:
-            raise NotPiecewise("a condition") from error
+        gap = exact(substitute(Node("add", (left, neg(right))), variable, num(point)))
         if gap is None or sign not in _ORDER:
             raise NotPiecewise("a condition")
         if not _ORDER[sign](gap):

@@ -62,7 +62,7 @@ class Point:
     """Evaluates trees at one point, with a fixed number of digits.
 
     index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
-    several points; an evaluation with more digits costs more. integers, negative, stretch, complex_values: which values
+    several points; an evaluation with more digits costs more. integers, negative, stretch: which values
     the variables take. span, spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of them
     (see `numeric`). rough: an integral occurred, which has fewer digits. chops: sums that are rounding errors become 0.
     """
@@ -76,7 +76,6 @@ class Point:
         integers: bool = False,
         negative: bool = False,
         stretch: int | Fraction = 1,
-        complex_values: bool = False,
     ):
         self.mp = _context(digits)
         self.digits = digits
@@ -85,7 +84,6 @@ class Point:
         self.integers = integers
         self.negative = negative
         self.stretch = stretch
-        self.complex_values = complex_values
         self.span = 0.0
         self.spans = 0.0
         self.rough = False
@@ -96,7 +94,7 @@ class Point:
 
     def variable(self, name: str) -> Any:
         """Return the number that a letter stands for here: a pseudo-random one, from 0.3 to 2.3 times `stretch`, which
-        the point may make negative, complex or a small integer; for the variable of a sum or integral, its value.
+        the point may make negative or a small integer; for the variable of a sum or integral, its value.
         """
         if name in self.bound:
             return self.bound[name]
@@ -106,8 +104,6 @@ class Point:
         # Over primes, so that no two letters have a simple ratio by chance.
         value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
         value = value * self.stretch.numerator / self.stretch.denominator
-        if self.complex_values:
-            return self.mp.mpc(value, self.mp.mpf(state % 999_979) / 499_979 - self.mp.mpf(7) / 10)
         return -value if self.negative and state & 1 else value
 
     # --- span and noise ---
@@ -279,12 +275,10 @@ class Point:
             return logarithm if name == "ln" else logarithm / mp.log(values[1] if len(values) > 1 else 10)
         if name == "abs":
             return abs(x)
-        if name == "Re":
-            return mp.re(x)
-        if name == "Im":
-            return mp.im(x)
-        if name == "arg":
-            return mp.arg(x)
+        if name in ("Re", "Im", "arg"):
+            if symbols(arguments[0]):
+                raise NotNumeric("a part of a letter")  # letters are real here, and z is not
+            return {"Re": mp.re, "Im": mp.im, "arg": mp.arg}[name](x)
         if any(mp.im(value) for value in values):
             raise NotNumeric("a complex argument")
         return self.real_function(name, values)

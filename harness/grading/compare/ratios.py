@@ -5,44 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, symbols
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.families import integer_letter
-from harness.grading.compare.radicals import NotExact, rational
 from harness.grading.compare.scalars import Comparison, same_scalar
 
 
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio or a time of day."""
-    if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
-        clocks = _clock(reference) is not None and _clock(answer) is not None
+    if {reference.op, answer.op} & {"time", "quantity"}:
         time, value = (reference, answer) if reference.op == "time" else (answer, reference)
         # 9 may be the hour of 9:00, and 10 is no part of it; with a half of the day it needs the question.
         if value.op == "num" and time.op == "time" and not time.args[1]:
             return Comparison(None if value.args[0] == time.args[0][0].args[0] else False, "clock")
-        return Comparison(_same_clock(reference, answer, rules) if clocks else None, "clock")
+        return Comparison(_same_clock(reference, answer, rules), "clock")
     if reference.op == answer.op == "ratio":
-        if len(reference.args) == len(answer.args) == 2:
-            may_be_times = _is_clock(reference), _is_clock(answer)
-            quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-            if rules.form == "simplest":  # which no time has
-                return quotients
-            if not quotients.equal and _may_be_afternoon(_clock(reference), _clock(answer)):
-                return Comparison(None, "clock")
-            if not any(may_be_times):
-                return quotients
-            by_parts = _same_parts(reference.args, answer.args, rules)
-            if quotients.equal and not by_parts.equal and not all(may_be_times):
-                return Comparison(None, "ratio")  # 3:7 and 15:35, which may be a time
-            return by_parts
         if len(reference.args) != len(answer.args):
-            return _same_parts(reference.args, answer.args, rules)
+            return Comparison(False, "ratio")
+        if len(reference.args) == 2:
+            return _same_pairs(reference, answer, rules)
         # Both are multiplied so that their first parts agree, which avoids a division by a part that is 0.
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
-        return _same_parts(first, second, rules)
+        return Comparison(_same_parts(first, second, rules), "ratio")
     ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
         label, named = ratio.args
@@ -56,12 +43,27 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     return Comparison(None, "ratio")
 
 
-def _same_parts(left_parts: Sequence[Node], right_parts: Sequence[Node], rules: GradeRules) -> Comparison:
-    """Compare two lists of parts, pair by pair."""
-    same = len(left_parts) == len(right_parts) and all(
-        same_scalar(left, right, rules).equal for left, right in zip(left_parts, right_parts, strict=True)
-    )
-    return Comparison(same, "ratio")
+def _same_pairs(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare 3:2 and 6:4 by their quotients, but 3:10 and 6:20, which may be times of day, by their parts."""
+    quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+    may_be_times = _is_clock(reference), _is_clock(answer)
+    if rules.form == "simplest":  # which no time has
+        return quotients
+    if all(may_be_times):
+        same = _same_clock(reference, answer, rules)
+        return Comparison(same, "clock" if same is None else "ratio")
+    if quotients.equal and any(may_be_times) and not _same_parts(reference.args, answer.args, rules):
+        return Comparison(None, "ratio")  # 3:7 and 15:35, which may be a time
+    return quotients
+
+
+def _same_parts(left: Sequence[Node], right: Sequence[Node], rules: GradeRules) -> bool:
+    """Whether two lists of parts of one length are equal, pair by pair."""
+    return all(same_scalar(mine, theirs, rules).equal for mine, theirs in zip(left, right, strict=True))
+
+
+_NOON = 12
+_HALVES = {"am": 0, "pm": _NOON}
 
 
 def _is_clock(node: Node) -> bool:
@@ -73,23 +75,16 @@ def _is_clock(node: Node) -> bool:
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
 
 
-_HALVES = ("am", "pm")
-_MIN_TWO_DIGITS = 10
-_NOON, _MINUTES = 12, 60
-
-
 def _clock(node: Node) -> tuple[int, int, str] | None:
     """Return (hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
-    parts = node.args[0] if node.op == "time" else node.args
-    half = node.args[1] if node.op == "time" else ""
+    parts, half = node.args if node.op == "time" else (node.args, "")
     if node.op == "quantity" and node.args[1] in _HALVES and node.args[0].op == "num":
         parts, half = (node.args[0],), node.args[1]
     elif node.op not in ("time", "ratio"):
         return None
     if not all(part.op == "num" and part.args[0].denominator == 1 for part in parts) or len(parts) > 2:
         return None
-    hours = int(parts[0].args[0])
-    return hours, int(parts[1].args[0]) if len(parts) > 1 else 0, half
+    return int(parts[0].args[0]), int(parts[1].args[0]) if len(parts) > 1 else 0, half
 
 
 def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
@@ -99,53 +94,18 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None
     also for 4:30 beside 16:30.
     """
     left, right = _clock(reference), _clock(answer)
-    if left is None or right is None or left[1] != right[1]:
-        return False
-    # Minutes have two digits beside a colon, so that 3:2 is a ratio and no time.
-    if "ratio" in (reference.op, answer.op) and left[1] < _MIN_TWO_DIGITS:
-        return None
-    if left[2] and right[2]:
-        # With both halves of the day named, 12-hour numbers are compared as they stand.
-        return left[2] == right[2] and left[0] == right[0]
-    if left[0] == right[0]:
-        return None if right[2] and _hour(left) != _hour(right) else True
-    if _may_be_afternoon(left, right):
-        return None
-    return allows(rules, "clock_24") and _hour(left) == _hour(right)
-
-
-def _may_be_afternoon(reference: tuple[int, int, str] | None, answer: tuple[int, int, str] | None) -> bool:
-    """Whether the answer counts hours to 12, names no half of the day, and may be the reference after noon: 4:30 for
-    16:30, whose minutes have two digits.
-    """
-    if reference is None or answer is None or reference[1] != answer[1] or reference[2] or answer[2]:
-        return False
-    return _NOON < reference[0] < 2 * _NOON and answer[0] == reference[0] - _NOON and reference[1] < _MINUTES
-
-
-def names_time(node: Node) -> bool:
-    """Whether a tree can only be a time of day: 4:10 p.m., but not 4:10, which may be a ratio."""
-    return node.op == "time" or (node.op == "quantity" and node.args[1] in _HALVES)
-
-
-def minute_of_day(reference: Node, answer: Node) -> str | None:
-    """Return the minute of a time of day beside another one, counted from 0:00 to 24:00; None unless both are such.
-
-    An answer with the hour of the reference and no half of the day means the same half.
-    """
-    left, right = _clock(reference), _clock(answer)
     if left is None or right is None:
         return None
-    half = right[2] or (left[2] if left[0] == right[0] else "")
-    return f"{_hour((right[0], right[1], half))}:{right[1]}"
-
-
-def _hour(clock: tuple[int, int, str]) -> int:
-    """Return the hour from 0 to 24."""
-    hours, _, half = clock
-    if half:
-        return hours % _NOON + (_NOON if half == "pm" else 0)
-    return hours
+    if left[1] != right[1]:
+        return False
+    if bool(left[2]) == bool(right[2]):
+        apart = left[0] - right[0]
+        return left[2] == right[2] and (not apart or (None if apart == _NOON and not left[2] else False))
+    named, bare = (left, right) if left[2] else (right, left)
+    hour = named[0] % _NOON + _HALVES[named[2]]
+    if bare[0] == hour:
+        return allows(rules, "clock_24") or bare[0] == named[0]
+    return (True if named is left else None) if bare[0] == named[0] else False
 
 
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -159,7 +119,8 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
         residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)
         left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
         if not (is_scalar(left) and is_scalar(right)):
-            return Comparison(False, "modulus")
+            in_words = any(here.op in ("text", "quantity") for here in walk(value))  # n is odd
+            return Comparison(None if in_words else False, "modulus")
         result = same_scalar(left, right, rules)
         if result.equal is False:
             # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
@@ -171,22 +132,16 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
-    try:
-        apart, step = rational(exact(Node("add", (left, neg(right))))), rational(exact(left_modulus))
-    except NotExact:
+    apart, step = exact(Node("add", (left, neg(right)))), exact(left_modulus)
+    if apart is None or step is None:
         result = same_scalar(left, right, rules)
         return result if result.equal else Comparison(None, "modulus")  # x + 7 is x (mod 7)
-    return Comparison(
-        apart is not None and step is not None and step != 0 and (apart / step).denominator == 1, "modulus"
-    )
+    return Comparison(step != 0 and (apart / step).denominator == 1, "modulus")
 
 
 def _is_no_remainder(value: Node, modulus: Node) -> bool:
     """Whether `value` cannot be a remainder modulo `modulus`: |value| ≥ |modulus|; False if either is not rational."""
-    try:
-        number, divisor = rational(exact(value)), rational(exact(modulus))
-    except NotExact:
-        return False
+    number, divisor = exact(value), exact(modulus)
     return number is not None and divisor is not None and abs(number) >= abs(divisor)
 
 
@@ -197,17 +152,8 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     # A letter beside the class itself would be another unknown, not any integer.
     if letter is None or symbols(residue_class):
         return None
-    values = []
-    for point in (0, 1, 2):
-        try:
-            values.append(rational(exact(substitute(line, letter, num(point)))))
-        except NotExact:
-            return None
-    try:
-        residue, modulus = (rational(exact(part)) for part in residue_class.args)
-    except NotExact:
-        return None
-    start, after, last = values
+    start, after, last = (exact(substitute(line, letter, num(point))) for point in (0, 1, 2))
+    residue, modulus = map(exact, residue_class.args)
     # Three points with equal steps: the line is linear, and its step is the modulus.
     if (
         start is None

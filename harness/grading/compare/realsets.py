@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
-from harness.grading.bounds import MAX_ALTERNATIVES
 from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, rational
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
@@ -56,38 +53,6 @@ def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callabl
 def is_inequality(node: Node) -> bool:
     """Whether `node` is a relation with <, ≤, >, ≥ or ≠ in it."""
     return node.op == "rel" and any(sign in _ORDERED or sign == "!=" for sign in node.args[1])
-
-
-def whole_numbers(node: Node) -> Node:
-    """Write out a finite set of integers that a condition describes: {2, 3, 4} for `{x ∈ ℤ | 1 < x < 5}`.
-
-    Any other node is returned unchanged.
-    """
-    if node.op != "builder" or node.args[0].op != "member" or node.args[0].args[1].op != "sym":
-        return node
-    domain = str(node.args[0].args[1].args[0])
-    if domain not in _MIN_MEMBER:
-        return node
-    members: list[int] = []
-    try:
-        for low, high, closed_low, closed_high in real_set(node.args[1]):
-            first, last = max(_key(low), _MIN_MEMBER[domain]), _key(high)
-            if (
-                not isinstance(first, Fraction | int)
-                or not isinstance(last, Fraction)
-                or last - first > MAX_ALTERNATIVES
-            ):
-                return node
-            span = range(ceil(first), floor(last) + 1)
-            members += [n for n in span if (closed_low or n > _key(low)) and (closed_high or n < last)]
-    except NotASet:
-        return node
-    # Some call 0 a member of ℕ and some do not.
-    return node if domain == "N" and 0 in members else Node("set", tuple(num(n) for n in members))
-
-
-_MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
-"""Smallest member of each set of integers, by its name."""
 
 
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
@@ -194,18 +159,6 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
 
 
 # --- equations and inequalities ---
-def solutions_of_equation(left: Node, right: Node) -> list[RealInterval]:
-    """Return the two solutions of an equation in one letter, quadratic or |u| = b, as points.
-
-    They are the ends of the intervals in which left ≤ right. Raises `NotASet` if there are not two of them.
-    """
-    if right.op == "fn" and right.args[0] == "abs":
-        left, right = right, left
-    pieces = _merge(_solution(Node("rel", ((left, right), ("<=",)))))
-    ends = [end for piece in pieces for end in (piece.low, piece.high) if end not in (INFINITY, _MINUS_INFINITY)]
-    if len(ends) != _DEGREE:
-        raise NotASet("no two solutions")
-    return _merge([RealInterval(end, end, True, True) for end in ends])
 
 
 _DEGREE = 2
@@ -322,10 +275,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
         raise NotASet("not quadratic")
     values = []
     for point in (0, 1, 2, 5):
-        try:
-            value = rational(exact(substitute(difference, variable, num(point))))
-        except NotExact as error:
-            raise NotASet("not linear") from error
+        value = exact(substitute(difference, variable, num(point)))
         if value is None:
             raise NotASet("not rational")
         values.append(value)
@@ -359,11 +309,7 @@ def _key(node: Node) -> Any:
         return float("inf")
     if node == _MINUS_INFINITY:
         return float("-inf")
-    try:
-        value = rational(exact(node))
-    except NotExact:
-        value = None
-    if value is not None:
+    if (value := exact(node)) is not None:
         return value
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric

@@ -13,9 +13,6 @@ _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
 _MIN_ORDERED = 3
 """Smallest number of values that a list puts in order: of two, 1/2 and 1/3, it does not say which is larger."""
 
-_MAX_ORDERED = 32
-"""Largest number of values of a chain whose order is compared with another one, which takes a square of comparisons."""
-
 
 def ordering(node: Node) -> tuple[Node, ...] | None:
     """Return the values of a chain that puts three numbers or more in order by one strict sign: 3.5 > 3.05 > 3.005.
@@ -32,7 +29,7 @@ def _is_number(node: Node) -> bool:
 
 
 def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
-    """Compare two relations as they are written: equal, undecided, or different if they put numbers in other orders.
+    """Compare two relations as they are written: equal, or undecided.
 
     They are equal if one is the other read from its right end (1 < x is x > 1), if their sign has no direction and
     their sides are the same in any order, or if they are single inequalities whose differences left − right are the
@@ -50,23 +47,7 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
             # A negative factor would turn the sign round; ≠ has no direction, so any factor will do.
             if ratio is not None and (left.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
                 return Comparison(True, "relation")
-    return Comparison(False if _contradict(left, right, same) else None, "relation")
-
-
-def _contradict(left: Node, right: Node, same: Callable[[Node, Node], bool]) -> bool:
-    """Whether two oriented chains put the same numbers in two orders: 1 < 2 < 3 and 1 < 3 < 2 cannot both hold.
-
-    Each number must equal exactly one of the other chain, so that no two of them can be one value.
-    """
-    (values, signs), (numbers, _) = left.args, right.args
-    if left.args[1] != right.args[1] or set(signs) != {"<"} or len(values) > _MAX_ORDERED:
-        return False
-    if not all(map(_is_number, (*values, *numbers))):
-        return False
-    partners = [[index for index, number in enumerate(numbers) if same(value, number)] for value in values]
-    order = [indices[0] for indices in partners if len(indices) == 1]
-    # Chains in one order are left to the caller: to equal it, or not to.
-    return sorted(order) == list(range(len(values))) and order != sorted(order)
+    return Comparison(None, "relation")
 
 
 def _gap(node: Node) -> Node | None:

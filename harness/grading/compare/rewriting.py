@@ -5,46 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from harness.answers.grammar.tree import I, Node, is_scalar, neg, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, walk
 from harness.grading.bounds import MAX_ALTERNATIVES
 
-_BINDERS = frozenset(("sum", "prod"))
 _ELLIPSIS = sym("…")
 _UNIT_VECTORS = (I, sym("j"), sym("k"))
-
-
-def with_bound_names(node: Node) -> Node:
-    """Rename the variables of sums and products by their depth, so that Σ_k k² and Σ_i i² become equal."""
-    return _with_bound_names(node, 0) if any(_is_binder(here) for here in walk(node)) else node
-
-
-def _is_binder(node: Node) -> bool:
-    """Whether `node` is a sum or product over a letter."""
-    return node.op == "fn" and node.args[0] in _BINDERS and len(node.args) == 5 and node.args[1].op == "sym"
-
-
-def _with_bound_names(node: Node, depth: int) -> Node:
-    """Rename the bound variables in `node`; depth: how many sums and products stand around it."""
-    if not any(isinstance(part, Node) for part in node.args):
-        return node
-    if _is_binder(node):
-        name, variable, low, high, body = node.args
-        bound = sym(f"k_bound{depth}")  # begins with k, by custom an integer (see `identities`)
-        body = _with_bound_names(_rename(body, variable, bound), depth + 1)
-        return Node("fn", (name, bound, _with_bound_names(low, depth), _with_bound_names(high, depth), body))
-    return Node(
-        node.op, tuple(_with_bound_names(part, depth) if isinstance(part, Node) else part for part in node.args)
-    )
-
-
-def _rename(node: Node, variable: Node, name: Node) -> Node:
-    """Return `node` with `variable` renamed, also as an index: the k of a_k."""
-    node = substitute(node, variable, name)
-    index = f"_{variable.args[0]}"
-    for letter in symbols(node):
-        if letter.endswith(index):
-            node = substitute(node, sym(letter), sym(f"{letter.removesuffix(index)}_{name.args[0]}"))
-    return node
 
 
 def without_ellipsis(node: Node) -> Node:
@@ -82,33 +47,6 @@ def groups_as_tuples(node: Node) -> Node:
     if any(part.op in ("rel", "member", "list") for item in node.args for part in item.args):
         return node
     return Node("list", tuple(Node("tuple", item.args) for item in node.args))
-
-
-def name_every_value(node: Node) -> Node:
-    """Return `x = 1, 2` as `x = 1, x = 2`; any other node unchanged."""
-    if node.op != "list" or not _names_a_value(node.args[0]) or not all(is_scalar(item) for item in node.args[1:]):
-        return node
-    name = node.args[0].args[0][0]
-    # x = 1, x + 1 does not give a second value of x.
-    if any(name in walk(item) for item in node.args[1:]):
-        return node
-    return Node("list", (node.args[0], *(Node("rel", ((name, item), ("=",))) for item in node.args[1:])))
-
-
-def _names_a_value(node: Node) -> bool:
-    """Whether `node` is an equation of two sides with a letter on the left."""
-    return node.op == "rel" and node.args[1] == ("=",) and node.args[0][0].op == "sym"
-
-
-def without_braces(node: Node) -> Node:
-    """Return the set `{x | x = kπ, k ∈ ℤ}` as the list x = kπ, k ∈ ℤ; any other node unchanged."""
-    if node.op != "builder":
-        return node
-    variable, condition = node.args
-    if condition.op == "member" and is_scalar(variable) and variable.op != "sym":
-        return Node("list", (variable, condition))
-    first = condition.args[0] if condition.op == "list" else condition
-    return condition if _names_a_value(first) and first.args[0][0] == variable else node
 
 
 def components(node: Node, size: int) -> tuple[Node, ...] | None:
@@ -149,37 +87,6 @@ def _factor(term: Node, unit: Node) -> Node | None:
         inner = _factor(term.args[0], unit)
         return None if inner is None else Node("div", (inner, term.args[1]))
     return None
-
-
-def with_one_degree_sign(node: Node) -> Node:
-    """Return the sum `90° + 45°` or `180° - 45°` as `(90 + 45)°`; any other node unchanged."""
-    if node.op != "add":
-        return node
-    numbers = tuple(number for term in node.args if (number := _degrees_of(term)) is not None)
-    return Node("deg", (Node("add", numbers),)) if len(numbers) == len(node.args) else node
-
-
-def _degrees_of(term: Node) -> Node | None:
-    """Return the number of `45°` or `-45°`; None for any other term."""
-    if term.op == "neg":
-        inner = _degrees_of(term.args[0])
-        return None if inner is None else neg(inner)
-    return term.args[0] if term.op == "deg" else None
-
-
-def with_conjugates(node: Node) -> Node:
-    r"""Return `node` with (z + z̄)/2 for Re z and (z − z̄)/(2i) for Im z, where z is a letter and z̄ is `\bar z`."""
-    if node.op == "sym" and str(node.args[0]).startswith("overline "):
-        return sym(f"bar {str(node.args[0]).removeprefix('overline ')}")
-    if node.op == "fn" and node.args[0] == "bar" and node.args[1].op == "sym":
-        return sym(f"bar {node.args[1].args[0]}")
-    if node.op == "fn" and node.args[0] in ("Re", "Im") and node.args[1].op == "sym":
-        letter = node.args[1]
-        conjugate = sym(f"bar {letter.args[0]}")
-        if node.args[0] == "Re":
-            return Node("div", (Node("add", (letter, conjugate)), num(2)))
-        return Node("div", (Node("add", (letter, neg(conjugate))), Node("mul", (num(2), I))))
-    return Node(node.op, tuple(with_conjugates(part) if isinstance(part, Node) else part for part in node.args))
 
 
 def without_degree_signs(node: Node) -> Node:

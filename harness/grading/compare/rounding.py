@@ -12,7 +12,6 @@ from typing import Any
 
 from harness.answers.grammar.tree import Node, symbols
 from harness.grading.compare.exact import exact
-from harness.grading.compare.radicals import NotExact, rational
 
 
 def is_same_or_rounded(left: Node, right: Node) -> bool | None:
@@ -42,26 +41,15 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     return equal
 
 
-def is_rounded_integer(value: Node, rounded: Node) -> bool:
-    """Whether one integer is another, rounded to its last digit that is no zero: 1990 and 2000."""
-    unit, exactly, nearly = _unit(rounded), _integer(value), _integer(rounded)
-    return unit is not None and exactly is not None and nearly is not None and abs(exactly - nearly) * 2 <= unit
-
-
 def _same_exactly(left: Node, right: Node) -> bool | None:
     """Whether two exact values are equal; None if one is not exact."""
-    try:
-        return exact(left) == exact(right)
-    except NotExact:
-        return None
+    values = exact(left), exact(right)
+    return None if None in values else values[0] == values[1]
 
 
 def _integer(node: Node) -> Fraction | None:
     """Return the value of `node` if it is an integer, exactly; else None."""
-    try:
-        value = rational(exact(node))
-    except NotExact:
-        return None
+    value = exact(node)
     return value if value is not None and value.denominator == 1 else None
 
 
@@ -93,10 +81,7 @@ def _unit(node: Node) -> Fraction | None:
         return Fraction(_power_of_ten_in(value.numerator)) if value.denominator == 1 and value else None
     if node.op == "mul":  # 3.14 · 10³
         unit = _unit(node.args[0])
-        try:
-            factors = [rational(exact(part)) for part in node.args[1:]]
-        except NotExact:
-            return None
+        factors = list(map(exact, node.args[1:]))
         if unit is None or not all(factor is not None and _is_power_of_ten(factor) for factor in factors):
             return None
         return unit * prod(factor for factor in factors if factor is not None)

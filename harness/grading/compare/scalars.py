@@ -24,26 +24,22 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.numerals import multiplies, numeral
-from harness.answers.grammar.rates import unit_before_per
+from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
     changes_number,
     is_counted,
-    is_unit,
     same_noun,
-    share_classifier,
     unit_of,
 )
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
-from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
-from harness.grading.compare.rewriting import with_bound_names, with_one_degree_sign, without_degree_signs
+from harness.grading.compare.rewriting import without_degree_signs
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
@@ -54,12 +50,14 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 }
 """Dimensions of temperatures, each with its zero in kelvin."""
 
-_OMEGA = sym("Omega")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
+
+_DECIMALS = 40
+"""Decimals of an irrational value that is compared with a rounded one."""
 
 _FLOAT_DIGITS = 15
 """A decimal with at least this many significant digits is a float printed in full, not rounded by hand."""
@@ -79,125 +77,32 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
-    if reference.op == answer.op == "quantity" and (reference.args[1] in _CALENDAR) != (answer.args[1] in _CALENDAR):
-        return Comparison(None, "units")
-    reference, answer = map(with_one_degree_sign, with_unit_letters(*map(with_bound_names, (reference, answer))))
+    reference, answer = _with_unit_letters(_with_ohms(reference), _with_ohms(answer))
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
-    if (converted := _as_units(reference, answer)) is not None:
-        reference, answer = converted
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
-    if result.equal is False and _is_same_number_per_unit(reference, answer, rules):
-        return Comparison(None, "units")  # 每千克6元 beside 6元: the question may have said "per kilogram"
-    if result.equal and _drops_percent_below_one(reference, answer):
-        return Comparison(None, "percent")
+    # 0.3% beside 3/10: the sign may be left out if the question asks for percent, which has a larger number as answer.
+    if result.equal and (reference.op == "pct") != (answer.op == "pct") and result.rule != "tolerance":
+        values = [exact(side.args[0] if side.op == "pct" else side) for side in (reference, answer)]
+        if values[0] == values[1] and values[0] is not None and abs(values[0]) < 1:
+            return Comparison(None, "percent")
     if result.equal and reference.op == "deg" and _is_temperature(answer):
         return Comparison(None, "units")  # 60° may be an angle, which is no temperature
-    # The letters may be a unit: 50 Ω beside 50, or a unit that the table lacks.
-    if result.equal is False and (
-        _is_ohms(reference) != _is_ohms(answer) or _may_be_unit(reference, answer) or _may_be_unit(answer, reference)
-    ):
-        return Comparison(None, "units")
-    if result.equal is False and _equal_by_natural_logarithm(reference, answer, rules):
-        return Comparison(None, "logarithm")
-    if result.equal is False and not _is_ohms(answer) and _has_unexplained_letters(reference, answer):
+    names = [{(here.args[0], len(here.args)) for here in walk(side) if here.op == "fn"} for side in (reference, answer)]
+    if result.equal is False and {("ln", 2), ("log", 2)} <= names[0] ^ names[1]:
+        return Comparison(None, "logarithm")  # some write log for ln
+    if result.equal is False and _has_unexplained_letters(reference, answer):
         return Comparison(None, "names")
     return result
-
-
-_CALENDAR = frozenset("月日")
-"""Words behind a number that name a month or a day of the calendar: 2月 is February, 2个月 a duration."""
 
 
 def _is_temperature(node: Node) -> bool:
     """Whether `node` is a number of degrees Celsius or Fahrenheit."""
     unit = unit_of(node.args[1]) if node.op == "quantity" else None
     return unit is not None and unit.dimension in _TEMPERATURES
-
-
-def _is_same_number_per_unit(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    """Whether the numbers are the same, and one side's unit is the other's per a further unit: 6元 and 6元/千克."""
-    if not reference.op == answer.op == "quantity":
-        return False
-    names = reference.args[1], answer.args[1]
-    return any(
-        (measure := unit_of(plain)) is not None and measure == unit_before_per(per)
-        for plain, per in (names, names[::-1])
-    ) and (_same_value(reference.args[0], answer.args[0], rules).equal is not False)
-
-
-def _equal_by_natural_logarithm(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    """Whether two expressions are equal if a logarithm without a base, which some write for ln, is the natural one."""
-    natural = _with_natural_logarithm(reference), _with_natural_logarithm(answer)
-    return natural != (reference, answer) and _same_value(*natural, rules).equal is True
-
-
-def _with_natural_logarithm(node: Node) -> Node:
-    """Return `node` with ln for each logarithm without a base."""
-    arguments = tuple(_with_natural_logarithm(part) if isinstance(part, Node) else part for part in node.args)
-    if node.op == "fn" and arguments[0] == "log" and len(arguments) == _WITHOUT_BASE:
-        arguments = ("ln", *arguments[1:])
-    return Node(node.op, arguments)
-
-
-_WITHOUT_BASE = 2
-"""Parts of a logarithm without a base: its name and its argument."""
-
-
-def _as_units(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Read the letters behind both numbers as units if that makes two quantities of one dimension: 2.5 km and 2500 m.
-
-    Two sides that have units or degree signs already are returned as they are. None if a side is no number with
-    letters, if the letters of both are the same, or if the units do not agree.
-    """
-    reference, answer = _with_unit_last(reference), _with_unit_last(answer)
-    if reference.op in _UNIT_SIGNS and answer.op in _UNIT_SIGNS:
-        return reference, answer
-    if reference.op == "quantity" and answer.op == "quantity":
-        return None
-    reference_read, answer_read = _number_and_letters(reference), _number_and_letters(answer)
-    if reference_read is None or answer_read is None:
-        return None
-    (reference_number, reference_letters), (answer_number, answer_letters) = reference_read, answer_read
-    if reference_number is None or answer_number is None or reference_letters == answer_letters:
-        return None
-    # A unit of two letters or more on one side at least: 2a and 2A, 2d and 48h may be products of variables.
-    if all(len(name) < MIN_UNIT_LETTERS for name, _ in (*reference_letters, *answer_letters)):
-        return None
-    if reference_letters in _USUAL_VARIABLES or answer_letters in _USUAL_VARIABLES:
-        return None
-    for first in _spellings(reference_letters):
-        for second in _spellings(answer_letters):
-            unit, answer_unit = unit_of(first), unit_of(second)
-            if unit is not None and answer_unit is not None and unit.dimension == answer_unit.dimension:
-                return Node("quantity", (reference_number, first)), Node("quantity", (answer_number, second))
-    return None
-
-
-def _with_unit_last(node: Node) -> Node:
-    """Return `π/4 rad` as (π/4) rad, which the grammar reads as π/(4 rad); any other node unchanged."""
-    if node.op != "div" or node.args[0].op == "quantity" or node.args[1].op != "quantity":
-        return node
-    number, name = node.args[1].args
-    return Node("quantity", (Node("div", (node.args[0], number)), name))
-
-
-_UNIT_SIGNS = ("quantity", "deg")
-MIN_UNIT_LETTERS = 2
-"""A shorter name behind a number may be a variable."""
-
-
-def _may_be_unit(quantity: Node, lettered: Node) -> bool:
-    """Whether the letters behind the number in `lettered` may be a unit: one of them is a capital, and `quantity`, the
-    other side, has a known unit.
-    """
-    if quantity.op != "quantity" or lettered.op == "quantity" or unit_of(quantity.args[1]) is None:
-        return False
-    read = _number_and_letters(lettered)
-    return read is not None and read[0] is not None and any(letter.isupper() for letter, _ in read[1])
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
@@ -220,27 +125,40 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     return [(reference, answer)]
 
 
-def with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
+def _with_ohms(node: Node) -> Node:
+    """Return `50 Ω` as 50 ohms; any other node unchanged."""
+    is_ohms = node.op == "mul" and len(node.args) == _PAIR and node.args[1] == sym("Omega") and node.args[0].op == "num"
+    return Node("quantity", (node.args[0], "ohm")) if is_ohms else node
+
+
+_PAIR = 2
+
+
+def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     """Read the letters behind a number as a unit if the other side has a unit of that dimension: 3700 L beside 3700 升.
 
-    Elsewhere they stay letters: 5 m may be five times m.
+    So are the letters of 72 km/h, whose km is a unit, and of 20 m/s. Elsewhere they stay letters: 5 m may be five
+    times m, and 2d beside 48h may be products of variables.
     """
-    if _is_ohms(reference) and answer.op == "quantity":
-        reference = Node("quantity", (reference.args[0], "ohm"))
-    elif _is_ohms(answer) and reference.op == "quantity":
-        answer = Node("quantity", (answer.args[0], "ohm"))
-    if (reference.op == "quantity") == (answer.op == "quantity"):
+    has_unit = [any(here.op == "quantity" for here in walk(side)) for side in (reference, answer)]
+    if reference.op == answer.op == "quantity" or not any(has_unit):
         return reference, answer
-    quantity, lettered = (reference, answer) if reference.op == "quantity" else (answer, reference)
-    measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
-    if measure is None or read is None or read[0] is None or read[1] in _USUAL_VARIABLES:
-        return reference, answer
-    for spelled in _spellings(read[1]):
-        named = unit_of(spelled)
-        if named is not None and _measures_the_same(named, measure):
-            lettered = Node("quantity", (read[0], spelled))
-            return (quantity, lettered) if quantity is reference else (lettered, quantity)
+    for first in _as_quantities(reference):
+        for second in _as_quantities(answer):
+            units = unit_of(first.args[1]), unit_of(second.args[1])
+            if units[0] is not None and units[1] is not None and _measures_the_same(units[0], units[1]):
+                return first, second
     return reference, answer
+
+
+def _as_quantities(node: Node) -> list[Node]:
+    """Return the quantities that a number with a unit or with letters behind it may be."""
+    if node.op == "quantity":
+        return [node]
+    number, letters = _number_and_letters(node) or (None, ())
+    if number is None or letters in _USUAL_VARIABLES:
+        return []
+    return [Node("quantity", (number, spelled)) for spelled in _spellings(letters)]
 
 
 _USUAL_VARIABLES = ((("d", 1),), (("t", 1),))
@@ -264,11 +182,6 @@ def _spellings(letters: _Letters) -> list[str]:
 
 _PREFIX_LETTERS = frozenset("kcdmMGunph")
 """Letters before the symbol of a unit that make it larger or smaller, or begin its name."""
-
-
-def _is_ohms(node: Node) -> bool:
-    """Whether `node` is a number followed by Ω. Beside a unit it means ohms, otherwise perhaps a letter."""
-    return node.op == "mul" and len(node.args) == 2 and node.args[1] == _OMEGA and node.args[0].op == "num"
 
 
 def _measures_the_same(first: Unit, second: Unit) -> bool:
@@ -340,15 +253,6 @@ def _have_known_units(reference: Node, answer: Node) -> bool:
     )
 
 
-def _have_other_letters(reference: Node, answer: Node) -> bool:
-    """Whether each side has a letter that the other lacks, or a side has an ellipsis.
-
-    Then the letters may be named otherwise, and a difference of the values proves nothing.
-    """
-    left, right = symbols(reference), symbols(answer)
-    return bool(left - right and right - left) or "…" in left | right
-
-
 def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks; or the
     reference has a value of an unknown function at a number, such as f(2), that the answer lacks.
@@ -376,9 +280,9 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
         measure, answer_measure = measures(name, answer_name)
         if measure is None or answer_measure is None:
-            symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
-            agree = not symbols_differ and same_noun(name, answer_name)
-            if measure is answer_measure is None and (agree or share_classifier(name, answer_name)):
+            are_symbols = name.isascii() and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS
+            agree = name == answer_name if are_symbols else same_noun(name, answer_name)  # MB and Mb differ
+            if measure is answer_measure is None and agree:
                 return [(reference_value, answer_value)]
             # An unknown name can be neither converted nor called another unit.
             return []
@@ -411,7 +315,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         if bare is reference:
             return []  # three times something is no 3
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
-    if bare.op in ("pct", "deg") or any(map(multiplies, name.split())):
+    if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
     # `5 (five)` repeats its number; any other number in words would change it.
@@ -427,25 +331,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     values = [inner]
     if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
-    if measure is not None and (larger := _in_larger_unit(inner, measure)) is not None:
-        values.append(larger)  # beside 2 m 5 cm, a bare number may count metres or centimetres
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
-
-
-def _in_larger_unit(value: Node, measure: Unit) -> Node | None:
-    """Return the value of two joined quantities in the larger unit: 2.05 for 2 m 5 cm; None for any other value.
-
-    value: as the grammar joins them, `100·2 + 5`, in the smaller unit `measure`.
-    """
-    if value.op != "add" or len(value.args) != 2 or value.args[0].op != "mul" or len(value.args[0].args) != 2:
-        return None
-    parts = (*value.args[0].args, value.args[1])
-    if any(part.op != "num" for part in parts):
-        return None
-    ratio, large, small = (part.args[0] for part in parts)
-    if not 0 <= small < ratio or not is_unit(Unit(measure.dimension, measure.factor * ratio)):
-        return None
-    return num(large + small / ratio)
 
 
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
@@ -481,29 +367,6 @@ def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[t
     return [(value, bare) if sign_first else (bare, value) for value in values]
 
 
-def _drops_percent_below_one(reference: Node, answer: Node) -> bool:
-    """Whether two answers are equal only if a percent sign beside a bare number below 1 is dropped: 0.3% and 3/10.
-
-    A question "what percent", for which the sign may be left out, has a larger number as its answer.
-    """
-    if (reference.op == "pct") == (answer.op == "pct"):
-        return False
-    signed, bare = (reference, answer) if reference.op == "pct" else (answer, reference)
-    from harness.grading.compare.numeric import number_of
-    from harness.grading.compare.point import NotNumeric
-
-    try:
-        values = [number_of(node) for node in (signed.args[0], bare)]
-    except NotNumeric:
-        return False
-    # The value of the percentage itself is a hundredth of its number.
-    return bool(0 < abs(values[1]) < 1 and abs(values[0]) < _MAX_DROPPED * abs(values[1]))
-
-
-_MAX_DROPPED = 10
-"""Beside a bare number below 1, a percentage of at least this many times the number is read as its value."""
-
-
 def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
     """Return pairs as `_without_units` does, for degree signs: 30° beside a bare value is read as 30, and also as π/6
     if that value has π or an inverse trigonometric function.
@@ -512,6 +375,8 @@ def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[t
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "deg"
     signed, bare = (reference, answer) if sign_first else (answer, reference)
+    if any(here.op == "deg" for here in walk(bare)):
+        return [(reference, answer)]  # 180° - 45°
     values = []
     if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is no angle in degrees
         values.append(signed.args[0])
@@ -559,18 +424,9 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if infinite != (0, 0):
         # Two indeterminate forms, such as ∞ − ∞, are not equal, although `_infinity` is 2 for both.
         return Comparison(infinite[0] == infinite[1] != 2, "infinity")
-    try:
-        reference_exact = exact(reference)
-    except Undefined:
+    if is_undefined(reference) or is_undefined(answer):
         return Comparison(False, "undefined")
-    except NotExact:
-        reference_exact = None
-    try:
-        answer_exact = exact(answer)
-    except Undefined:
-        return Comparison(False, "undefined")
-    except NotExact:
-        answer_exact = None
+    reference_exact, answer_exact = exact(reference), exact(answer)
     if reference_exact is not None and answer_exact is not None:
         if reference_exact == answer_exact:
             return Comparison(True, "exact")
@@ -581,14 +437,13 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     # Different residues refute only rational functions; other expressions then get None, and numbers are tried.
     if verdict is None:
         verdict, rule = _compare_numbers(reference, answer, rules), "numeric"
-    unnamed = verdict is False and _have_other_letters(reference, answer)
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
         return Comparison(None, "endless" if _has_no_end(reference) or _has_no_end(answer) else "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
-    return Comparison(None, "names") if unnamed else Comparison(verdict, rule)
+    return Comparison(verdict, rule)
 
 
 def _compare_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
@@ -627,7 +482,7 @@ def _has_no_end(node: Node) -> bool:
 
 
 def _within_tolerance(
-    reference: Node, answer: Node, reference_exact: Value | None, answer_exact: Value | None, rules: GradeRules
+    reference: Node, answer: Node, reference_exact: Fraction | None, answer_exact: Fraction | None, rules: GradeRules
 ) -> bool:
     """Whether the values agree within a tolerance of the card, or one is a float that prints the other in full.
 
@@ -676,7 +531,7 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 _ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
 
 
-def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -> bool:
+def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
     """Whether the reference is a decimal of at least three significant digits to which the answer rounds."""
     places = _places(reference)
     if places < 1:
@@ -688,13 +543,13 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -
     return value is not None and _rounds_to(reference, value)
 
 
-def _decimal(node: Node, value: Value | None) -> Any:
-    """Return the value of `node` as a Fraction: exactly if `value`, its exact value, is rational, else to 30 digits.
+def _decimal(node: Node, value: Fraction | None) -> Any:
+    """Return the value of `node` as a Fraction: `value`, its exact value, if it has one, else to 30 digits.
 
     None if the value is not real or cannot be computed.
     """
-    if value is not None and (plain := rational(value)) is not None:
-        return plain
+    if value is not None:
+        return value
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric
 
@@ -706,32 +561,17 @@ def _decimal(node: Node, value: Value | None) -> Any:
         if number.imag != 0:
             return None
         number = number.real
-    sign, mantissa, exponent, _ = number._mpf_
-    # 2 to a larger exponent has thousands of digits, which no comparison by tolerance needs.
-    if abs(exponent) > 10_000:
-        return None
-    return (-1 if sign else 1) * Fraction(mantissa) * Fraction(2) ** exponent
+    return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
 
 
-def _float_printout(reference: Node, answer: Node, reference_exact: Value, answer_exact: Value) -> bool:
+def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
     """Whether one side is an endless fraction and the other its float in full, 1/12 and 0.0833333333333333."""
-    left, right = rational(reference_exact), rational(answer_exact)
-    if left is None or right is None:
-        return False
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
         places = _places(literal)
         # A fraction that terminates, such as 1/8, has an exact decimal, so that a decimal near it is wrong.
-        if places < 15 or _terminates(fraction.denominator):
+        if places < 15 or 10 ** fraction.denominator.bit_length() % fraction.denominator == 0:
             continue
         digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")
         if len(digits) >= _FLOAT_DIGITS and abs(decimal - fraction) < Fraction(10) ** -places:
             return True
     return False
-
-
-def _terminates(denominator: int) -> bool:
-    """Whether fractions with this denominator have finitely many decimals."""
-    for prime in (2, 5):
-        while denominator % prime == 0:
-            denominator //= prime
-    return denominator == 1

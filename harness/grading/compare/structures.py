@@ -39,12 +39,12 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import makes_bound, qualifies, unit_of
+from harness.answers.grammar.units import qualifies, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
-from harness.grading.compare.assignments import Assignment, assignments, same_assignments
+from harness.grading.compare.assignments import Assignment, assignments, names_several, same_assignments
 from harness.grading.compare.branches import bound_letters
-from harness.grading.compare.constants import exchange_constants, same_with_constants
+from harness.grading.compare.constants import same_with_constants
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Statement,
@@ -61,16 +61,12 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.families import (
     PARAMETER,
     integer_letter,
-    leaves_out_reals,
-    may_be_residues,
     parameter_of,
     same_family,
-    state_other_domains,
     without_conditions,
 )
 from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
-from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import (
     NotASet,
@@ -78,19 +74,14 @@ from harness.grading.compare.realsets import (
     letters,
     real_set,
     same_sets,
-    solutions_of_equation,
-    whole_numbers,
 )
-from harness.grading.compare.relations import ordering, same_relations
+from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import (
     components,
     groups_as_tuples,
-    name_every_value,
-    with_conjugates,
-    without_braces,
     without_ellipsis,
 )
-from harness.grading.compare.rounding import is_rounded_integer, is_same_or_rounded
+from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
@@ -101,7 +92,7 @@ _UNREAD = Comparison(None, "structure")
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
-_NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
+_NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -117,11 +108,6 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return same(_member_set(reference), _member_set(answer), rules)
         return _compare_sign_alternatives(reference, answer, rules)
     reference, answer = _prepare(reference), _prepare(answer)
-    # Checked before the parameters are unified, since ℤ and ℕ look the same afterwards.
-    if state_other_domains(reference, answer):
-        return Comparison(False, "family")
-    if leaves_out_reals(reference, answer):
-        return Comparison(None, "family")
     if (families := _with_parameters(reference, answer)) is not None:
         return same(*families, rules)
     named = _same_named(reference, answer, rules)
@@ -132,13 +118,9 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     # Names are dropped only between different kinds: x ≡ 3 and y ≡ 3 are compared with their names.
     if reference.op != answer.op and allows(rules, "labels_dropped"):
         reference, answer = _class_of(reference), _class_of(answer)
-    if _is_class_beside_value(reference, answer) or _is_class_beside_value(answer, reference):
-        return Comparison(None, "modulus")
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
     if is_equation(reference) or is_equation(answer):
-        if (solved := _compare_with_solutions(reference, answer, rules)) is not None:
-            return solved
         return _same_statements(reference, answer, rules)
     if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
         return same(_member_set(reference), _member_set(answer), rules)
@@ -173,72 +155,12 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
     if reference.op == "base" or answer.op == "base":
         return same_base(reference, answer, rules)
     result = same_scalar(reference, answer, rules)
-    if may_differ := result.equal is False or result.rule == "names":
-        result = _same_with_conjugates(reference, answer, rules) or result
-    if not result.equal and same_with_constants(reference, answer):
-        return Comparison(True, "constants")
-    if may_differ and exchange_constants(reference, answer):
-        return Comparison(None, "constants")  # the letters are free constants, or given quantities in other places
     if result.equal:
         return result
-    if (family := _same_family(reference, answer, rules)) is not None:
-        return family
-    if may_differ and may_be_residues(
-        reference, answer, lambda left, right: bool(same_scalar(left, right, rules).equal)
-    ):
-        return Comparison(None, "family")
-    return result
-
-
-def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    r"""Compare expressions of which one has \bar z and the other Re z, Im z or |z|; None for all others.
-
-    Re z and Im z are written in z and its conjugate, two independent letters. |z|, and Re, Im or the bar of anything
-    but a letter, cannot be written so: a difference is then undecided.
-    """
-    sides = [[here for here in walk(node) if here.op in ("fn", "sym")] for node in (reference, answer)]
-    has_bar = [any(str(here.args[0]).startswith(("bar", "overline ")) for here in side) for side in sides]
-    has_part = [any(here.op == "fn" and here.args[0] in ("Re", "Im", "abs") for here in side) for side in sides]
-    if not ((has_bar[0] and has_part[1]) or (has_bar[1] and has_part[0])):
-        return None
-    result = same_scalar(with_conjugates(reference), with_conjugates(answer), rules)
-    has_rest = any(
-        here.args[0] == "abs" or (here.args[0] in ("Re", "Im", "bar") and here.args[1].op != "sym")
-        for side in sides
-        for here in side
-        if here.op == "fn"
-    )
-    return Comparison(None, "conjugate") if result.equal is False and has_rest else result
-
-
-def _compare_with_solutions(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Compare a set or list of numbers with an equation in one letter, {-3, 3} and |x| = 3; None for all others.
-
-    They are never equal, since an equation may only repeat the question. They differ if the solutions of the equation
-    are other numbers; else the result is undecided.
-    """
-    equation, values = (reference, answer) if is_equation(reference) else (answer, reference)
-    if (
-        not is_equation(equation)
-        or len(equation.args[1]) != 1
-        or values.op not in ("set", "list")
-        or len(values.args) < _MIN_SOLUTIONS
-    ):
-        return None
-    if len(letters(equation)) != 1 or not all(is_scalar(item) and not symbols(item) for item in values.args):
-        return None
-    if any(operand.op == "sym" for operand in equation.args[0]):
-        return None  # x = 5 names a value
-    try:
-        points, solutions = real_set(Node("set", tuple(values.args))), solutions_of_equation(*equation.args[0])
-    except NotASet:
-        return Comparison(None, "equation")
-    agree = same_sets(points, solutions, lambda left, right: bool(same_scalar(left, right, rules).equal))
-    return Comparison(None if agree else False, "equation")
-
-
-_MIN_SOLUTIONS = 2
-"""Smallest number of values that is compared with the solutions of an equation; `x = 5` may name a single value."""
+    constants = same_with_constants(reference, answer)
+    if constants is not False:
+        return Comparison(constants, "constants")
+    return _same_family(reference, answer, rules) or result
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -277,13 +199,7 @@ def _count(node: Node) -> int | None:
 
 def _prepare(node: Node) -> Node:
     """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
-    return whole_numbers(
-        compute_matrices(
-            without_ellipsis(
-                _flatten(groups_as_tuples(name_every_value(without_braces(with_modulus(_drop_point_name(node))))))
-            )
-        )
-    )
+    return compute_matrices(without_ellipsis(groups_as_tuples(with_modulus(_drop_point_name(node)))))
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
@@ -293,7 +209,9 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     sides as they are if each has every letter of a condition. None otherwise, and if no side has a condition.
     """
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
-    if not (left_domains or right_domains):
+    if not (left_domains or right_domains) or (
+        left_domains and right_domains and set(left_domains.values()) != set(right_domains.values())
+    ):
         return None
     left_letter = parameter_of(left, left_domains) or integer_letter(left, beside=right_domains)
     right_letter = parameter_of(right, right_domains) or integer_letter(right, beside=left_domains)
@@ -302,6 +220,8 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
         if set(domains.values()) == {"Z"} and "congruence" in (_class_of(left).op, _class_of(right).op):
             # x ≡ 2 (mod 7) and x = 7k + 2 for an integer k
             return _class_of(_without_label(left)), _class_of(_without_label(right))
+        if is_inequality(left) and left_domains != right_domains and "R" not in right_domains.values():
+            return None  # x > 2 and x ∈ ℤ says more than x > 2
         return (left, right) if all(name in symbols(node) for name in domains for node in (left, right)) else None
     return substitute(left, left_letter, PARAMETER), substitute(right, right_letter, PARAMETER)
 
@@ -353,21 +273,6 @@ def _class_of(node: Node) -> Node:
     """Return the residue class that `x ≡ 3 (mod 5)` names; any other node unchanged."""
     named = node.op == "rel" and node.args[1] == ("≡",) and node.args[0][0].op == "sym"
     return node.args[0][1] if named and node.args[0][1].op == "congruence" else node
-
-
-def _is_class_beside_value(residue_class: Node, named: Node) -> bool:
-    """Whether the first is a residue class and the second names a number: n = 11 says more than n ≡ 11 (mod 12)."""
-    return _class_of(residue_class).op == "congruence" and is_equation(named) and _has_no_letter(named.args[0][-1])
-
-
-def _flatten(node: Node) -> Node:
-    """Return lists within a list as one list: `p = 5, q = 2; p = 7, q = 2` has four items."""
-    if node.op != "list" or not any(item.op == "list" for item in node.args):
-        return node
-    flat: list[Node] = []
-    for item in node.args:
-        flat.extend(_flatten(item).args if item.op == "list" else (item,))
-    return Node("list", tuple(flat))
 
 
 def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -440,8 +345,8 @@ def _compare_list_with_structure(
         if _values_of_one_name(listed):
             return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
         return _in_order(listed.args, counterpart.args, rules, "tuple")
-    if swapped and (orders := _compare_chain_with_list(counterpart, listed, rules)) is not None:
-        return orders
+    if swapped and counterpart.op == "rel" and not is_equation(counterpart) and _has_no_letter(counterpart):
+        return Comparison(None, "ordering")  # 3.5, 3.05 beside 3.5 > 3.05
     if counterpart.op == "rel" and is_equation(counterpart):  # (x, y) = (3, 4) against x = 3, y = 4
         parts = statement(counterpart)
         if parts is not None and parts.labels:
@@ -449,28 +354,6 @@ def _compare_list_with_structure(
     if counterpart.op == "matrix" and (entries := _vector(counterpart)) is not None:
         return _in_order(listed.args, entries, rules, "vector")
     return None
-
-
-def _compare_chain_with_list(chain: Node, listed: Node, rules: GradeRules) -> Comparison | None:
-    """Compare inequalities of numbers alone, 3.5 > 3.05 > 3.005, with the numbers that an answer lists, in their order.
-
-    A list says less than the chain: it has no signs. Three values or more in the order of an `ordering` leave one thing
-    open, the direction, which the question states, so that they are equal. Backwards the same values may be in order
-    for the other direction, and beside any other chain the order says nothing: undecided. None for any other sides.
-    """
-    if chain.op != "rel" or set(chain.args[1]) <= {"="} or not all(_count(value) == 1 for value in chain.args[0]):
-        return None
-    if not all(_count(item) == 1 for item in listed.args):
-        return Comparison(None, "ordering")  # 3.5 > 3.05, 3.05 > 3.005 says the same
-    values = ordering(chain)
-    in_order = _in_order(chain.args[0], listed.args, rules, "ordering")
-    if values is not None and in_order.equal is not False:
-        return in_order
-    result = _in_any_order(chain.args[0], listed.args, rules, "ordering")
-    if result.equal is False:
-        return result
-    backwards = values is None or _in_order(values[::-1], listed.args, rules, "ordering").equal is not False
-    return Comparison(None if backwards else False, "ordering")
 
 
 def _values_of_one_name(listed: Node) -> bool:
@@ -492,6 +375,10 @@ def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison 
         return None
     if reference_names is not None and answer_names is not None:
         agreed = same_assignments(reference_names, answer_names, lambda left, right: same(left, right, rules).equal)
+        if agreed is False and len(reference_names) == len(answer_names) == 1 and not names_several(reference):
+            # x_1 = 2, x_2 = 3: solutions may be numbered in any order, the terms of a sequence may not.
+            alike = _in_any_order(reference_names[0].values, answer_names[0].values, rules, "names")
+            agreed = None if alike.equal else False
         return Comparison(agreed, "names")
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "names")
@@ -517,9 +404,6 @@ def _compare_names_with_values(
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
         # A named tuple, (x, y) = (1, 2), is its value here, as the other side has the names.
         bare = parts.values[-1]
-    if _numbers_solutions(named[0], bare):
-        left, right = (bare.args, values) if swapped else (values, bare.args)
-        return _in_any_order(left, right, rules, "names")
     if bare.op == "list" and any(is_equation(item) for item in bare.args):
         return Comparison(None, "names")  # several values of one name, not a value for each
     if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
@@ -536,15 +420,6 @@ def _compare_names_with_values(
     if swapped:
         return _in_order(entries, values, rules, "names")
     return _in_order(values, entries, rules, "names")
-
-
-def _numbers_solutions(assignment: Assignment, bare: Node) -> bool:
-    """Whether an assignment numbers the solutions that `bare` lists: `x_1 = 2, x_2 = 3` and `x = 3 or x = 2`."""
-    if bare.op != "list" or not all(is_equation(item) for item in bare.args):
-        return False
-    letters = {str(name.args[0]).partition("_")[0] if name.op == "sym" else "" for name in assignment.names}
-    labels = {parts.labels[-1] for item in bare.args if (parts := statement(item)) is not None and parts.labels}
-    return len(letters) == 1 and labels == {Node("sym", tuple(letters))}
 
 
 def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
@@ -600,10 +475,8 @@ def _without_repeats(items: Sequence[Node]) -> list[Node]:
     distinct: list[Node] = []
     values: list[object] = []
     for item in items:
-        try:
-            value: object = exact(item)
-        except NotExact:
-            value = item
+        number = exact(item)
+        value = item if number is None else number
         if value not in values:
             values.append(value)
             distinct.append(item)
@@ -634,11 +507,16 @@ def _names_fewer(reference: Statement, answer: Statement) -> bool:
 
 def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
+    if {reference.op, answer.op} & {"list", "set"} and (_names_nothing(reference) or _names_nothing(answer)):
+        return Comparison(None, "equation")  # |x| = 3 beside -3, 3 may repeat the question
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
     reference_parts = statement(reference) if is_equation(reference) else None
     answer_parts = statement(answer) if is_equation(answer) else None
     if is_equation(reference) and is_equation(answer):
+        is_solved = reference_parts is not None and not symbols(reference_parts.values[-1])
+        if is_solved and answer_parts is None and same_equations(reference, answer):
+            return Comparison(None, "unsolved")  # 3x = 9 beside x = 3
         if reference_parts is not None and answer_parts is not None and _names_fewer(reference_parts, answer_parts):
             return Comparison(None, "names")
         if (
@@ -664,38 +542,23 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        if any(
-            label.op == "text" and (makes_bound(label.args[0]) or qualifies(label.args[0]))
-            for label in answer_parts.labels
-        ):
-            return Comparison(
-                None, "label"
-            )  # a bound or a condition, no name: 至少是 5, "at least" = 5, "if n is even": 5
-        result = _compare_chains(Statement((), (reference,)), answer_parts, rules)
-        values = answer_parts.values
-        if result.equal is False and "≈" in answer.args[1] and is_rounded_integer(values[0], values[-1]):
-            holds = any(same(reference, value, rules).equal for value in values)
-            return Comparison(None if holds else False, "chain")  # 398·5 ≈ 2000, perhaps as the question asks
-        return result
+        if any(label.op == "text" and qualifies(label.args[0]) for label in answer_parts.labels):
+            return Comparison(None, "label")  # a bound or a condition, no name: 至少是 5, "if n is even": 5
+        return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:
         return result
     # The answer states what it computed: `a + b = 12` for "what is a + b".
     operands = answer.args[0]
-    states_value = _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0])
-    if states_value and not _is_multiple_of_letter(operands[0]):
+    if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
     return result
 
 
-def _is_multiple_of_letter(node: Node) -> bool:
-    """Whether `node` is one letter times a number: `-x = 7` gives x, and is no statement of what -x is."""
-    if node.op == "neg" or (node.op == "div" and _has_no_letter(node.args[1])):
-        return _is_multiple_of_letter(node.args[0])
-    if node.op == "mul":
-        lettered = [part for part in node.args if not _has_no_letter(part)]
-        return len(lettered) == 1 and _is_multiple_of_letter(lettered[0])
-    return node.op == "sym"
+def _names_nothing(node: Node) -> bool:
+    """Whether `node` is an equation without a name on its left, such as |x| = 3."""
+    parts = statement(node) if is_equation(node) else None
+    return is_equation(node) and (parts is None or any(label.op == "fn" for label in parts.labels))
 
 
 def _has_words(node: Node) -> bool:
@@ -735,88 +598,27 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
         return result
-    reference, answer = _with_unit_of_result(reference), _with_unit_of_result(answer)
     # The last values may agree while a part of the chain is another number: 2 + 2 = 5 = 4.
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
         verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
-        if verdict and not result.equal and _has_further_letters(answer, reference):
-            verdict = None  # nothing checks the chain 20N×3m = 60W beside 60J, whose last value is another one
+        if verdict and not result.equal and answer.values[-1].op == "quantity":
+            verdict = None  # 6 * 2 = 12 cm beside 12 m
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
 
 
-def _has_further_letters(answer: Statement, reference: Statement) -> bool:
-    """Whether a chain has letters that the reference lacks."""
-    letters = frozenset[str]().union(*map(symbols, answer.values))
-    return bool(letters.difference(*map(symbols, reference.values)))
-
-
-def _with_unit_of_result(chain: Statement) -> Statement:
-    """Return a chain whose last value has a unit or a degree sign with it behind its plain numbers, too:
-    `6 * 2 = 12 cm`, `180 - 110 = 70°`. Before a result in two units, plain numbers may have either: 1.5+2=3元5角.
-    """
-    last = chain.values[-1]
-    # 1.57=90° is true as it stands, in radians.
-    if last.op not in ("quantity", "deg") or (last.op == "deg" and _is_consistent(chain)):
-        return chain
-    is_plain = _is_plain_number if last.op == "quantity" else _is_arithmetic
-    # The percent sign of 5000×2%×3 stands around the product, as in 6000%.
-    chain = Statement(chain.labels, tuple(map(_percent_as_share, chain.values)))
-    with_units, following = list[Node](), last
-    for value in reversed(chain.values):
-        # A plain number has the unit of the next quantity: 80×50=4000平方米=0.4公顷.
-        following = value if value.op == last.op else following
-        with_units.append(Node(following.op, (value, *following.args[1:])) if is_plain(value) else value)
-    in_smaller = Statement(chain.labels, tuple(reversed(with_units)))
-    # 3元5角 is read as 10·3+5 角.
-    first = last.args[0].args[0] if last.args[0].op == "add" else last
-    if last.op == "deg" or first.op != "mul" or _is_consistent(in_smaller):
-        return in_smaller
-    values = (
-        Node(last.op, (Node("mul", (first.args[0], value)), *last.args[1:])) if is_plain(value) else value
-        for value in chain.values
-    )
-    return Statement(chain.labels, tuple(values))
-
-
-def _percent_as_share(node: Node) -> Node:
-    """Return a calculation with numbers with a hundredth in place of each percentage; a lone one stays as it is."""
-    if node.op not in ("mul", "div", "add", "neg", "pct") or (node.op == "pct" and node.args[0].op == "num"):
-        return node
-    args = [
-        Node("div", (part.args[0], num(100))) if part.op == "pct" else _percent_as_share(part) for part in node.args
-    ]
-    return Node("div", (args[0], num(100))) if node.op == "pct" else Node(node.op, tuple(args))
-
-
-def _is_arithmetic(node: Node) -> bool:
-    """Whether a tree is made of numbers by the four operations alone; π/6 may be an angle in radians."""
-    return all(here.op in ("num", "add", "mul", "div", "neg") for here in walk(node))
-
-
-def _is_plain_number(node: Node) -> bool:
-    """Whether a tree holds no letter, unit, percent sign, degree sign or word."""
-    return _has_no_letter(node) and not any(here.op in (*_WORDS, "quantity", "pct", "deg") for here in walk(node))
-
-
 def _is_consistent(chain: Statement) -> bool | None:
-    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided.
-
-    A chain that is false with π may count with 3.14, as schools do: 9π=28.26.
-    """
-    verdict = _all_true([_is_same_part(left, right) for left, right in combinations(chain.values, 2)])
-    if verdict is False and any(_PI in walk(value) for value in chain.values):
-        rounded = [substitute(value, _PI, num(Fraction(314, 100))) for value in chain.values]
-        return _all_true([_is_same_part(left, right) for left, right in combinations(rounded, 2)])
-    return verdict
-
-
-_PI = Node("const", ("pi",))
+    """Whether all parts of a chain are one value, exactly or as rounded decimals; None if that cannot be decided."""
+    return _all_true([_is_same_part(left, right) for left, right in combinations(chain.values, 2)])
 
 
 def _is_same_part(left: Node, right: Node) -> bool | None:
-    """Whether two parts of a chain are one value; two quantities of one dimension are compared in one unit."""
+    """Whether two parts of a chain are one value; two quantities of one dimension are compared in one unit, and a
+    number in the unit beside it: 6 * 2 = 12 cm.
+    """
+    if (left.op == "quantity") != (right.op == "quantity"):
+        left, right = (part.args[0] if part.op == "quantity" else part for part in (left, right))
     if left.op == right.op == "quantity":
         if left.args[1] == right.args[1]:
             return is_same_or_rounded(left.args[0], right.args[0])

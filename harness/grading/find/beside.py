@@ -17,12 +17,13 @@ import unicodedata
 
 from harness.answers.boxed import Box
 from harness.answers.grammar.units import FUNCTION_WORDS, split_scale, unit_of
+from harness.core.patterns import regex
 
 BEFORE_CHARS, BEHIND_CHARS = 200, 80
 """Longest text before and behind a box that is read."""
 
-_DELIMITER = re.compile(r"\\\\|\\[()\[\]$]|\$\$?")
-_NUMBER = re.compile(
+_DELIMITER = regex(r"\\\\|\\[()\[\]$]|\$\$?")
+_NUMBER = regex(
     r"(?:[\s\d.,{}()^+\-−*/×·√π]|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
     r"|(?<=\d)[eE](?=[-+\d]))++"
 )
@@ -32,44 +33,42 @@ _PASSED = (
     r"(?:\s|~|[{}]|\\[,;:! ]|\\(?:q?quad|displaystyle|large|Large|huge|bf|boxed|mathbf|boldsymbol|text"
     r"|mathrm|color)(?![A-Za-z])|[*_])"
 )
-_OPENS = re.compile(
+_OPENS = regex(
     r"(?:\A|[=≈≃≡<>≤≥→⇒∴:：,，;；&.}。\]\u3400-\u9fff]|\\(?:approx|equiv|sim|cong|to|mapsto|implies|iff"
     r"|(?:[Ll]ong)?[Rr]ightarrow|therefore|leq?|geq?"
     rf"|leqslant|geqslant|lt|gt|in|quad|qquad|item|colon)(?![A-Za-z])"
     rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}{{0,20}}+(?P<sign>[-−+]?){_PASSED}{{0,20}}+"
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}{{0,20}}+\Z"
 )
-_OPERATOR_IN_TEXT = re.compile(
-    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d\s*)[\s{$\\(]*\Z"
+_OPERATOR_IN_TEXT = regex(
+    r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z])|\d)[\s{$\\(]*\Z"
 )
-_OPERATOR_BEFORE_FORMULA = re.compile(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
-_SIGN_IN_TEXT = re.compile(r"(?:[=≈]\s*(?P<sign>[-−]))?\s*(?P<money>\\\$|[€£¥￥])?[\s*_]*\Z")
-_BEFORE_UNIT = re.compile(
+_OPERATOR_BEFORE_FORMULA = regex(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
+_SIGN_IN_TEXT = regex(r"(?:[=≈]\s{0,9}(?P<sign>[-−])\s{0,9})?(?P<money>\\\$|[€£¥￥])?[\s*_]{0,9}\Z")
+_BEFORE_UNIT = regex(
     r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
     r"(?:[\s~}$]|\\(?:[,;:! ]|q?quad(?![a-z]))|\(\s*(?:in\s+)?(?=[A-Za-z°/]+\)))*"
 )
-_PERCENT = re.compile(r"\\?%|percent\b|per\s+cent\b")
-_DEGREES = re.compile(
+_PERCENT = regex(r"\\?%|percent\b|per\s+cent\b")
+_DEGREES = regex(
     r"\^?\s*+\{?\s*+(?:\\circ|°)\s*+\}?\s*+(?:\\(?:text|mathrm|rm)\s*+\{?\s*+)?(?P<scale>[CF])?(?![A-Za-z])"
     r"|degrees?\b(?!\s+[A-Z])"
 )
-_UNIT_IN_FORMULA = re.compile(
+_UNIT_IN_FORMULA = regex(
     r"(?:\\(?:text|mathrm|mbox|textrm|rm|operatorname|cdot|,|;| )\s*+"
     r"|[{}\s~])*+(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
-_WORDS = re.compile(
+_WORDS = regex(
     r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}"
     r"|[\u4e00-\u9fff]{1,6}(?:/[\u4e00-\u9fff]{1,4})?"
 )
-_ENDS = re.compile(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
-_PART = re.compile(
+_ENDS = regex(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
+_PART = regex(
     r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
     r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
 )
-_COMPUTES = re.compile(
-    r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b"
-)
+_COMPUTES = regex(r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b")
 _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
 """Names of units that are words, too: they are units only alone and at the end of a statement."""
 

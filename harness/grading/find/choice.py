@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness.answers.letters import letter_of, letters_of
+from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label
 from harness.grading.find.values import sentence_around
 
-_MARKUP = re.compile(
+_MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
@@ -29,15 +30,15 @@ _AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)
 _COMMA = r"\s*[,，、;]\s*"
 _RUN = r"(?<![A-Za-z0-9_\\])(?-i:[A-H]{2,8})(?![A-Za-z0-9'’_^])"
 _LETTERS = (
-    rf"(?P<letters>[(（\[【]?\s*{_RUN}\s*[)）\]】]?|{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
-    r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b))*)"
+    rf"(?P<letters>(?:[(（\[【]\s*)?{_RUN}(?:\s*[)）\]】])?|{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
+    r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b)){0,25})"
 )
 _INTRO = (
     r"(?:\s*(?:therefore|thus|clearly|likely|probably|most|definitely|simply|indeed|option|choice|answer|letter"
     r"|the|only"
-    r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：]))*\s*"
+    r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：])){0,12}\s*"
 )
-_STATED = re.compile(
+_STATED = regex(
     rf"""(?xi)
     (?: \banswer\s+(?={_LETTER})
       | \b(?:answers?|choice|option|selection|response|letter|conclusion|antwort|respuesta|r[ée]ponse|risposta
@@ -54,55 +55,53 @@ _STATED = re.compile(
     {_INTRO} {_LETTERS}
     """
 )
-_CALLED_RIGHT = re.compile(
+_CALLED_RIGHT = regex(
     rf"""(?xi) (?:\b(?:option|choice|answer|makes|making)\s+)? {_LETTERS} [).]? \s+
     (?:(?:is|are|must\s+be|seems)\s+)? (?:therefore\s+|thus\s+|clearly\s+)? (?:the\s+)? (?:only\s+|most\s+)?
     (?:(?:correct|right|best|valid)\b(?!\s+if\b)|answer\b|(?:option|choice|one)\s+(?:that|which)\b)"""
 )
-_CALLED_RIGHT_IN_CHINESE = re.compile(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
-_CALLED_THE_ONLY_ONE = re.compile(
+_CALLED_RIGHT_IN_CHINESE = regex(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
+_CALLED_THE_ONLY_ONE = regex(
     rf"(?i){_LETTERS}\s+is\s+the\s+only\s+(?:possible\s+|remaining\s+)?(?:option|choice|answer|one)\b"
 )
-_ONLY_ONE_LEFT = re.compile(
+_ONLY_ONE_LEFT = regex(
     rf"(?i)\bonly\s+(?:(?:option|choice)\s+)?{_LETTERS}\s+"
     r"(?:satisfies|works|fits|matches|meets|remains|is\s+(?:left|possible|consistent))\b"
 )
-_WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
-_ENDS = re.compile(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
+_WEAKLY_STATED = regex(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
+_ENDS = regex(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
 """The end of a clause behind a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
 
 _STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
-_DENIED_BEFORE = re.compile(
+_DENIED_BEFORE = regex(
     r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely"
     r"|least\s+\w+)"
     r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
 )
-_DENIED_BEHIND = re.compile(
-    r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
-    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)"
-    r"|[)\s]*\?)"
+_DENIED_BEHIND = regex(
+    r"(?i)\s*+(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
+    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
+    r"|[)\s]*+\?)"
 )
-_FORMULA_BEHIND = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
-_WORD_BEHIND = re.compile(r"\s+(?P<word>[a-z]{2,})")
+_FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
+_WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
 """Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
 
-_MARKED = re.compile(
+_MARKED = regex(
     r"\*\*\s*\(?([A-Z])\)?\s*[.:]?\s*\*\*|\*\*\s*(?:\(([A-Z])\)|([A-Z])[).:])\s*[^*\n]{0,80}\*\*|__\(?([A-Z])\)?__"
     r"|[(（]([A-Z])[)）]",
     re.ASCII,
 )
-_DISCUSSED = re.compile(
-    r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b"
-)
+_DISCUSSED = regex(r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b")
 """A verb behind a marked letter: the sentence discusses that option and chooses none."""
 
-_AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
-_LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
-_OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
-_OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
+_AT_THE_END = regex(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
+_LISTED_OPTION = regex(r"(?m)(?:^[ \t>*-]*+\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+_OPTION_LABEL = regex(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
+_OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 
-_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
+_REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 
 
 class StatedChoice(NamedTuple):

@@ -30,6 +30,7 @@ from typing import Literal, NamedTuple
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
+from harness.core.patterns import regex
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.beside import beside_box, unit_behind
 from harness.grading.find.guards import correction, guards_box
@@ -56,7 +57,7 @@ class Extraction(NamedTuple):
     """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it.
 
     opened_by: the words that leave it open; empty if none do. behind: values that the text behind it states as an
-    answer; each must get the same verdict (`as_stated`).
+    answer, or all values of the reply if no sentence states this one; each must get the same verdict (`as_stated`).
     """
 
     answer: str
@@ -67,20 +68,21 @@ class Extraction(NamedTuple):
     behind: tuple[str, ...] = ()
 
 
-_LIST_LINK = re.compile(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s*=\s*)?")
-_NAME_BEFORE = re.compile(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
-_FORMULA_LINK = re.compile(
+_LIST_LINK = regex(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s*=\s*)?")
+_NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
+_FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
-_UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
-_ALTERNATIVE = re.compile(r"\s*,?\s*(?:or\b|或)\s*\d")
-_TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
-_SPOKEN_ANSWER = re.compile(
-    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
+_UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
+_ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
+_TUPLE = regex(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
+_SPOKEN_ANSWER = regex(
+    r"(?i)(?:\A\s*|\n[ \t]*+)(yes|no|true|false)\b"
+    r"(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
     r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must"
     r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
-_STATEMENT_END = re.compile(
+_STATEMENT_END = regex(
     r"""(?x) \n | </?answer> | </final_answer> | \[/ANSWER\] | <\|end_of_box\|>
     | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
@@ -88,9 +90,9 @@ _STATEMENT_END = re.compile(
 )
 """Where a labelled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
 
-_MARKS = re.compile(r"(?:[ \t*_:：\"“]|\\\")*+")
-_INSTEAD = re.compile(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
-_REMARK = re.compile(
+_MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
+_INSTEAD = regex(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
+_REMARK = regex(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
     r"|(?<!\s)\s*[,，]\s*(?:altogether|overall|exactly|respectively|in\s+(?:total|all|the\s+end)"
@@ -98,23 +100,23 @@ _REMARK = re.compile(
 )
 """Words behind a value that add nothing: "72, in total", "72, not 73"."""
 
-_ASIDE = re.compile(
+_ASIDE = regex(
     r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
     r"|(?<=[\d%})$])\s{0,4},?\s{0,4}(?:or\s+)?(?:about|approximately|roughly|≈)\s*\d[\d.]*+%?+(?!\s*[百千万亿\d])"
 )
 """A rounded form of the value before it: "(about 0.8)", ", approximately 0.8"."""
 
-_ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
+_ASIDE_BEFORE = regex(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
 """Words before a formula that is no answer: "for all real $x$", "larger than $1$"."""
 
-_EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
+_EMPTY = regex(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
-_CODE_OPENING = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_ONLY_CODE = re.compile(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
-_QUOTE_MARK = re.compile(r">\s+(?=\S)")
-_LEAD = re.compile(
+_CODE_OPENING = regex(r"```[A-Za-z]*\s*\n\s*|`")
+_CODE_BLOCK = regex(r"```.*?(?:```|\Z)", re.DOTALL)
+_ONLY_CODE = regex(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
+_QUOTE_MARK = regex(r">\s+(?=\S)")
+_LEAD = regex(
     r"""(?xi) (?: (?:
         (?:so|therefore|thus|hence|then|now|and|finally|indeed|clearly|consequently|okay|ok|well|since)\b
       | ∴ | \\(?:therefore|implies|Rightarrow)(?![a-z])
@@ -130,30 +132,28 @@ _LEAD = re.compile(
 )
 """Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
 
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
-_FORMULA_BEFORE = re.compile(
+_ENVIRONMENT = regex(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
+_CHINESE = regex(r"[\u3400-\u9fff]")
+_FORMULA_BEFORE = regex(
     r"(?:(?<![A-Za-z\d])(?:sqrt|sin|cos|tan|ln|log|exp|pi|[A-Za-z]|\d{1,9})(?![A-Za-z])|[√π)])"
-    r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d)*(?<=[√^+*/×÷·(-])\s?\Z"
+    r"(?:[-+*/^()√π·×÷]|\s(?=[-+*/×÷·]\s)|(?<=[-+*/×÷·])\s|(?<![A-Za-z])[a-z](?![A-Za-z])|\d){0,60}(?<=[√^+*/×÷·(-])\s?\Z"
 )
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
 
-_ABOUT = re.compile(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
-_SIGN_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s+\Z")
-_SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
-_STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
-_HEADING = re.compile(r"(?m)^#{1,3}[ \t]+")
-_ANSWER_HEADING = re.compile(
+_ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
+_SIGN_IN_WORDS = regex(r"(?i)\b(?:minus|negative)\s+\Z")
+_SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
+_STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
+_HEADING = regex(r"(?m)^#{1,3}[ \t]+")
+_ANSWER_HEADING = regex(
     r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准"
     r"|最终)?答案)[ \t]*[:：]?[ \t]*(?:\*\*|】)?[ \t]*[:：]?(?:\*\*)?[ \t]*\n?[ \t\n]*(?=\S)"
 )
 """A heading 答案 or Answer, read as the label of the line behind it."""
 
-_HTML = re.compile(
-    r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>"
-)
-_HTML_BREAK = re.compile(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
-_GIVES_UP = re.compile(
+_HTML = regex(r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>")
+_HTML_BREAK = regex(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
+_GIVES_UP = regex(
     r"(?i)\b(?:i|we)\s+(?:(?:am|are|was|were)\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not"
     r"|unable\s+to|not\s+able\s+to"
     r"|do\s*n['’]t|do\s+not|did\s+not|am\s+not\s+sure|['’]m\s+not\s+sure)\s+(?:\w+\s+)?"
@@ -161,8 +161,8 @@ _GIVES_UP = re.compile(
 )
 """A sentence by which a reply says that it has no answer."""
 
-_DELIMITERS = re.compile(r"\\[()\[\]]|\$")
-_EMPTY_SET = re.compile(r"\s*\\?\{\s*\\?\}\s*")
+_DELIMITERS = regex(r"\\[()\[\]]|\$")
+_EMPTY_SET = regex(r"\s*\\?\{\s*\\?\}\s*")
 _STATING = frozenset(["Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Pd", "Cs", "Co", "Cn"])
 """Categories of Unicode whose characters may be an answer: letters, digits, signs of mathematics and of money, dashes;
 and characters without a known meaning.

@@ -9,7 +9,7 @@ A guard leaves an answer undecided; it never makes it wrong.
 
 from __future__ import annotations
 
-import re
+from harness.core.patterns import regex
 
 DENYING = (
     r"not|used\s+to|\w+n['’]t|cannot|never|neither|nor|wrong|incorrect|false|mistaken|impossible"
@@ -65,21 +65,21 @@ CHINESE_CORRECTIONS = (
     r"|不符|不成立|不确定|可能(?!性)|也许|存疑|有问题|搞|作废|订正|准确地说|应当?是|才[对是]|还有一种|没有?考虑|猜|为准|要改|再加上|算快|舍去"
 )
 
-CONSEQUENCE = re.compile(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
+CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
 """A word behind which a sentence states a consequence."""
 
-_SUPPOSES = re.compile(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|let|say|take|only)\b|{CHINESE_GUARDS}")
-_IN_PROSE = re.compile(rf"(?i)\b(?:{DENYING}|{DOUBTING}|{SUPPOSING}|{BOUNDING}|{OTHERS}|let)\b|\?|？|{CHINESE_GUARDS}")
-_IN_LABELLED = re.compile(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|neither|never)\b|{CHINESE_GUARDS}")
-_BEFORE_LABEL = re.compile(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
-_BEFORE_BOX = re.compile(
+_SUPPOSES = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|let|say|take|only)\b|{CHINESE_GUARDS}")
+_IN_PROSE = regex(rf"(?i)\b(?:{DENYING}|{DOUBTING}|{SUPPOSING}|{BOUNDING}|{OTHERS}|let)\b|\?|？|{CHINESE_GUARDS}")
+_IN_LABELLED = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|neither|never)\b|{CHINESE_GUARDS}")
+_BEFORE_LABEL = regex(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
+_BEFORE_BOX = regex(
     rf"(?i)\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|{DOUBTING}|(?:wrong"
     rf"|incorrect)(?:\s+\w+)?)"
     r"(?:\s+(?:be|get|equal|to|the|a|an|answer|is|have|value|of)){0,4}\s*[:$\\(\[]*\s*\Z|(?:不是|并非|不等于|不可能是"
     r"|也许是|可能是|大概是)\s*\$?\s*\Z"
 )
-_BEHIND_BOX = re.compile(
-    r"(?i)[\s$*_)}\],，]*(?:\\[)\]][\s*,，]*)?(?:\\text\s*\{\s*)?(?:"
+_BEHIND_BOX = regex(
+    r"(?i)[\s$*_)}\],，]*+(?:\\[)\]][\s*,，]*+)?(?:\\text\s*\{\s*+)?(?:"
     r"(?:(?:is|was|are|seems?|looks?|would\s+be|may\s+be|might\s+be|can|could)\s+)?(?:\w+ly\s+)?(?:not|n['’]t"
     r"|wrong|incorrect|false|impossible|invalid"
     r"|rejected|excluded|extraneous|ruled\s+out)\b|(?:isn|wasn|can|doesn)['’]t\b|(?:or|though"
@@ -87,7 +87,7 @@ _BEHIND_BOX = re.compile(
     r"|or\s+(?:more|less|fewer)\b|(?:but\s+)?only\s+(?:if|when|for)\b|if(?!\s+and\s+only)\b|unless\b"
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
-_CORRECTS = re.compile(
+_CORRECTS = regex(
     rf"(?i)\b(?:{CORRECTING})\b|\b{_SUBJECT}\b[^.\n]{{0,30}}?\b(?:{_JUDGED})\b|(?:\A|[\n.!?]\s{{0,4}})(?:no"
     rf"|not|well,\s+no)\b|{CHINESE_CORRECTIONS}"
 )

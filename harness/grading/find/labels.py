@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.vocabulary import is_command
+from harness.core.patterns import regex
 from harness.grading.find.guards import is_guarded_beside_label
 from harness.grading.find.values import STOP, last_match, sentence_around
 
@@ -23,7 +24,7 @@ _COLON_LABELS = (
 )
 """Words that announce an answer before a colon: those of MGSM's languages, and other usual ones."""
 
-_LABEL = re.compile(
+_LABEL = regex(
     rf"""(?x)
     \#{{4}}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is\b|are\b|[:：=\n])[:：\s]*
@@ -39,10 +40,10 @@ _LABEL = re.compile(
     | (?:答え|解答|回答|정답|답)\s*(?:は|은|는)\s* | (?:故选|应选|所以选)\s*(?:\*\*|__)?\s*[:：]?\s*
     """
 )
-_JSON = re.compile(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
-_JSON_TEXT = re.compile(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
-_JSON_VALUE = re.compile(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
-_BACKSLASHED_NAME = re.compile(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
+_JSON = regex(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
+_JSON_TEXT = regex(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
+_JSON_VALUE = regex(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
+_BACKSLASHED_NAME = regex(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
 
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is was "
@@ -55,12 +56,12 @@ _LEADS_TO_ANSWER = names(
 _ARTICLES = names("the our my its this your a an")
 _ADJECTIVES = names("final correct right exact numerical")
 _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst his her their")
-_CHINESE_LEADS = re.compile(
+_CHINESE_LEADS = regex(
     r"(?:[\s*_#【]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
 )
 """Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
 
-_OPENING = re.compile(r"\b(?:The|My|Our|Final|Answer|ANSWER)\b")
+_OPENING = regex(r"\b(?:The|My|Our|Final|Answer|ANSWER)\b")
 _MAX_LEAD_CHARS, _MAX_OPENING_CHARS = 60, 12
 
 

@@ -13,42 +13,43 @@ import re
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
+from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_in_prose
 from harness.grading.find.values import FORMULA, NUMBER, sentence_around
 
-_LEAD = re.compile(
+_LEAD = regex(
     r"(?i)(?:[\s*_#>]|\d+\.\s)*(?:so|therefore|thus|hence|then|finally|consequently|altogether|overall"
     r"|in\s+(?:total|all|conclusion|summary)"
     r"|as\s+a\s+result|∴|\\therefore|所以|因此|因而|故|综上|答|总共|一共|共)"
 )
-_STATES = re.compile(
+_STATES = regex(
     r"(?i)(?:\b(?:is|are|was|were|be|equals?|equal|gets?|got|have|has|had|find|found|obtain(?:ed)?|gives?"
     r"|gave|yields?|makes?|becomes?|totals?"
     r"|costs?|needs?|needed|takes?|took|earns?|earned|pays?|paid|spends?|spent|made|sold|bought|saved?|won"
     r"|received|used?|weighs|lasts|contains?|sees?|left|answer|ans|result|est|ist|lautet|beträgt|es|è|é)"
     r"|['’]s|[=≈]|(?<![\"'])[:：]|是|为|有|等于|得|共|剩下?)"
-    r"(?:\s*(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
-    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:])*\Z"
+    r"(?:(?:equal|to|exactly|only|just|simply|therefore|thus|a|the|total|of|number|in|also|now|then|given"
+    r"|by|at|that|about|approximately|roughly|around|了)\b|\s|[$*_({\\\[:]){0,40}\Z"
 )
-_REASON = re.compile(
-    r"(?i)\s*[,，]?\s*\b(?:because|since|which)\b|\s*[,，]\s*(?:not|as)\b|\s*[—–]|\s(?:that|which)\s(?:meet"
-    r"|satisf|fulfil)|\s*[,，]\s*(?:rather|instead)"
+_REASON = regex(
+    r"(?i)(?<!\s)\s*+(?:[,，]\s*+(?:(?:not|as)\b|rather|instead)|(?:[,，]\s*+)?\b(?:because|since|which)\b|[—–])"
+    r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
-_BEFORE_NUMBER = re.compile(r"([A-Za-z'’]+)[\s$*_({\\\[]*\Z")
+_BEFORE_NUMBER = regex(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
-_BEHIND = re.compile(r"(?:[\s,]*[A-Za-z²³°%€$/^0-9{}\\'’-]+){0,6}[\s,.*_)}\]$`\"”|]*|[\u3400-\u9fff]{0,6}[\s*$）)]*")
-_IS_ANSWER = re.compile(
-    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*that['’]s)\s+(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
+_BEHIND = regex(r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+")
+_IS_ANSWER = regex(
+    r"(?i)\s*+(?:is|are|(?:,\s*+)?[—–-]++\s*+that['’]s)\s++(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
     r"|solution)\b"
 )
-_CLOSING = re.compile(
+_CLOSING = regex(
     r"(?i)(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
     r"|(?:q\.?e\.?d|i\s+hope|thank|let\s+me\s+know)[^.\n]{0,200})*+"
 )
 """What may follow the sentence of an answer: marks of layout, and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
-_UNIT_BEHIND = re.compile(
+_UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
 )
@@ -86,7 +87,7 @@ def _is_noun(tail: str) -> bool:
     return not any(word in FUNCTION_WORDS and word not in _PASSED for word in words)
 
 
-_REFUSED_BEFORE = re.compile(
+_REFUSED_BEFORE = regex(
     r"""(?xi) (?:
         (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
       | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bexceeds?\s+
@@ -95,9 +96,7 @@ _REFUSED_BEFORE = re.compile(
       | \b(?:twice|divisible\s+by)\s+ | \b(?:figure|page|section|chapter|step|table|equation|lemma|theorem)\s+
     ) [$(*]*\Z"""
 )
-_REFUSED_BEHIND = re.compile(
-    r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s*n['’]t|\s*not|\s+never)\b|is\s+wrong)"
-)
+_REFUSED_BEHIND = regex(r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s*n['’]t|\s*not|\s+never)\b|is\s+wrong)")
 
 
 def is_refused(text: str, start: int, end: int) -> bool:
@@ -106,7 +105,7 @@ def is_refused(text: str, start: int, end: int) -> bool:
     return before is not None or _REFUSED_BEHIND.match(text, end) is not None
 
 
-_CONCLUDES = re.compile(
+_CONCLUDES = regex(
     r"(?i)(?:\A|[.!?。！？\n])[\s*_#>]{0,8}(?:so|therefore|thus|hence|consequently|in\s+(?:total|conclusion"
     r"|summary)|finally|∴|所以|因此|因而|故|综上)"
     r"(?![a-z])[^\n.。]{0,200}?(?:\b(?:is|are|equals?|get|gives?|obtain|have|be)\b"

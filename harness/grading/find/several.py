@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from harness.answers.boxed import Box, without_boxes
+from harness.core.patterns import regex
 from harness.grading.compare.plain_numbers import plain_number
 
 MAX_GAP_CHARS = 80
@@ -18,7 +19,7 @@ MAX_GAP_CHARS = 80
 MAX_BOXES = 64
 """Largest number of boxes that are joined to one answer."""
 
-_BETWEEN = re.compile(
+_BETWEEN = regex(
     r"""(?xi)
     (?: [\s~$,;、，；.()\[\]*&:|{}] | \\[()\[\],;:!&\\ ] | \\q?quad | \\(?:text|mathrm|mbox|textbf)(?![a-z])
       | \b(?:and|or|also|as\s+well\s+as|respectively|for|in|the|other|another|second|third|part|case|question|root
@@ -30,23 +31,23 @@ _BETWEEN = re.compile(
 )
 """Everything that may stand between two boxes of one answer."""
 
-_JOINS = re.compile(
+_JOINS = regex(
     r"(?xi) (?:[\s~$*,，]|\\[)\]])* (?: (?P<or>\bor\b|或者?) | (?P<and>\band\b|[和及与]) | (?P<both>并?且) )"
     r" (?:[\s~$*]|\\[(\[])* (?:(?:\\[a-z]+|[a-z])(?:_\{?\w{1,3}\}?|[₀-₉]{1,3})?\s*=[\s$]*)?"
 )
 """A word that joins two boxes, perhaps with the name of the second value."""
 
-_RELATION = re.compile(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
+_RELATION = regex(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
 _WORD_OF_LINK = {"or": r"\text{ or }", "and": ", ", "both": "且"}
-_OR = re.compile(r"(?i)\bor\b|或")
-_LABEL = re.compile(
+_OR = regex(r"(?i)\bor\b|或")
+_LABEL = regex(
     r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\})|[₀-₉]{1,3})?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z"
 )
-_APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
-_CONNECTED = re.compile(
+_APPROXIMATE = regex(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
+_CONNECTED = regex(
     r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[-−]?[\d\\(√]|[A-Za-z][₀-₉\d]?\s*=))"
 )
-_THOUSANDS = re.compile(r"\d{3}(?!\d)")
+_THOUSANDS = regex(r"\d{3}(?!\d)")
 _SEPARATORS = frozenset(",;，；、")
 """Signs between two values; a comma may also group digits."""
 

@@ -4,25 +4,70 @@ from __future__ import annotations
 
 import re
 
+from harness.core.patterns import regex
+from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
+
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""
 
-FORMULA = re.compile(
-    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL
+FORMULA = regex(
+    r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?:[^$\n\\]|\\[^\n])++)\$|\\\(((?:[^\\]|\\[^()]){1,2000}+)\\\)"
+    r"|\\\[((?:[^\\]|\\[^\[\]]){1,2000}+)\\\]",
+    re.DOTALL,
 )
 r"""A formula between $, $$, \( \) or \[ \]."""
 
-NUMBER = re.compile(
+NUMBER = regex(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥￥＄]? [-−]?
     (?: \d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?(?!\d) | \d++/\d++ | \d++(?:\.\d++)? | \.\d++ ) (?:[eE][+-]?\d++)? %?
     (?:\ (?i:hundred|thousand|million|billion|trillion|dozen)\b | [万亿萬億]){0,3} """
 )
 """A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
 
-WORD = re.compile(r"[A-Za-z]{2,}")
-COMMAND = re.compile(r"\\[A-Za-z]+")
-STOP = re.compile(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
+_EXPRESSION = regex(
+    r"(?<![\w.,*/^×·÷+−-])\d[\d.,]*+(?:\s?[-+−*/×·÷^]\s?[-−]?\d[\d.,]*+){1,20}+(?!\s?(?:=|is\b|equals\b))"
+)
+"""A calculation without its result, which may be the answer."""
+
+_LINK = regex(r"(?:\s?([A-Za-z]{1,12}))?\s(?:and\s)?\d")
+"""What stands between two numbers that may be one: a unit, or nothing."""
+
+MAX_UNIT_CHARS = 24
+"""A unit is looked for in this many characters behind a number."""
+
+_OUTSIDE_FORMULAS = regex(
+    r"(?i)[\\√π∑∫½⅓⅔¼¾²³\u3040-\u9fff]|\d\s?(?:[:：]\s?\d|!\s?[a-z])"
+    r"|\b(?:dozens?|half|halves|out\s+of|past|times|plus|minus|squared?|cubed?|root|couple|pairs?|twice|double|triple)\b"
+)
+"""What may state a value that is no number or formula: LaTeX without dollars, roots, times, words that compute."""
+
+WORD = regex(r"[A-Za-z]{2,}")
+COMMAND = regex(r"\\[A-Za-z]+")
+STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
+
+
+def values_in(text: str, lo: int, hi: int) -> tuple[str, ...]:
+    """Return every value that text[lo:hi] states, once each; none if a value may be written in a way that is not read,
+    or if there are more than `MAX_VALUES`.
+    """
+    # Imported here: most answers stand in a box or behind a label.
+    from harness.answers.grammar.numerals import IN_WORDS
+    from harness.answers.grammar.units import unit_of
+    from harness.grading.find.beside import unit_behind
+
+    if hi - lo > TAIL_CHARS or _OUTSIDE_FORMULAS.search(FORMULA.sub(" ", text[lo:hi])) is not None:
+        return ()
+    values = [match.group() for pattern in (FORMULA, IN_WORDS, _EXPRESSION) for match in pattern.finditer(text, lo, hi)]
+    first = None
+    for number in NUMBER.finditer(text, lo, hi):
+        unit = unit_behind(number.group(), text[number.end() : number.end() + MAX_UNIT_CHARS])
+        # Two numbers in a row may be one: 3 1/2, 1 hour 20 minutes.
+        values += [text[start : number.end()] + unit for start in (number.start(), first) if start is not None]
+        link = _LINK.match(text, number.end(), hi)
+        first = number.start() if link is not None and (not link[1] or unit_of(link[1])) else None
+    distinct = tuple(dict.fromkeys(values))
+    return distinct if len(distinct) <= MAX_VALUES else ()
 
 
 def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from harness.reports.plots.plot import (
 )
 from harness.reports.plots.plot import series as series_of
 from harness.scoring import Score
-from harness.scoring.intervals import Interval
+from harness.scoring.stats import Interval
 
 
 class Labelled(NamedTuple):

@@ -1,6 +1,6 @@
 """Draws plots by vl-convert: Vega-Lite in one wheel, without browser, network or fonts of the system.
 
-The reason for this library is in `docs/decisions/plots.md`. It comes with the extra `report`; without it a report has
+The reason for this library is in `docs/decisions.md`. It comes with the extra `report`; without it a report has
 only tables.
 """
 

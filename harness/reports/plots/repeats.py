@@ -9,8 +9,8 @@ from typing import Any
 from harness.core.nouns import in_percent
 from harness.reports.plots.plot import SERIES, Cell, Plot, axis
 from harness.reports.plots.plot import series as series_of
-from harness.scoring.intervals import Z_95
 from harness.scoring.resampling import Repeats, SampleSizes, Source
+from harness.scoring.stats import Z_95
 
 CURVE_POINTS = 120
 """Number of points by which a smooth curve is drawn."""

@@ -76,7 +76,7 @@ def _files(path: Path) -> list[Path]:
             what = "holds none"
         raise UsageError(
             f"expected a file of published scores (.yaml, or .json of Every Eval Ever), or a folder of such; "
-            f"{visible(str(path), 200)} {what}. docs/provenance.md shows such a file"
+            f"{visible(str(path), 200)} {what}. docs/published.md shows such a file"
         )
     return paths
 

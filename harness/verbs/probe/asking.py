@@ -251,7 +251,7 @@ class ProbedServer:
         name = self.asker.spelling.seed_field
         if name not in self.rejected:
             return ""
-        return f"the server rejects {name}, so no request has one; a run of it needs {option('run.seed', None)}"
+        return f"the server rejects {name}, so no request has one; a run of it has to send none"
 
     @property
     def n_empty(self) -> int:

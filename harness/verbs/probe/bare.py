@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
@@ -143,57 +142,25 @@ def _messages(subject: Subject) -> Seen:
     return untested(sent, came) if unknown else sound(sent, came)
 
 
-WHICH = "which of the two departs from the model's own template is unknown"
-"""The end of a sentence on prompts that differ: a reference that is a server may be the one with the fault."""
-
-
-def _prompt_tokens(server: ProbedServer) -> tuple[int, int] | None:
-    """The prompt tokens of one word, alone and after a system message of one word; None if the server states none."""
+def _added(subject: Subject) -> Seen:
+    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
+    without one, and the prompt for one word must be short.
+    """
+    sent = "the prompt tokens of one word, alone and after a system message of one word"
     user = {"role": "user", "content": "Hi"}
     alone, after = (
-        server.whole({**_request_body(server, messages), "max_tokens": 1}).usage
+        subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
         for messages in ([user], [{"role": "system", "content": "Hi"}, user])
     )
     if alone is None or after is None or alone.prompt_tokens is None or after.prompt_tokens is None:
-        return None
-    return alone.prompt_tokens, after.prompt_tokens
-
-
-def _added(subject: Subject) -> Seen:
-    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
-    without one, and the prompt for one word must be short. A reference with as many tokens has the same template.
-    """
-    sent = "the prompt tokens of one word, alone and after a system message of one word"
-    counts = _prompt_tokens(subject.server)
-    if counts is None:
         return untested(sent, "the server states no usage")
-    n, with_system = counts
+    n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
         came = f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
-    elif n > MAX_OVERHEAD:
-        came = f"{n} tokens for one word: a system prompt that nobody asked for"
-    else:
-        came = f"{n} tokens alone, {with_system} with a system message"
-    alone = warns if n > min(with_system, MAX_OVERHEAD) else sound
-    if subject.beside is None:
-        return alone(sent, came)
-    try:
-        theirs = _prompt_tokens(subject.beside)
-    except ServerError as error:
-        return alone(sent, f"{came}; the reference cannot be asked: {quoted(error.sentence)}")
-    if theirs is None:
-        return alone(sent, f"{came}; the reference states no usage")
-    if theirs == counts:
-        own = ", so the model's own template adds it" if alone is warns else ""
-        return Seen(outcome="sound", sent=sent, came=f"{came}; the reference has as many tokens{own}", beside="prompts")
-    came += f"; the reference has {theirs[0]} tokens alone, {theirs[1]} with a system message"
-    # Only the prompts without a system message differ: one side has a system prompt of its own there.
-    if n != theirs[0] and with_system == theirs[1]:
-        longer, shorter = ("the server", "the reference") if n > theirs[0] else ("the reference", "the server")
-        both = min(n, theirs[0]) > with_system
-        adds = f"both add a system prompt, {longer} the longer one" if both else ""
-        came += f": {adds or f'{longer} adds a system prompt that {shorter} does not add'}; {WHICH}"
-    return Seen(outcome="spoils", sent=sent, came=came, beside="prompts")
+        return warns(sent, came)
+    if n > MAX_OVERHEAD:
+        return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
+    return sound(sent, f"{n} tokens alone, {with_system} with a system message")
 
 
 def _copied(subject: Subject) -> Seen:
@@ -231,9 +198,7 @@ CHECKS = (
         name="added words", group="template", look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
-        "nothing is wrong. Beside a reference server whose prompts differ, probe each of the two with the model's "
-        "folder as the reference: it shows which of them departs from the model's template. Else send a system "
-        "prompt of your own, or ask the provider for a route that adds none.",
+        "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,

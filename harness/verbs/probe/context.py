@@ -145,12 +145,9 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     if len(reached) == len(DEPTHS):
         return reached, "the reply names the code words at all depths"
     try:
-        shifts = _shifts(subject, words, set(reached))
+        shifts = _shifts(subject, words)
     except Refused as refused:
-        named = f"; it names those at its {', '.join(reached)}" if reached else ""
-        unseen = f"their effect cannot be seen: {quoted(refused.sentence)}"
-        return reached, f"the reply does not name all code words, and {unseen}{named}"
-    # A named depth was measured for comparison only: it reached the model, whatever its shift is.
+        return reached, f"the reply does not name all code words: {quoted(refused.sentence)}"
     for depth, shift in shifts.items():
         elsewhere = [at_depth for name, at_depth in shifts.items() if name != depth]
         if shift.ratio >= MIN_EFFECT:
@@ -168,11 +165,10 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     return reached, "other words at each depth change the log-probabilities"
 
 
-def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
+def _shifts(subject: Subject, words: int) -> dict[str, Shift]:
     """Measure for each depth of a long prompt by how much other words there move the next token's log-probabilities.
 
-    A depth whose code word the reply named is measured only while no other depth shows an effect, to learn whether
-    effects show at all. Raises `Refused` if a request fails or brings no log-probabilities.
+    Raises `Refused` if a request fails or brings no log-probabilities.
     """
 
     def tops(prompt: str, n: int) -> list[Top]:
@@ -180,11 +176,7 @@ def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
 
     shifts: dict[str, Shift] = {}
     before = tops(needles(words, CODE_WORDS), MIN_REPEATS)
-    # The named depths come last, when it is known whether they are needed.
-    for i, depth in sorted(enumerate(DEPTHS), key=lambda item: item[1] in named):
-        seen = [shift.ratio >= MIN_EFFECT for shift in shifts.values()]
-        if depth in named and any(seen):
-            break
+    for i, depth in enumerate(DEPTHS):
         shift = shift_of(before, tops(_exchanged(words, i), 1))
         if shift.ratio < MIN_EFFECT:
             # The server is asked again, because one noisy reply must not decide. More words are exchanged, because

@@ -49,16 +49,6 @@ COUNTS = (
 three replies after different numbers of tokens.
 """
 
-FURTHER = (
-    "For every number from 1 to 700, write a line of its own: the number, its square, and whether it is odd or even. "
-    "Do not shorten the list, and do not ask whether to go on.",
-    "Starting at 3000, write in words every number that can be divided by three, up to 9000. Put a semicolon after "
-    "each of them, write all of them in this one reply, leave none out, and stop only after the last one.",
-)
-"""Prompts that are sent, too, if two of the replies to `COUNTS` end after the same number of tokens: that may be chance
-or a cap.
-"""
-
 
 @dataclass(frozen=True)
 class Ended:
@@ -114,24 +104,17 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 def cap(replies: Sequence[Ended]) -> int | None:
     """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
 
-    A cap shows if every reply ends below its max_tokens, and a reply says `length` or as many as there are `COUNTS` end
-    after the same number of tokens. Further replies may be shorter, because a model may end one by itself.
+    A cap shows if every reply ends below its max_tokens, and one says `length` or all of several end after the same
+    number of tokens.
     """
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
         return None
     # A reply that says `length` before its limit was cut, whatever the others did.
     cut = [n for n, reply in zip(counts, replies, strict=True) if reply.reason == "length"]
-    if cut:
-        return cut[0]
     # The counts may differ by one, because some servers count the end token.
-    return max(counts) if sum(n >= max(counts) - 1 for n in counts) >= len(COUNTS) else None
-
-
-def possible_cap(replies: Sequence[Ended]) -> int | None:
-    """Return the number of tokens after which two or more different replies end, none being longer; else None."""
-    longest = max((reply.n_tokens or 0 for reply in replies), default=0)
-    return longest if len({reply.text for reply in replies if reply.n_tokens == longest}) > 1 else None
+    same = len(replies) >= len(COUNTS) and min(counts) >= max(counts) - 1
+    return cut[0] if cut else max(counts) if same else None
 
 
 def _after(reply: Ended) -> str:
@@ -194,10 +177,7 @@ def _long_stream(subject: Subject) -> Seen:
     on = engines.dialect(subject.server.engine).goes_on
     sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if on else ''}"
     replies: list[Ended] = []
-    for i, text in enumerate((*COUNTS, *FURTHER)):
-        # Two replies of one length may be chance or a cap; further prompts decide.
-        if i >= len(COUNTS) and (possible_cap(replies) is None or cap(replies) is not None):
-            break
+    for text in COUNTS:
         reply = _end_of(subject, text, limit, **on)
         if isinstance(reply, RequestFailed):
             return untested(sent, f"a stream failed: {quoted(reply.message)}")
@@ -212,21 +192,10 @@ def _long_stream(subject: Subject) -> Seen:
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        n_there = sum((reply.n_tokens or 0) >= n - 1 for reply in replies)
-        which = "all end" if n_there == len(replies) else f"of {len(replies)} end"
-        many = f"{n_there} different replies {which}" if len(replies) > 1 else "the reply ends"
-        say = "say" if len(replies) > 1 else "says"
-        return spoils(sent, f"a cap at {n:,} tokens: {many} there and {say} {quoted(reasons)}")
-    counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
-    n = possible_cap(replies)
-    if n is not None:
-        n_equal = sum(reply.n_tokens == n for reply in replies)
-        came = f"{n_equal} of {len(replies)} replies end after exactly {n:,} tokens, none is longer ({counts})"
-        return untested(
-            sent,
-            f"{came}: possibly a cap, since different replies seldom have equal lengths. A longer reply of a run "
-            f"(max_tokens above {n:,}) rules it out; many replies of exactly this length confirm it",
+        return spoils(
+            sent, f"a cap at {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
         )
+    counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
     return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Interrupted, Sentence, option
+from harness.core.errors import Interrupted, option
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from harness.verbs.probe.subject import Kind, Lost, Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
-"""spoils: a score from this server would be wrong, or belong to another model or setting. Of a check that compares the
-server with a reference server: of one of the two, since their scores are of two set-ups.
+"""spoils: a score from this server would be wrong, or belong to another model or setting. Of a check of the group
+`reference`: of one of the two servers, since their scores are of two set-ups.
 
 warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
 """
@@ -39,16 +39,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test. beside: what was compared with a reference; empty if nothing was. mend: what
-    to do about this fault; empty: as the check says.
+    odd; None without a statistical test.
     """
 
     outcome: Outcome
     sent: str
     came: str
     p: float | None = None
-    beside: str = ""
-    mend: str = ""
 
 
 def without_lost(seen: Seen, lost: Lost) -> Seen:
@@ -102,7 +99,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    states. beside: what was compared with a reference; empty if nothing was.
+    states.
     """
 
     check: str
@@ -114,7 +111,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     mend: str
     p: float | None = None
     tokens: int = 0
-    beside: str = ""
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,9 +155,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> list[str]:
-        """What differs from the reference, if nothing else spoils a score; empty if something else does."""
-        beside = [finding.beside for finding in self.findings if finding.outcome == "spoils"]
-        return beside if all(beside) else []
+        """The checks that find a difference from the reference, if nothing else spoils a score; else empty."""
+        spoilt = [finding for finding in self.findings if finding.outcome == "spoils"]
+        return [finding.check for finding in spoilt] if all(one.group == "reference" for one in spoilt) else []
 
 
 class ProbeInterrupted(Interrupted):
@@ -197,21 +193,11 @@ class Check:
     seeded: bool = False
 
 
-Shown = Callable[[str], str]
-"""Spells the options in a sentence that marks them (`harness.core.errors.option`)."""
-
-
-def by_keywords(marked: str) -> str:
-    """The sentence with its options as Python's callers write them."""
-    return str(Sentence(marked))
-
-
-def finding_of(check: Check, seen: Seen, tokens: int, shown: Shown = by_keywords) -> Finding:
-    """Make a finding of what a check observed. All its sentences are finished here, by `shown`."""
+def finding_of(check: Check, seen: Seen, tokens: int) -> Finding:
+    """Make a finding of what a check observed."""
     return Finding(
-        check=check.name, group=check.group, outcome=seen.outcome, sent=shown(seen.sent), came=shown(seen.came),
-        why=shown(check.why), mend=shown(seen.mend or check.mend), p=seen.p, tokens=tokens,
-        beside=seen.beside or (check.name if check.group == "reference" else ""),
+        check=check.name, group=check.group, outcome=seen.outcome, sent=seen.sent, came=seen.came, why=check.why,
+        mend=check.mend, p=seen.p, tokens=tokens,
     )  # fmt: skip
 
 

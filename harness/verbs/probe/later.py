@@ -1,44 +1,29 @@
 """Checks of the tokens after the first: decode kernels, speculative decoding and the sampler's state act only there.
 
-Each later token is compared with the distribution that the server stated for its place. Its rank u is
-
-    u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   among the listed tokens
+Each later token is compared with the distribution that the server stated for its place, by the sum of the
+log-probabilities of all drawn tokens (`exact`): once among the tokens that usual cuts keep, and once among all listed
+ones. Tokens that are likelier than stated come from a lower temperature or a cut that nobody asked for, less likely
+ones from a higher temperature or a draft model's tokens that are accepted unchecked.
 
 Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
-depends on the draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for
-every draw.
-
-If the server draws from the distribution that it states, u is uniform on 0 to 1 whatever came before (Rosenblatt 1952,
-Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/2.
-
-    mean of u    the server draws             examples
-    below 1/2    likely tokens too often      a lower temperature, a cut that nobody asked for
-    above 1/2    unlikely tokens too often    a higher temperature, a draft model's tokens accepted unchecked
-
-A cut and a higher temperature may together leave the mean at 1/2. So the temperature is tested
-also by the sum of the log-probabilities of the drawn tokens, among those that usual cuts keep and among all listed
-ones (`exact`). A check is sound only if its draws would have shown another temperature.
+depends on the draw. So each list loses its last token (`undrawn`), which makes it the same for every draw.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 
-from harness.core.errors import option
 from harness.core.inert import quoted
-from harness.scoring.intervals import normal_two_sided
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, Refused, Token, first_top
 from harness.verbs.probe.findings import FALSE_ALARM, Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import divergence
 from harness.verbs.probe.reference import GRAVE
-from harness.verbs.probe.sampling import CUTS, NEAR, OFF, POWER, SURE, core
-from harness.verbs.probe.subject import FLOOR_NATS, LONG, RAW_TEXTS, STORY, Lost, Subject, listed, logprob_fields
+from harness.verbs.probe.sampling import CUTS, NEAR, SURE, core
+from harness.verbs.probe.subject import LONG, RAW_TEXTS, STORY, Lost, Subject, listed, logprob_fields
 
 REPLIES, LOOKS = 12, 2
 """Number of sampled replies, of `LONG` tokens each, at a look at the tokens after the first (some 270 tokens); largest
@@ -48,13 +33,8 @@ number of looks, each at the tokens of the earlier ones, too.
 ODD = 0.05
 """With a p-value of a look below this, a check is not sound. Sound servers have smaller ones at one look in twenty."""
 
-PARTS_OF_LOOK = 3
+PARTS_OF_LOOK = 2
 """Number of tests at a look; its p-value is the smallest of theirs, multiplied by this."""
-
-BLIND = (
-    f"too few draws show a temperature {OFF:g} times as high or low behind a cut of unlikely tokens (top_k, top_p, "
-    "min_p): neutral values of these fields in each request prevent them"
-)
 
 CUT_REPLIES = 4
 """Number of sampled replies in a test of each cut at later places; a single token outside the cut decides."""
@@ -62,8 +42,10 @@ CUT_REPLIES = 4
 COLD = 0.5
 """Temperature of the test; a server that forgets it, even after the first token only, draws at 1."""
 
-MIN_PLACES = 50
-"""With fewer places than this, nothing is concluded from their mean u."""
+MIN_PLACES, SURE_LOGPROB = 50, math.log(0.9)
+"""Nothing is concluded from fewer places than this. A check is sound only if the likeliest token had less than this
+log-probability at as many.
+"""
 
 SAME_NATS = 0.1
 """Largest mean difference of log-probabilities, in nats, between two lists of one distribution."""
@@ -93,30 +75,6 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
 
 
-def rank_among(token: str, top: Mapping[str, float], share: float, temperature: float) -> float | None:
-    """The rank of a listed token drawn at `temperature`, among the listed tokens; None for an unlisted one.
-
-    The result is uniform on 0 to 1. top: the listed tokens with their log-probabilities. share: uniform on 0 to 1.
-    temperature: the draw's temperature divided by the temperature of the log-probabilities.
-    """
-    if token not in top:
-        return None
-    best = max(top.values())
-    weights = {name: math.exp((value - best) / temperature) for name, value in top.items()}
-    total = sum(weights.values())
-    return (sum(p for p in weights.values() if p > weights[token]) + share * weights[token]) / total
-
-
-def too_odd(us: Sequence[float]) -> tuple[float, float]:
-    """Test whether the mean of these ranks (see `rank_among`) is 1/2. Return (its distance from 1/2 in standard errors,
-    two-sided p-value).
-
-    A normal approximation is enough: the mean of 50 uniform numbers is normal to three digits.
-    """
-    z = (statistics.fmean(us) - 0.5) * math.sqrt(12 * len(us))
-    return z, normal_two_sided(z)
-
-
 def _sampled(subject: Subject, n: int, **fields: object) -> list[Choice]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
     subject.seed += n
@@ -137,64 +95,30 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
     return [token for choice in choices for token in choice.tokens[1:] if token.top]
 
 
-def cut_levels(tokens: Sequence[Token], tops: Sequence[Mapping[str, float]]) -> list[float]:
-    """Return the smallest log-probability at each place that no cut removes: a top_k, a top_p or a min_p, or several of
-    them, that kept each drawn token at its own place.
-
-    tokens: the drawn ones. tops: the lists at their places.
-    """
-    # How strong a min_p, a top_k and a top_p may be that keep a token: its distance from the largest log-probability,
-    # and the number and the probability of the likelier tokens.
-    lists, drawn = [], []
-    for token, top in zip(tokens, tops, strict=True):
-        values = sorted(top.values(), reverse=True)
-        own = values[-1] if token.logprob is None else token.logprob
-        likelier = accumulate(map(math.exp, values), initial=0.0)
-        depths = [(values[0] - value, n, p) for n, (value, p) in enumerate(zip([*values, own], likelier, strict=True))]
-        n_likelier = sum(value > own for value in values)
-        drawn.append((values[0] - own, *depths[n_likelier][1:]))
-        lists.append((values, depths))
-    deepest = [max(depths) + FLOOR_NATS for depths in zip(*drawn, strict=True)]
-    return [
-        min(value for value, depth in zip(values, depths, strict=False) if all(map(operator.le, depth, deepest)))
-        for values, depths in lists
-    ]
-
-
-def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, float, str]:
-    """What these later tokens show of the temperature: (p-value, sentence, how many standard deviations less likely
-    they are than stated, why the check is not sound or empty).
+def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
+    """What these later tokens show of the temperature: (p-value, sentence, why the check is not sound or empty).
 
     value: the temperature asked for divided by the one of the log-probabilities. seed: of the simulation.
     """
-    rng = random.Random(seed)  # noqa: S311 - no secret
     tops = undrawn([token.top for token in tokens])
-    ranked = (rank_among(t.token, top, rng.random(), value) for t, top in zip(tokens, tops, strict=True))
-    us = [u for u in ranked if u is not None]
-    tests = [(*too_odd(us), len(us))] if us else []
-    least, blind = cut_levels(tokens, tops), True
+    tests = [(0.0, 1.0, 0)]
     for among in (core, dict):
         # Tokens that are parts of a character are all shown as U+FFFD, so their names do not tell them apart.
         sets = [{name: x for name, x in among(top).items() if "\ufffd" not in name} for top in tops]
         places = [i for i, token in enumerate(tokens) if token.token in sets[i]]
-        drawn, lists, levels = [tokens[i].token for i in places], [sets[i] for i in places], [least[i] for i in places]
         if places:
+            drawn, lists = [tokens[i].token for i in places], [sets[i] for i in places]
             tests.append((*exact.temperature_at_places(drawn, lists, value, seed), len(places)))
-        blind &= any(
-            exact.rounds_needed(
-                lists, value, factor=OFF, level=FALSE_ALARM / (LOOKS * PARTS_OF_LOOK), power=POWER, least=cut
-            )
-            > 1
-            for cut in ((), levels)
-        )
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
         f"{n} of {len(tokens)} tokens after the first are {abs(z):.1f} standard deviations "
         f"{'likelier' if z < 0 else 'less likely'} than the server's own log-probabilities say"
     )
-    odd = f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again"
-    return p, came, z, odd if p < ODD else BLIND if blind else ""
+    if p < ODD:
+        return p, came, f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again"
+    n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
+    return p, came, f"only at {n_open} places had the model a choice" if n_open < MIN_PLACES else ""
 
 
 def _later_draws(subject: Subject) -> Seen:
@@ -219,13 +143,13 @@ def _later_draws(subject: Subject) -> Seen:
                 sent, "the first token does not show at which temperature the server states log-probabilities"
             )
         # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
-        p, came, z, hidden = _look(tokens, COLD / stated, subject.seed)
+        p, came, hidden = _look(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
     came += f"; p = {p:.2g}, a fault up to {FALSE_ALARM:g}"
     if p <= FALSE_ALARM:
-        return Seen(outcome="spoils", sent=sent, came=came, p=p, mend="" if z < 0 else _MEND_HOT)
+        return Seen(outcome="spoils", sent=sent, came=came, p=p)
     return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)
 
 
@@ -341,17 +265,9 @@ _WHY = "Nearly all of an answer comes after its first token; speculative decodin
 _MEND = "Switch off speculative decoding and caches in low precision, and probe again; update the engine."
 
 _MEND_DRAWS = (
-    "Tokens that are likelier than stated come first of all from cuts that the request does not set (the server's "
-    "default top_k, top_p or min_p): start the engine with neutral sampling defaults, or send the fields (top_p 1, "
-    f"top_k -1, llama.cpp: 0, min_p 0) with each run. {_MEND}"
-)
-
-_MEND_HOT = (
-    "Tokens that are less likely than stated come first of all from a higher temperature than the request asks for: "
-    "look for a proxy or a setting that rewrites `temperature`; "
-    f"{option('checks', 'temperature 0')} says whether temperature 0 is obeyed. If the "
-    "temperature is the one that was asked for, switch off speculative decoding (a draft model's tokens may be "
-    "accepted unchecked), and probe again."
+    "Likelier tokens than stated come first of all from cuts that the request does not set (the server's default "
+    "top_k, top_p or min_p): send neutral values with each run (top_p 1, top_k -1, llama.cpp: 0, min_p 0). Less likely "
+    f"ones come from a higher temperature: look for a proxy or a setting that rewrites `temperature`. {_MEND}"
 )
 
 CHECKS = (

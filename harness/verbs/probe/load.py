@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from os.path import commonprefix
 
@@ -25,9 +23,6 @@ AT_ONCE = 64
 MIN_SAME = 0.5
 """Smallest fraction of greedy replies that should stay the same in a batch; a smaller fraction is a warning."""
 
-LONGEST_WAIT_S = 300.0
-"""Longest wait, in seconds, that a refusal (429) may sensibly ask for."""
-
 PREFIX = (
     "is the number of a page in the log of a lighthouse. The keeper writes down each evening which ships have passed, "
     "from where the wind blew, how high the water stood and what he had for supper; he never leaves a line empty, and "
@@ -43,69 +38,47 @@ and other kernels do not explain so many differences (see `reference`).
 """
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """Counts of the replies to many requests at once (a crowd), compared with the replies to the same requests sent
-    alone.
-
-    A prompt's own reply is the reply that it got alone. n: all replies. same: equal to the own reply. swapped: equal to
-    the own reply of another prompt, if the two begin differently. empty: without text. cut: a beginning of the own
-    reply, with finish_reason `stop`. strange: another beginning than the own reply has, and not swapped. A reply with
-    the beginning of the own reply and another continuation is counted in `n` alone: a batch makes such replies.
-    """
-
-    n: int
-    same: int
-    swapped: int
-    empty: int
-    cut: int
-    strange: int
-
-
 FIRST_CHARS = 12
 """Number of characters that count as the beginning of a reply. Rounding in a batch nearly always changes greedy replies
 after them.
 """
 
 
-def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crowd:
-    """Compare the replies to many requests at once with those to the same requests sent alone.
+def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Counter[str]:
+    """Count the replies to many requests at once (a crowd) by how they compare with those to the same requests alone.
+
+    A prompt's own reply is the reply that it got alone. same: equal to the own reply. swapped: equal to the own reply
+    of another prompt, if the two begin differently. empty: without text. cut: a beginning of the own reply, with
+    finish_reason `stop`. strange: another beginning than the own reply has, and not swapped. other: the beginning of
+    the own reply and another continuation, which a batch makes.
 
     alone: one reply of each prompt. together: (number of the prompt, reply) of each request of the crowd.
     """
     own = [text_of(reply) for reply in alone]
-    counts = Counter[str]()
-    for i, reply in together:
+
+    def kind(i: int, reply: Reply) -> str:
         text, expected = text_of(reply), own[i]
         if text == expected:
-            counts["same"] += 1
-        elif not text:
-            counts["empty"] += 1
+            return "same"
+        if not text:
+            return "empty"
+        begins_alike = text[:FIRST_CHARS] == expected[:FIRST_CHARS]
         # If the replies to two prompts begin alike, a batch may turn one into the other, which is no swap.
-        elif text in own and text[:FIRST_CHARS] != expected[:FIRST_CHARS]:
-            counts["swapped"] += 1
-        elif expected.startswith(text) and reply.finish_reason == "stop":
-            counts["cut"] += 1
-        elif text[:FIRST_CHARS] != expected[:FIRST_CHARS]:
-            counts["strange"] += 1
-    return Crowd(
-        n=len(together),
-        same=counts["same"],
-        swapped=counts["swapped"],
-        empty=counts["empty"],
-        cut=counts["cut"],
-        strange=counts["strange"],
-    )
+        if text in own and not begins_alike:
+            return "swapped"
+        if expected.startswith(text) and reply.finish_reason == "stop":
+            return "cut"
+        return "other" if begins_alike else "strange"
+
+    return Counter(kind(i, reply) for i, reply in together)
 
 
 def _under_load(subject: Subject) -> Seen:
-    """Check that many requests at once bring the same replies as one by one; also compare speed and failures."""
+    """Check that many requests at once bring the same replies as one by one."""
     sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens one by one, then {AT_ONCE} at once"
-    requests = [Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS]
+    requests = [_inquiry(text) for text in PROMPTS]
     alone = subject.streamed(requests)
-    begun = time.monotonic()
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
-    seconds = time.monotonic() - begun
     failed = [reply for reply in [*alone, *together] if isinstance(reply, RequestFailed)]
     # Prompts whose request failed when sent alone are left out: there is nothing to compare their replies with.
     prompts = [i for i, reply in enumerate(alone) if isinstance(reply, Reply)]
@@ -114,36 +87,31 @@ def _under_load(subject: Subject) -> Seen:
         for i, reply in enumerate(together)
         if isinstance(reply, Reply) and i % len(requests) in prompts
     ]
-    result = crowd([reply for reply in alone if isinstance(reply, Reply)], pairs)
-    new = sum(reply.usage.completion_tokens or TOKENS for reply in together if isinstance(reply, Reply))
+    counts = crowd([reply for reply in alone if isinstance(reply, Reply)], pairs)
     came = (
-        f"{result.same} of {result.n} replies word by word the same; {_median(alone):.2f} s a reply alone, "
-        f"{_median(together):.2f} s among {AT_ONCE}, {new / max(seconds, 1e-9):,.0f} tokens/s; {len(failed)} failed"
+        f"{counts['same']} of {len(pairs)} replies word by word the same; {_median(alone):.2f} s a reply alone, "
+        f"{_median(together):.2f} s among {AT_ONCE}; {len(failed)} failed"
     )
     # Faults of replies are reported before failures: an empty reply spoils a score silently, but a run repeats a
     # request that failed.
-    if result.swapped:
-        return spoils(sent, f"{came}; {result.swapped} of them are the reply to another prompt of these")
-    if result.empty:
-        came += f"; {result.empty} replies came empty under load"
+    if counts["swapped"]:
+        return spoils(sent, f"{came}; {counts['swapped']} of them are the reply to another prompt of these")
+    if counts["empty"]:
+        came += f"; {counts['empty']} replies came empty under load"
         # The load is to blame only if no reply came empty without it.
         if n_lost := subject.server.n_lost:
             return untested(sent, f"{n_lost} came empty one by one, too, see `{EMPTY}` ({came})")
         return spoils(sent, came)
-    if result.cut:
-        return spoils(sent, f"{came}; {result.cut} of them were cut under load and say stop")
+    if counts["cut"]:
+        return spoils(sent, f"{came}; {counts['cut']} of them were cut under load and say stop")
     if failed and all(failure.kind == "timeout" for failure in failed):
         return too_slow(sent, f"{came}, the first: {failed[0].message}")
     if failed:
-        waits = [failure.retry_after for failure in failed if failure.kind == "rate_limited"]
-        odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
-        about = f"; {len(odd)} of {len(waits)} refusals (429) state no sensible wait" if odd else ""
-        return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
-    if result.n and result.same < MIN_SAME * result.n:
+        return warns(sent, f"{came}, the first: {quoted(failed[0].message)}")
+    if counts["same"] < MIN_SAME * len(pairs):
         if doubt := subject.doubt_of_repeats(requests):
             return untested(sent, f"{came}; {doubt}")
-        begun_otherwise = f"; {result.strange} begin otherwise: another model may answer under load"
-        return warns(sent, came + (begun_otherwise if result.strange else ""))
+        return warns(sent, f"{came}; {counts['strange']} begin otherwise, as those of another model would")
     return sound(sent, came)
 
 
@@ -171,17 +139,7 @@ def _prefix_cache(subject: Subject) -> Seen:
             return too_slow(sent, failed.message)
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
     same = sum(text_of(a) == text_of(b) for a, b in pairs)
-    hits = [sum(reply.usage.cached_tokens or 0 for reply in side) for side in zip(*pairs, strict=True)]
-    counted = any(reply.usage.cached_tokens is not None for pair in pairs for reply in pair)
-    n_prompt = sum(reply.usage.prompt_tokens or 0 for reply, _ in pairs)
-    cached = f"{hits[0]} and {hits[1]} of {n_prompt} prompt tokens from the cache; " if counted else ""
-    waits = [  # Seconds to the first token, without the cache and with it.
-        statistics.median(reply.timing.first_token or 0.0 for reply in side) for side in zip(*pairs, strict=True)
-    ]
-    came = (
-        f"{same} of {len(pairs)} replies word by word the same; {cached}"
-        f"{waits[0]:.2f} s to the first token without the cache, {waits[1]:.2f} s with it"
-    )
+    came = f"{same} of {len(pairs)} replies word by word the same"
     halves = (("beginning", _begun, cold[: len(PROMPTS)]), ("end", _ended, cold[len(PROMPTS) :]))
     for where, written, half in halves:
         shares = [alike(half)]

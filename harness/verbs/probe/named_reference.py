@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -27,7 +24,7 @@ from harness.verbs.probe.reference import Likely, ServerReference
 MAX_BYTES = 64 * 1024 * 1024
 """Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
 
-ITSELF = "the reference is the probed server itself, with the same model, so nothing is compared; name another server"
+ITSELF = "it is the probed server itself, with the same model; name another server"
 
 
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,23 +136,8 @@ def _of_reference(sentence: Sentence) -> str:
     return marked
 
 
-NO_NAME = r"[\d.]+|[\da-f:.]*:[\da-f:.]*|localhost"
-"""A host that is an IP address, or this machine."""
-
-
 def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:
-    """Whether both are the same model at the same address, by whatever name: the same path, port and IP address.
-
-    At most one of the hosts may be a name: behind two names, one IP address may have two servers (virtual hosts).
-    """
+    """Whether both are the same model at the same address."""
     if not isinstance(theirs, ProbedEndpoint) or ours.asker.model != theirs.asker.model:
         return False
-    urls = [urlsplit(server.endpoint.base_url) for server in (ours, theirs)]
-    hosts, pages = [url.hostname or "" for url in urls], [(url.path, url.port or url.scheme) for url in urls]
-    if hosts[0] == hosts[1] or pages[0] != pages[1] or not any(re.fullmatch(NO_NAME, host) for host in hosts):
-        return ours.endpoint.base_url == theirs.endpoint.base_url
-    try:
-        first, second = ({entry[4][0] for entry in socket.getaddrinfo(host, None)} for host in hosts)
-    except OSError:
-        return False
-    return bool(first & second)
+    return ours.endpoint.base_url == theirs.endpoint.base_url

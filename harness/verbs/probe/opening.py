@@ -14,8 +14,6 @@ counts: a text of one letter then has two tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Inquiry, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Top, effect
@@ -28,38 +26,20 @@ LETTERS = ("a", "I")
 """Texts of one token in any known vocabulary; a server that counts two for each puts a BOS before raw text."""
 
 
-@dataclass(frozen=True)
-class Marks:
-    """The marks that a family of models has around a question. bos: the text of its BOS. before, after: the texts
-    before and after the question.
-    """
-
-    family: str
-    bos: str
-    before: str
-    after: str
-
-    def text(self, *, with_bos: bool) -> str:
-        """The question as raw text with these marks. with_bos: put the text of the BOS in front."""
-        return f"{self.bos if with_bos else ''}{self.before}{QUESTION}{self.after}"
-
-
-_LLAMA_DATES = (
-    "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-    "<|eot_id|>"
-)
-_LLAMA_USER = "<|start_header_id|>user<|end_header_id|>\n\n"
-_LLAMA_REPLY = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
-
-TEMPLATES = (
-    Marks("Llama 3.1 to 3.3", "<|begin_of_text|>", _LLAMA_DATES + _LLAMA_USER, _LLAMA_REPLY),
-    Marks("Llama 3", "<|begin_of_text|>", _LLAMA_USER, _LLAMA_REPLY),
-    Marks("Gemma", "<bos>", "<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
-    Marks("Mistral", "<s>", "[INST] ", "[/INST]"),
-    Marks("Mistral, first versions", "<s>", "[INST] ", " [/INST]"),
-    Marks("DeepSeek", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
-)
-"""The families of models whose templates open with a BOS, with the marks of their tokenizer_config.json."""
+TEMPLATES = {
+    "Llama 3.1 to 3.3": (
+        "<|begin_of_text|>",
+        "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024"
+        "\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n",
+        "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+    ),
+    "Gemma": ("<bos>", "<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
+    "Mistral": ("<s>", "[INST] ", "[/INST]"),
+    "DeepSeek": ("<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
+}
+"""Families of models whose templates open with a BOS: the BOS's text, and the marks before and after a question, by
+their tokenizer_config.json.
+"""
 
 HIDDEN = "no usage or no log-probabilities came"
 
@@ -92,30 +72,21 @@ def _opening(subject: Subject) -> Seen:
             return untested(
                 sent, "the server counts neither one nor two tokens for one letter, so nothing shows what it adds"
             )
-        for marks in TEMPLATES:
+        for family, (bos, before, after) in TEMPLATES.items():
             for with_bos in (False, True):
-                n, top = _counted(subject, marks.text(with_bos=with_bos))
+                n, top = _counted(subject, f"{bos if with_bos else ''}{before}{QUESTION}{after}")
                 # The texts with and without BOS differ by one token, so a count that is further off shows another
                 # template.
                 if abs(n - n_chat) > 1:
                     break
                 # Equal counts alone prove nothing: another family's marks may have as many tokens.
                 if n == n_chat and effect(tops, [top]) < MIN_EFFECT:
-                    n_bos = added.pop() + (1 if with_bos else 0)
-                    return _judged(sent, marks, n_bos)
+                    shown = ("never: the BOS is lost", "once", "twice: a doubled BOS")[added.pop() + with_bos]
+                    came = f"the prompt has the template of {family}, and the token of its beginning (BOS, {bos!r})"
+                    return (sound if shown == "once" else spoils)(sent, f"{came} comes {shown}")
     except Refused as refused:
         return untested(sent, quoted(refused.sentence))
     return untested(sent, "the chat's prompt is none of the known templates")
-
-
-def _judged(sent: str, marks: Marks, n_bos: int) -> Seen:
-    """The finding about a prompt that opens with `n_bos` BOS tokens."""
-    came = f"the prompt has the template of {marks.family}, and the token of its beginning (BOS, {marks.bos!r}) comes"
-    if n_bos == 1:
-        return sound(sent, f"{came} once")
-    if n_bos == 0:
-        return spoils(sent, f"{came} never: the BOS is lost")
-    return spoils(sent, f"{came} twice: a doubled BOS")
 
 
 CHECKS = (

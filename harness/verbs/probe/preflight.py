@@ -30,8 +30,7 @@ def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
             context=prepared.looks.context_of(endpoint, settings.model),
             ca_file=prepared.options.ca_file,
         )
-        # Marked, since the sentences of the findings become a part of an error's sentence.
-        report = probe.examine(server, probe.select(quick=True), address=endpoint.base_url, watcher=watcher, shown=str)
+        report = probe.examine(server, probe.select(quick=True), address=endpoint.base_url, watcher=watcher)
         spoilt = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
         if spoilt:
             raise StoppedByRule(

@@ -12,7 +12,7 @@ from harness.asking.watching import Watcher
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
+from harness.core.errors import ServerError, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -39,8 +39,6 @@ from harness.verbs.probe.findings import (
     ProbeInterrupted,
     ProbeReport,
     Seen,
-    Shown,
-    by_keywords,
     finding_of,
     too_slow,
     unless_misled,
@@ -103,28 +101,25 @@ def examine(
     address: str = "",
     seed: int | None = None,
     context: int | None = None,
-    beside: ProbedServer | None = None,
     watcher: Watcher | None = None,
-    shown: Shown = by_keywords,
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
-    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. beside:
-    the server that is the reference, if a server is. shown: spells the options in the report's sentences. Raises
+    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. Raises
     `ProbeInterrupted`, which holds the report of the finished checks, if a signal ends the probe.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
-    subject, findings = Subject(server, first_seed, context, beside=beside), list[Finding]()
+    subject, findings = Subject(server, first_seed, context), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
-        left = [finding_of(check, untested(NOT_MADE, why), 0, shown) for check in checks[len(findings) :]]
+        left = [finding_of(check, untested(NOT_MADE, why), 0) for check in checks[len(findings) :]]
         return ProbeReport(
             address=address,
             model=server.asker.model,
             engine=server.engine,
             version=__version__,
             seed=first_seed,
-            findings=reference.beside_equal_weights([*findings, *left]),
+            findings=[*findings, *left],
             requests=server.n_requests,
             tokens=server.n_tokens,
             seconds=round(time.monotonic() - begun, 1),
@@ -139,7 +134,7 @@ def examine(
                 watcher.checking(check.name)
             before, subject.lost = server.n_tokens, Lost()
             seen = without_lost(unless_misled(check, subject, _look), subject.lost)
-            findings.append(finding_of(check, seen, server.n_tokens - before, shown))
+            findings.append(finding_of(check, seen, server.n_tokens - before))
     except KeyboardInterrupt as stop:
         signum = stop.signum if isinstance(stop, Signals.Caught) else signal.SIGINT
         left = [check.name for check in checks[len(findings) :]]
@@ -175,16 +170,11 @@ def _look(check: Check, subject: Subject) -> Seen:
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
 
 
-def probe(
-    options: ProbeOptions,
-    watcher: Watcher | None = None,
-    *,
-    shown: Shown = by_keywords,
-) -> ProbeReport:
+def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     """Examine the one server that the options name. If the options ask for it, save a reference first.
 
-    shown: as in `examine`. Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a
-    signal, which is a `ProbeInterrupted` with the report of the finished checks once the checks have begun.
+    Raises `UsageError`; `ServerError` if the server cannot be asked at all; `Interrupted` for a signal, which is a
+    `ProbeInterrupted` with the report of the finished checks once the checks have begun.
     """
 
     def interrupted(signum: int) -> str:
@@ -199,29 +189,16 @@ def probe(
             )
         (server,) = servers
         true = named_reference.named_by(options, watcher)
-        beside = true.server if isinstance(true, reference.ServerReference) else None
-        against: tuple[Check, ...] = ()
-        if beside is not None and named_reference.is_same_server(server, beside):
-            watcher.warn(Sentence(f"{option('reference')} {options.reference}: {named_reference.ITSELF}."))
-            true = None
-        elif true is not None:
-            against = reference.against(true)
+        if isinstance(true, reference.ServerReference) and named_reference.is_same_server(server, true.server):
+            raise UsageError(named_reference.ITSELF, field="reference", value=options.reference)
+        against = reference.against(true) if true is not None else ()
         selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *against))
         # Saved first: a reference that cannot be saved is an error before minutes are spent.
         if options.save_reference is not None:
-            source = reference.ServerReference(beside or server, options.reference or server.endpoint.base_url)
-            saved = named_reference.SavedReference.of(source)
+            own = reference.ServerReference(server, server.endpoint.base_url)
+            saved = named_reference.SavedReference.of(true if isinstance(true, reference.ServerReference) else own)
             write_atomically(options.save_reference.absolute(), codec.pretty(saved))
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url
         watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")
-        return examine(
-            server,
-            selected,
-            address=address,
-            seed=options.seed,
-            context=options.context,
-            beside=beside if true is not None else None,
-            watcher=watcher,
-            shown=shown,
-        )
+        return examine(server, selected, address=address, seed=options.seed, context=options.context, watcher=watcher)

@@ -16,16 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import msgspec
-
 from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate
 from harness.core import codec
-from harness.core.errors import ServerError, option
+from harness.core.errors import ServerError
 from harness.generation import fingerprint
-from harness.scoring.intervals import t_factor
+from harness.scoring.stats import t_factor
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused, first_top
-from harness.verbs.probe.findings import Check, Finding, Outcome, Seen, sound, untested
+from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.overlap import COVERED, covered, divergence
 from harness.verbs.probe.passages import PASSAGES, PLACES, texts
 from harness.verbs.probe.subject import Lost, Subject, is_echo, listed, logprob_fields
@@ -287,16 +285,6 @@ NAMES = ("reference", WEIGHTS, GREEDY_REPLIES)
 """The group of the checks that need a reference, and their names."""
 
 WHY = "A quantised copy, another checkpoint or a broken kernel under the same name gives other scores."
-MEND_CUT = (
-    "Replies that begin alike and end early show no other weights or template, but a hidden limit: "
-    f"{option('checks', ['length', 'ends'])} shows it, with the server whose replies are shorter as the probed one."
-)
-MEND_GREEDY = "Compare the chat template, then weights and engine."
-WHY_NOT_WEIGHTS = (
-    "The weights are the same, and rounding seldom parts so many replies of the same weights, so that a prompt that is "
-    "cut or changed on its way, or another chat template, is likely."
-)
-MEND_PROMPT = "Compare the chat template, then what a gateway does to the prompts."
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
@@ -324,8 +312,6 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
             return untested(sent, refused.whose)
         n_same = fingerprint.same(theirs, ours)
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}"
-        shorter = {"the server": _cut_short(ours, theirs), "the reference": _cut_short(theirs, ours)}
-        came += "".join(f"; {n} more of {whose} begin alike and end early" for whose, n in shorter.items() if n)
         if n_same >= fingerprint.MIN_SAME:
             return sound(sent, came)
         # Before a difference is called one of weights, both sides must be shown to repeat themselves.
@@ -339,41 +325,16 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
                 why = refused.whose
             if why:
                 return untested(sent, f"{whose} {why}, so nothing is known of the weights; {came}")
-        alike = n_same + sum(shorter.values()) >= fingerprint.MIN_SAME
-        outcome: Outcome = "spoils" if n_same <= MAX_ODD_SAME else "warns"
-        return Seen(outcome=outcome, sent=sent, came=came, mend=MEND_CUT if alike else "")
+        return spoils(sent, came) if n_same <= MAX_ODD_SAME else warns(sent, came)
 
     return (
         Check(name=WEIGHTS, group="reference", look=weights, why=WHY, mend=MEND, quick=False, tokens=1_600),
         Check(
             name=GREEDY_REPLIES, group="reference", look=greedy_replies, quick=False, tokens=600,
             why="Other weights, another chat template, or sampling at temperature 0 gives other scores.",
-            mend=MEND_GREEDY,
+            mend="Compare the chat template, then what a gateway does to the prompts, then weights and engine.",
         ),
     )  # fmt: skip
-
-
-def beside_equal_weights(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; if `weights` is sound, the reason and the advice of `greedy replies` that differ leave out other
-    weights. The advice about a cut stays.
-    """
-    equal = any(finding.check == WEIGHTS and finding.outcome == "sound" for finding in findings)
-    return [
-        msgspec.structs.replace(finding, why=WHY_NOT_WEIGHTS, mend=MEND_PROMPT)
-        if equal
-        and finding.check == GREEDY_REPLIES
-        and finding.outcome in ("spoils", "warns")
-        and finding.mend == MEND_GREEDY
-        else finding
-        for finding in findings
-    ]
-
-
-def _cut_short(ours: Sequence[str], theirs: Sequence[str]) -> int:
-    """How many of our replies have a text and are the beginning of a longer one of theirs."""
-    return sum(
-        bool(our.strip()) and our != their and their.startswith(our) for our, their in zip(ours, theirs, strict=True)
-    )
 
 
 def _incomparable(begun: Sequence[str], ask_again: Callable[[], Sequence[str]]) -> str:

@@ -10,11 +10,6 @@ from harness.core.inert import quoted
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, warns
 from harness.verbs.probe.subject import Subject
 
-OFF, POWER = 1.5, 0.8
-"""A test of a temperature is sound only if it finds a temperature that is `OFF` times too high or too low with the
-chance `POWER`.
-"""
-
 CORE = 1 / 16
 """A cut keeps the tokens whose probability is at least this fraction of the largest, if it is no stronger than a min_p
 of 0.05, the default of llama.cpp. Draws among them show the temperature whatever else is cut.

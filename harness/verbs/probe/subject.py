@@ -90,17 +90,15 @@ class Subject:
     """The server under examination, and the seed that the probe's own seeds come from.
 
     context: tokens of the longest prompt that the user wants tried; None: as the server states. lost: the requests of
-    the check under way that brought nothing to judge. beside: the server that is the reference; None without one.
-    tally: of the replies that the checks asked for by `whole` and `streamed`, one at a time. unread: the client's note
-    on a field of the replies that it does not read; empty without one. refusal: the server's words for the last stream
-    that it refused; empty without one.
+    the check under way that brought nothing to judge. tally: of the replies that the checks asked for by `whole` and
+    `streamed`, one at a time. unread: the client's note on a field of the replies that it does not read; empty without
+    one. refusal: the server's words for the last stream that it refused; empty without one.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
     lost: Lost = Lost()
-    beside: ProbedServer | None = None
     tally: Counter[Kind] = field(default_factory=Counter)
     unread: str = ""
     refusal: str = ""

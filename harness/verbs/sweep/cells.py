@@ -245,7 +245,7 @@ def plan(
         n_cells *= len(entries) or 1
     if n_cells > MAX_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
-    judge_options = _judge(content.get("judge", {})) | dict(judge)
+    judge_options = dict(content.get("judge", {})) | dict(judge)
     # A suite may say how to judge and leave the judge to the user: it has a judge only once a model is named.
     has_judge = bool(judge_options) and bool(judge or judge_options.get("model") or "suite" not in content)
     groups = []
@@ -526,14 +526,6 @@ def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     if "environment" in spec:
         spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
     return spec
-
-
-def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the judge, with its server's fields converted."""
-    serve = given.get("serve")
-    if isinstance(serve, Mapping):
-        return {**given, "serve": _spec(serve)}
-    return dict(given)
 
 
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from harness.asking import prepare
 from harness.benchmarks import catalogue, data, prompts
-from harness.core.errors import HarnessError, StoreError, UsageError, option
+from harness.core.errors import HarnessError, UsageError, option
 from harness.generation.context import may_lower
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
 from harness.runs import RunFolder, read_samples
-from harness.verbs.former_run import former_run
+from harness.runs.layout import runs_in
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
@@ -143,19 +142,14 @@ def _reason_lost(
 
 
 def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from an earlier run of the benchmark: the cell's own run, else another run of this
-    sweep, else a run in results/. Without an earlier run, the estimate is unchanged.
+    """The estimate with a forecast from the cell's own samples, else from those of another cell of this sweep. Without
+    such a run, the estimate is unchanged.
 
     n_questions: number of questions of the cell.
     """
     own = RunFolder(sweep.folder(estimate.cell))
-    former = own if _has_samples(own, estimate.benchmark) else None
-    for folder in (sweep.out, Path("results")):
-        if former is None:
-            try:
-                former = former_run(estimate.benchmark, folder)
-            except (StoreError, UsageError):
-                continue
+    runs = [own, *runs_in(sweep.out)]
+    former = next((folder for folder in runs if _has_samples(folder, estimate.benchmark)), None)
     if former is None:
         return estimate
     samples = read_samples(former.benchmark(estimate.benchmark))

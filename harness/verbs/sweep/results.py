@@ -22,10 +22,10 @@ from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
 from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import LEVEL
-from harness.scoring.differences import holm
-from harness.scoring.intervals import Interval
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.mean_score import mean_score
+from harness.scoring.stats import Interval
+from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks

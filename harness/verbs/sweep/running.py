@@ -70,10 +70,7 @@ def hold_folder(sweep: Sweep) -> Iterator[None]:
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
-    """The groups (cells that share one server) with a cell left to sample or score now.
-
-    A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` adds them.
-    """
+    """The groups (cells that share one server) with a cell left to sample or score now."""
     return [
         group
         for group in sweep.groups
@@ -91,8 +88,8 @@ def reasons_to_wait(sweep: Sweep) -> dict[Path, str]:
 
 def _undone(sweep: Sweep, group: ServerGroup) -> list[Cell]:
     """The group's cells that are left to sample or score."""
-    late = _judges_late(sweep)
-    return [cell for cell in group.cells if not _is_done(sweep, group, cell, judging=late)]
+    found = {cell.name: records.scored_record(sweep, group, cell) for cell in group.cells}
+    return [cell for cell in group.cells if (record := found[cell.name]) is None or record.lost]
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -142,7 +139,7 @@ def run_group(
             deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
             if deleted is None or training.has_run(sweep.out, deleted):  # else it is left out: it has no sample
                 todo.append(cell)
-        elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
+        elif records.scored_record(sweep, group, cell) is None:
             work.scored(cell)
     if group.spec is None:
         for cell in todo:
@@ -156,55 +153,6 @@ def run_group(
         batch = [cell for cell, spec in described if spec == next_spec]
         ended = work.served(batch, replace(next_spec, devices=tuple(devices)) if devices else next_spec)
         described = [(cell, spec) for cell, spec in described if cell not in ended]
-
-
-def judge_late(
-    sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
-) -> None:
-    """Start the judge's own server, if the sweep defines one, and let the judge rule on every cell still unjudged."""
-    from server_launchers.errors import in_short
-
-    if not _judges_late(sweep):
-        return
-    assert sweep.judge is not None
-    watcher = watcher or Watcher()
-    todo = [
-        (group, cell)
-        for group in sweep.groups
-        for cell in group.cells
-        if records.sampled_record(sweep, group, cell) is not None and records.scored_record(sweep, group, cell) is None
-    ]
-    if not todo:
-        return
-    wish = dict(sweep.judge.serve or {})
-    try:
-        spec = servers.spec(wish.pop("engine"), wish.pop("model", None) or sweep.judge.model or "", watcher, **wish)
-        with servers.launched(spec, watcher) as server:
-            for group, cell in todo:
-                _Group(sweep, group, score, watcher, on_cell).scored(cell, servers.at_server(sweep.judge, server))
-    except HarnessError as error:
-        if isinstance(error, Interrupted):
-            raise
-        for group, cell in todo:
-            if records.scored_record(sweep, group, cell) is None:
-                reason = f"the judge did not start: {in_short(error.sentence)}"
-                _Group(sweep, group, score, watcher, on_cell).ended(cell, "scored", reason, error.exit_code)
-
-
-def _judges_late(sweep: Sweep) -> bool:
-    """Whether the judge rules only after all models' servers have stopped: its own server needs their devices."""
-    return sweep.judge is not None and sweep.judge.serve is not None
-
-
-def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> bool:
-    """Whether the cell is sampled and scored without a failure, and judged if the sweep has a judge.
-
-    judging: the judge rules later (`judge_late`), so the cell counts as done without its verdicts.
-    """
-    record = records.sampled_record(sweep, group, cell)
-    if record is None or record.stage == "sampled" or record.lost:
-        return False
-    return judging or records.scored_record(sweep, group, cell) is not None
 
 
 def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
@@ -359,13 +307,9 @@ class _Group:
         self.ended(cell, "sampled", sampled_now=True)
         self.scored(cell)
 
-    def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
-        """Grade and score the stored samples, and record the outcome.
-
-        judge: the judge whose server was started for the sweep; None: the sweep's judge, if it needs no server started.
-        """
-        late = _judges_late(self._sweep)
-        judging = judge or (None if late else self._sweep.judge)
+    def scored(self, cell: Cell) -> None:
+        """Grade and score the stored samples, and record the outcome."""
+        judging = self._sweep.judge
         stage: Stage = "judged" if judging is not None else "scored"
         ended = self._score(self._sweep.folder(cell), self._tracked(cell, stage), judging, self._beside(cell))
         for sentence in ended.addresses:

@@ -29,10 +29,8 @@ from server_launchers.spec import ENGINES, OPTIONS, ServerOption
 OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
-JUDGE_OWN = ("serve", "provider", "api_key_file", "header", "ca_file", "hash_weights")
-"""Options of a judge that are not keys of a file's `judge` as they are: `serve` has the schema of a server of the file,
-and the process that scores a cell does not accept the other options.
-"""
+JUDGE_OWN = ("provider", "api_key_file", "header", "ca_file", "hash_weights")
+"""Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
 """Pattern of a sweep's name, which becomes the name of its folder."""
@@ -219,7 +217,7 @@ def sweep_model() -> type[BaseModel]:
         "benchmark",
         run_fields | {"benchmark": (str, _may_be_left_out())},
     )
-    judge = _fields(JudgeOptions, JUDGE_OWN) | {"serve": (Annotated[server, _as("engine")], _may_be_left_out())}
+    judge = _fields(JudgeOptions, JUDGE_OWN)
     slots = Annotated[list[Annotated[list[str | int] | str, Field(min_length=1)]], Field(min_length=1)] | Count
     return create_model(
         "Sweep",

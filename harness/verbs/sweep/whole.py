@@ -139,7 +139,6 @@ def carry_out(
             gone = {path: why for path, why in remaining.left_out.items() if path not in sweep.left_out}
             _warn_left_out(gone, watcher)
             sweep = remaining
-        running.judge_late(sweep, score, watcher, on_cell)
         after = _send_times(sweep)
         if sweep.track and after.items() <= before.items():
             watcher.standing(_nothing_sent(sweep, after))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 import harness
 
 HERE = Path(__file__).parent
@@ -71,7 +73,6 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
         numbers[endpoint["endpoint"]] = [
             *estimate(endpoint["accuracy"], endpoint),
             endpoint["truncated"],
-            endpoint["outlier"],
         ]
     for measure in score.get("measures", ()):
         numbers[measure["name"]] = estimate(measure["value"], measure["intervals"])
@@ -132,7 +133,7 @@ def verified(run: Path) -> list[Numbers]:
             "verdict": one.standing,
             "scores": [picked(score, PUBLISHED) for score in one.comparisons],
         }
-        for one in harness.verify(run, published=run.parent / "published.yaml")
+        for one in harness.verify(run, published=run.with_name(f"{run.name}.yaml"))
     ]
 
 
@@ -148,12 +149,16 @@ def families() -> list[str]:
 
 
 def opened(folder: Path, wanted: Collection[str]) -> None:
-    """Unpack the runs of some families into a folder, with the published scores."""
+    """Unpack the runs of some families into a folder; the published scores of a run's model stand beside the run."""
     with tarfile.open(ARCHIVE) as packed:
         for member in packed:
             family = member.name[:2]
             if not family.isdigit() or family in wanted:
                 packed.extract(member, folder, filter="data")
+    published = yaml.load((folder / "published.yaml").read_text("utf-8"), yaml.CSafeLoader)  # noqa: TID251 - the safe loader in C
+    for family in wanted:
+        scores = [score for score in published["scores"] if score["model"] == f"{family}w"]
+        (folder / f"{family}w.yaml").write_text(yaml.safe_dump(published | {"scores": scores}), "utf-8")
 
 
 def lines(folder: Path) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""`harness compare`, `diff`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
+"""`harness compare`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def diff(stage: Stage) -> None:
     """Questions that moved."""
     for name in ("first", "second"):
         stored.copy(name, stage.folder, scored=True)
-    stage.command("diff", "first", "second", read=reading.shown)
-    stage.command("diff", "first", "second", "--questions", "1", "--benchmark", "sums", read=reading.shown)
-    stage.command("diff", "first", "second", "--benchmark", "demo")
+    stage.command("compare", "first", "second", "--samples", read=reading.shown)
+    stage.command("compare", "first", "--samples")
 
 
 def verify(stage: Stage) -> None:

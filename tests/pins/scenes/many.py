@@ -40,8 +40,8 @@ def judged(stage: Stage) -> None:
     benchmarks = [{"data": "sums.jsonl", "samples": 1}]
     suite = {"title": "sums", "aggregate": "mean"}
     file = write_sweep(stage, "suite.yaml", suite=suite, models=["pinned"], benchmarks=benchmarks)
-    words = ["--base-url", server.base_url, "--temperature", "0.2", "--judge", "pinned"]
-    words += ["--judge-base-url", judge.base_url, "--out", "out", "--json"]
+    words = ["--base-url", server.base_url, "--temperature", "0.2"]
+    words += ["--judge", f"pinned@{judge.base_url}", "--out", "out", "--json"]
     stage.command("sweep", file, *words, read=reading.swept)
     stage.requests(server, judge)
 

@@ -101,8 +101,8 @@ def judged(stage: Stage, source: str, **options: Any) -> None:
     copy.mkdir()
     for folder in (stage.folder, copy):
         stored.copy(source, folder, scored=True)
-    words = words_of({"judge_base_url": judge.base_url, **{f"judge_{name}": one for name, one in options.items()}})
-    words = ["score", source, "--judge", "pinned", *words, "--workers", "1", "--json"]
+    words = words_of({f"judge_{name}": one for name, one in options.items()})
+    words = ["score", source, "--judge", f"pinned@{judge.base_url}", *words, "--workers", "1", "--json"]
     model = harness.Judge(model="pinned", base_url=[judge.base_url], **options)
     for run in (source, source, f"by-python/{source}"):
         if run == source:
@@ -135,7 +135,7 @@ def judge_of_each_engine(stage: Stage) -> None:
         (stage.folder / engine).mkdir()
         run = f"{engine}/{stored.copy('first', stage.folder / engine, scored=True)}"
         judge = stage.server(engine, judging(engine))
-        stage.command("score", run, "--judge", "pinned", "--judge-base-url", judge.base_url, "--workers", "1", "--json")
+        stage.command("score", run, "--judge", f"pinned@{judge.base_url}", "--workers", "1", "--json")
         stage.requests(judge)
 
 
@@ -148,7 +148,7 @@ def judge_of_a_file(stage: Stage) -> None:
     ]
     write_lines(stage.folder / "theirs.jsonl", rows)
     judge = stage.server("judge", judging())
-    words = ["--judge", "pinned", "--judge-base-url", judge.base_url, "--response-key", "gen", "--answer-key", "answer"]
+    words = ["--judge", f"pinned@{judge.base_url}", "--response-key", "gen", "--answer-key", "answer"]
     stage.command("score", "theirs.jsonl", *words, "--workers", "1", "--json", read=reading.scores)
     stage.requests(judge)
 

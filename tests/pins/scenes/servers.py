@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness.cli.json_output import printing
 from server_launchers.spec import ENGINES
 from tests.pins import reading, stored
 from tests.pins.stage import Scene, Stage, write_sums
@@ -91,12 +92,11 @@ def lists(stage: Stage) -> None:
     )
     for words in (["show", "demo"], ["show", "demmo"], ["fetch", "demo"], ["schema"]):
         stage.command("benchmarks", *words)
-    stage.command("models", "list", read=lambda text: {"models": reading.first_words(text)})
-    stage.command("models", "fetch", "nobody")
+    stage.command("serve", "--models", read=lambda text: {"models": reading.first_words(text)})
+    stage.command("serve", "fetch", "nobody")
     stage.command("doctor", stored.copy("first", stage.folder))
     stage.command("doctor", "nowhere")
-    stage.command("schema")
-    stage.keep(**{"with --json": stage.listed("These have --json: ")})
+    stage.keep(**{"with --json": [*printing()]})
 
 
 SCENES: tuple[Scene, ...] = (serve, probe, probe_beside, probe_without_usage, lists)

@@ -1,1 +1,1 @@
-"""Rows of Parquet files, read here without a library (docs/decisions/dependencies.md): `nesting.rows` is the door."""
+"""Rows of Parquet files, read here without a library (docs/decisions.md): `nesting.rows` is the door."""

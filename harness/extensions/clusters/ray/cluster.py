@@ -76,7 +76,7 @@ class Cluster:
                     continue
                 where = "" if address == "auto" else f" at {visible(address, 200)}"
                 raise UsageError(
-                    f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/howto/ray.md), or set "
+                    f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/scaling.md), or set "
                     f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
                 ) from error
 

@@ -1,0 +1,408 @@
+r"""What an expression begins with: numbers, letters, words, commands such as `\frac` and `\sum`, brackets, matrices.
+
+`OPERANDS` gives each kind of token its rule, a function of the parser, which has just passed the token; `_COMMANDS`
+does so for the names of commands. A rule leaves the parser behind its last token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.answers.grammar.literals import Unreadable, places_of
+from harness.answers.grammar.operators import applied, applies_function, times
+from harness.answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
+from harness.answers.grammar.remarks import APPROXIMATE, leads_to_value
+from harness.answers.grammar.tokens import MathToken
+from harness.answers.grammar.tree import INFINITY, PI, E, I, Node, names, neg, num, sym, symbols
+from harness.answers.grammar.units import unit_of
+
+_CURRENCIES = {
+    "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
+    "eur": "euro", "gbp": "sterling", "cny": "yuan", "rmb": "yuan",
+}  # fmt: skip
+_DIFFERENTIAL = ("d", "partial", "Delta", "delta")
+"""Letters that make one quantity with the letter behind them: dx, ∂f, Δt are no products."""
+
+_OPERATORS = (sym("d"), sym("partial"))
+_CONSTANTS = {"pi": PI, "inf": INFINITY, "nan": Node("const", ("nan",))}
+_CONDITIONAL = ("if", "for", "when", "where", "若", "当")
+_MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")
+_GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
+"""Commands that may be a further factor of an argument without brackets; before any other it ends."""
+
+
+# --- numbers, letters, words ---
+def _number(p: Parser) -> Node:
+    token = p.peek(-1)
+    if token.text[:2].lower() in ("0x", "0b"):
+        return Node("base", (token.text, 16 if token.text[1] in "xX" else 2))
+    return Node("num", (token.value, places_of(token.text)))
+
+
+def _letter(p: Parser) -> Node:
+    """Return i or e, a factorial, combinations, a function with its argument, or a variable."""
+    name, after = p.peek(-1).text, p.peek()
+    # With an index i and e are letters: i_1, e_2.
+    if name in ("i", "e") and after.kind != "_":
+        return I if name == "i" else E
+    if name == "Gamma" and p.accept("("):
+        return Node("fn", ("factorial", Node("add", (p.inside(")"), num(-1)))))  # Γ(n) is (n − 1)!
+    if name in ("C", "A", "P") and after.kind == "_" and (node := _combinations(p, name)) is not None:
+        return node
+    # C(a, b) of two letters is more often a point with its name.
+    if name == "C" and [p.peek(ahead).kind for ahead in range(5)] == ["(", "num", ",", "num", ")"]:
+        return _call(p, "binom")
+    # The d that ends an integral and the d of a unit, such as dm, begin no differential.
+    is_differential = name != "d" or (p.integrals == 0 and unit_of(f"d{after.text}") is None)
+    if name in _DIFFERENTIAL and after.kind == "sym" and is_differential:
+        return sym(f"{name} {p.take().text}")
+    return applied(p, sym(name)) if applies_function(p, name) else sym(name)
+
+
+def _combinations(p: Parser, name: str) -> Node | None:
+    """Parse `C_{10}^{3}` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.
+
+    None, without moving, if the letter `name` begins neither.
+    """
+    start = p.position
+    p.take()
+    below = p.argument(whole_number=True)
+    if p.accept("^") and (below.op == "num" or (name == "C" and below in (sym("n"), sym("m")))):
+        above = p.argument(whole_number=True)
+        if above.op in ("num", "sym"):
+            return Node("fn", ("binom" if name == "C" else "arrangements", below, above))
+    p.position = start
+    return None
+
+
+def _prescript(p: Parser) -> Node:
+    """Parse `{}^{10}C_4` and `_5P_2` from behind their first sign; "empty", before the sign, for all else."""
+    start = p.position
+    above = num(p.take().value or 0) if p.peek().kind == "num" else p.argument(whole_number=True)
+    letter = p.take()
+    if letter.kind == "sym" and letter.text in ("C", "P", "A") and p.accept("_", "^"):
+        below = p.argument(whole_number=True)
+        return Node("fn", ("binom" if letter.text == "C" else "arrangements", above, below))
+    p.position = start - 1
+    return Node("empty", ())
+
+
+def _words(p: Parser) -> Node:
+    """Return a currency with its amount, the value that words only introduce ("exactly 5"), else text."""
+    text = p.peek(-1).text
+    if len(text) == 1 and text.isascii():
+        return _letter(p)
+    if (currency := _CURRENCIES.get(text.lower())) is not None:
+        if not p.starts_value():
+            raise Unreadable("a currency sign alone")
+        value = p.expression(PRODUCT)
+        return value if value.op == "quantity" else Node("quantity", (value, currency))
+    if p.starts_value():
+        if leads_to_value(text):
+            return p.expression(POWER)
+        if text.lower() in APPROXIMATE:
+            return Node("given", (p.expression(POWER), "approximately"))
+    return Node("text", (text,))
+
+
+# --- commands ---
+def _command(p: Parser) -> Node:
+    name = p.peek(-1).text
+    if name.startswith("directed "):
+        first, last = name[-2], name[-1]  # the vector from point A to point B; BA is the opposite of AB
+        return sym(name) if first <= last else neg(sym(f"directed {last}{first}"))
+    return _CONSTANTS.get(name) or _COMMANDS.get(name, _function)(p)
+
+
+def _fraction(p: Parser) -> Node:
+    r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation."""
+    parts = _call(p, "frac").args[1:] if p.peek().kind == "(" else (p.argument(), p.argument())
+    if len(parts) != 2 or any(part.op in ("empty", "list", "set") for part in parts):
+        raise Unreadable("a fraction without a part")
+    letter = parts[0].args[0] if parts[0].op == "pow" else parts[0]
+    if letter in _OPERATORS and any(name.startswith(f"{letter.args[0]} ") for name in symbols(parts[1])):
+        raise Unreadable("a derivative that is not worked out")
+    return Node("div", parts)
+
+
+def _root(p: Parser) -> Node:
+    r"""Return `\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is no number is a power."""
+    degree = num(3 if p.peek(-1).text == "cbrt" else 2)
+    if p.peek(-1).text == "sqrt" and p.accept("["):
+        degree = p.expression()
+        p.expect("]")
+    radicand = p.argument(whole_number=True)
+    if degree.op != "num":
+        return Node("pow", (radicand, Node("div", (num(1), degree))))
+    return Node("root", (degree, radicand))
+
+
+def _binomial(p: Parser) -> Node:
+    return _call(p, "binom") if p.peek().kind == "(" else Node("fn", ("binom", p.argument(), p.argument()))
+
+
+def _barred(p: Parser) -> Node:
+    name = p.peek(-1).text
+    inner = p.argument()
+    return sym(f"{name} {inner.args[0]}") if inner.op == "sym" else Node("fn", ("bar", inner))
+
+
+def _call(p: Parser, name: str) -> Node:
+    """Parse the arguments of the function `name` in round brackets."""
+    p.expect("(")
+    arguments = p.inside(")")
+    return Node("fn", (name, *(arguments.args if arguments.op == "list" else (arguments,))))
+
+
+def _function(p: Parser) -> Node:
+    r"""Parse the function `name` with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`."""
+    name = p.peek(-1).text
+    base: Node | None = None
+    exponent: Node | None = None
+    while sign := p.accept("_", "^"):
+        if sign == "_":
+            base = _log_base(p) if name == "log" else p.argument(whole_number=True)
+        else:
+            exponent = p.argument(whole_number=True)
+    after, is_extreme = p.peek().kind, name in ("max", "min")
+    if is_extreme and base is not None and after != "(":
+        return sym(f"{name}_{base.args[0] if base.args and isinstance(base.args[0], str) else base.op}")
+    if base is not None and not is_extreme and name != "log":
+        raise Unreadable(f"a subscript of {name}")
+    if after == "(":
+        call = _call(p, name)
+    elif after in ("[", "{"):
+        call = Node("fn", (name, p.operand()))
+    elif p.starts_operand() or after == "-":
+        call = Node("fn", (name, _bare_argument(p)))
+    elif exponent is None and base is None:
+        return sym(name)
+    else:
+        raise Unreadable(f"{name} without an argument")
+    if base is not None and name == "log":
+        call = Node("fn", ("log", call.args[1], base))
+    if is_extreme and base is None and len(call.args) == 2:
+        function = call.args[1]  # `max f` and `max f(x)` name the largest value of the function f
+        if function.op == "sym" or (function.op == "apply" and function.args[1].op == "sym"):
+            return sym(f"{name}_{function.args[0]}")
+    if name == "cis" and len(call.args) == 2:
+        angle = call.args[1]  # cis t is cos t + i sin t
+        call = Node("add", (Node("fn", ("cos", angle)), times(I, Node("fn", ("sin", angle)))))
+    if exponent is None:
+        return call
+    if exponent.op == "neg" or (exponent.op == "num" and exponent.args[0] == -1):
+        return Node("fn", (f"arc{name}", *call.args[1:]))
+    return Node("pow", (call, exponent))
+
+
+def _log_base(p: Parser) -> Node:
+    r"""Parse the base of a logarithm: `\log_{16} 8`, `\log_16 x`.
+
+    If no argument follows a number of several digits, its first digit is the base and the rest the argument: `\log_28`
+    is log₂ 8. The 10 of `\log_10` is never split.
+    """
+    follows = p.peek(1).kind in ("num", "sym", "cmd", "(", "{", "|", "[")
+    return p.argument(whole_number=follows or p.peek().kind != "num" or p.peek().text == "10")
+
+
+def _bare_argument(p: Parser) -> Node:
+    """Parse the argument of a function without brackets: the factors up to a sign or the next function."""
+    if p.accept("-"):
+        p.enter()
+        node = neg(_bare_argument(p))
+        p.depth -= 1
+        return node
+    node = factor = p.expression(POWER)
+    n_factors = 1
+    while p.starts_operand():
+        token = p.peek()
+        # `sin 2(x + 1)` goes on, `sin x (x + 1)` ends before the bracket.
+        if token.kind in ("|", "…", "text", "begin") or (token.kind == "(" and factor.op != "num"):
+            break
+        if token.kind == "cmd" and token.text not in _GOES_ON:
+            break
+        if p.integrals and token.text == "d" and p.peek(1).kind == "sym":
+            break
+        factor = p.expression(POWER)
+        node, n_factors = times(node, factor), n_factors + 1
+    if n_factors == 1 and p.peek().kind == "/" and p.peek(1).kind == "num":
+        p.take()
+        node = Node("div", (node, p.expression(POWER)))
+    return node
+
+
+def _big_operator(p: Parser) -> Node:
+    """Parse a sum, product, limit or integral with its limits and its body, which is one term."""
+    name = p.peek(-1).text
+    below: Node | None = None
+    above: Node | None = None
+    while sign := p.accept("_", "^"):
+        if sign == "_":
+            below = p.argument(whole_number=True)
+        else:
+            above = p.argument(whole_number=True)
+    p.integrals += name.endswith("int")
+    body = p.expression(PRODUCT)
+    p.integrals -= name.endswith("int")
+    if name.endswith("int"):
+        return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
+    if below is None or below.op != "rel" or (name != "lim" and (above is None or below.args[1] != ("=",))):
+        raise Unreadable(f"a {name} without limits")
+    return Node("fn", (name, *below.args[0][:2], *(() if name == "lim" else (above,)), body))
+
+
+_COMMANDS: dict[str, Callable[[Parser], Node]] = {
+    "frac": _fraction,
+    "sqrt": _root,
+    "cbrt": _root,
+    "binom": _binomial,
+    **dict.fromkeys(("overline", "bar", "dot", "ddot", "mathring", "widebar"), _barred),
+    **dict.fromkeys(("sum", "prod", "lim", "int", "iint", "oint", "iiint"), _big_operator),
+}
+"""Name of a command → its rule; every other command is a function."""
+
+
+# --- brackets ---
+def _brackets(p: Parser) -> Node:
+    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix."""
+    opening = p.peek(-1).kind
+    # Directly inside square brackets, these brackets may be a row of a matrix.
+    is_row = p.rows and p.peek(-2).kind in ("[", ",")
+    if p.accept(")", "]"):
+        raise Unreadable("empty brackets")
+    node = p.inside(")", "]", rows=opening == "[")
+    ends = opening + p.peek(-1).kind
+    if node.op != "list":
+        if p.peek(-2).kind == ",":
+            return Node("tuple", (node,))
+        if is_row and ends == "[]" and p.peek().kind in (",", "]"):
+            return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
+        return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node
+    items = node.args
+    if ends == "()":
+        return Node("tuple", items)
+    if ends == "[]":
+        if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
+            return Node("matrix", tuple(item.args for item in items))
+        return Node("bracket", tuple(i.args[0] if i.op == "bracket" and len(i.args) == 1 else i for i in items))
+    if len(items) == 2:
+        return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
+    raise Unreadable("brackets of two kinds")
+
+
+def _group(p: Parser) -> Node:
+    """Parse the inside of LaTeX's braces: a group, or a set if it has commas or |."""
+    inner = p.peek()
+    if inner.kind == "num" and p.peek(1).kind == "}" and inner.text.isdigit():
+        p.position += 2
+        return Node("num", (inner.value, -1))  # most groups are an integer, which no rule below reads otherwise
+    if p.accept("}"):
+        if p.accept("_", "^"):
+            return _prescript(p)
+        return p.argument(whole_number=True) if p.starts_operand() else Node("empty", ())
+    if (mark := p.mark()) is not None:
+        p.expect("}")
+        return mark
+    node = p.inside("}", "over", "choose", "|")
+    closing = p.peek(-1).kind
+    if closing == "}":
+        return Node("set", node.args) if node.op == "list" else node
+    right = p.inside("}")
+    if closing == "|":
+        return _builder(node, right)
+    return Node("div", (node, right)) if closing == "over" else Node("fn", ("binom", node, right))
+
+
+def _braces(p: Parser) -> Node:
+    r"""Parse the inside of `\{…\}`: items, or a set by a condition behind a bar or colon."""
+    if p.accept("rset"):
+        return Node("set", ())
+    _colon_as_bar(p)
+    node = p.inside("rset", "|", bars=1)  # the bar of {x | x > 0} opens no absolute value
+    if p.peek(-1).kind == "|":
+        return _builder(node, p.inside("rset"))
+    return Node("set", node.args if node.op == "list" else (node,))
+
+
+def _colon_as_bar(p: Parser) -> None:
+    r"""Make a bar of the colon of `\{x : x > 0\}`, which a relation follows, lest it be read as that of a ratio."""
+    depth, colon = 0, -1
+    for index, token in enumerate(p.tokens[p.position :], p.position):
+        depth += (token.kind in OPENING) - (token.kind in CLOSING)
+        if depth < 0 or (depth == 0 and token.kind == "|"):
+            return
+        if depth == 0 and token.kind == ":" and colon < 0:
+            colon = index
+        if depth == 0 and token.kind == "rel" and colon >= 0:
+            p.tokens[colon] = MathToken("|", "|")
+            return
+
+
+def _builder(variable: Node, condition: Node) -> Node:
+    """Return the set of the values of `variable` for which `condition` holds; {x ∈ R | …} is {x | …}."""
+    if variable.op == "member" and variable.args[1] == sym("R"):
+        variable = variable.args[0]
+    return Node("builder", (variable, condition))
+
+
+def _rounded(p: Parser) -> Node:
+    opening = p.peek(-1).kind
+    inner = p.expression(SIDE)
+    p.expect("rfloor", "rceil")
+    return Node("fn", ("floor" if opening == "lfloor" else "ceil", inner))
+
+
+def _absolute(p: Parser) -> Node:
+    p.bars += 1
+    inner = p.expression(SIDE)
+    p.bars -= 1
+    p.expect("|")
+    return Node("det", (inner,)) if inner.op == "matrix" else Node("fn", ("abs", inner))
+
+
+def _sign(p: Parser) -> Node:
+    return Node("set", ()) if p.peek(-1).kind == "∅" else sym("…")
+
+
+def _environment(p: Parser) -> Node:
+    """Parse the rows of an environment: a matrix, cases, or lines, which become a list."""
+    name, rows, closing = p.peek(-1).text, list[list[Node]]([[]]), ""
+    while closing != "end":
+        if not (closing := p.accept("&", "row", "end")):
+            if name == "cases" and rows[-1] and p.peek().kind == "text" and p.peek().text.lower() in _CONDITIONAL:
+                p.take()
+            rows[-1].append(p.inside("&", "row", "end"))
+            closing = p.peek(-1).kind
+        if closing == "row":
+            rows.append([])
+    if p.peek(-1).text != name:
+        raise Unreadable("an environment that does not end")
+    lines = [tuple(row) for row in rows if row]
+    if not lines:
+        raise Unreadable("an empty environment")
+    if name == "cases":
+        return Node("cases", tuple(Node("list", cells) if len(cells) > 1 else cells[0] for cells in lines))
+    if name in _MATRICES:
+        if any(len(cells) != len(lines[0]) for cells in lines):
+            raise Unreadable("rows of different lengths")
+        matrix = Node("matrix", tuple(lines))
+        return Node("det", (matrix,)) if name in ("vmatrix", "Vmatrix") else matrix
+    parts = tuple(cell for cells in lines for cell in cells)
+    return parts[0] if len(parts) == 1 else Node("list", parts)
+
+
+OPERANDS: dict[str, Callable[[Parser], Node]] = {
+    "num": _number,
+    "sym": _letter,
+    "text": _words,
+    "cmd": _command,
+    "begin": _environment,
+    **dict.fromkeys(("(", "["), _brackets),
+    "{": _group,
+    "lset": _braces,
+    **dict.fromkeys(("lfloor", "lceil"), _rounded),
+    "|": _absolute,
+    "_": _prescript,
+    **dict.fromkeys(("∅", "…"), _sign),
+}
+"""Kind of a token → the rule for the operand that it begins."""

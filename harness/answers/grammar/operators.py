@@ -1,0 +1,366 @@
+"""The operators of expressions: the signs of sets, sums and products, and what stands directly behind an operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.parser import (
+    CLOSING,
+    OPENING,
+    POWER,
+    PRODUCT,
+    SIDE,
+    SUM,
+    WITH_UNIT,
+    Parser,
+    begins_condition,
+)
+from harness.answers.grammar.tokens import MathToken
+from harness.answers.grammar.tree import SETS, Node, neg, num, sym
+from harness.answers.grammar.units import smaller_unit, split_scale
+
+_INSIDE_TERMS = frozenset(("num", "sym", "cmd", *"+-±∓*/^_!'", *OPENING, *CLOSING))
+"""Tokens that may stand in the arguments of a function. A bracket with any other is a list, a remark, a set …"""
+
+_BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Bases by their names, as in `101_{\\text{two}}`."""
+
+_TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
+"""Exponents that transpose a matrix or vector."""
+
+_ARCS = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "seconds": 3600, "秒": 3600}
+"""Words behind a number that follows degrees → how many of these parts make a degree."""
+
+_ORDINALS = ("th", "st", "nd", "rd")
+_PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
+
+
+def operator_behind(p: Parser, left: Node) -> tuple[int, Callable[[Parser, Node], Node]] | None:
+    """Return the power and the rule of the operator that comes next, behind `left`; None if none does."""
+    token = p.peek()
+    kind = token.kind
+    if kind in ("(", "["):
+        if left.op == "sym" and applies_function(p, left.args[0]):
+            return POWER, applied  # f'(2), J_0(0), \mathbb{E}(X)
+        if p.peek(1).kind in ("mod", "pmod"):
+            return None  # (mod m) belongs to a whole side of the congruence, not to its last factor
+        if p.peek(1).kind == "sym" and p.peek(2).text == "∈":
+            return PRODUCT, _pass_condition
+    elif kind == "text":
+        return None if begins_condition(token) else (POWER, _unit)
+    return OPERATORS.get(kind) or ((PRODUCT, _side_by_side) if p.starts_operand() else None)
+
+
+def applies_function(p: Parser, name: str) -> bool:
+    """Whether `name` is a function whose arguments come next.
+
+    f, g and h before a round bracket are functions. So is any letter before a bracket that holds a single term,
+    which a product would not need: I(0), P(A), φ(n²). So is a capital before a bracket that holds a sum with a
+    capital: E[X + Y], but not P(1 + r). name: a letter, perhaps with an index or primes.
+    """
+    if p.peek().kind not in ("(", "[") or p.peek().spaced:
+        return False
+    letter = name.rstrip("'").partition("_")[0]
+    if letter in ("f", "g", "h") and p.peek().kind == "(":
+        return not (p.peek(1).kind == "sym" and p.peek(1).text == letter)
+    inside = _inside_brackets(p)
+    if any(token.kind not in _INSIDE_TERMS for token in inside):
+        return False
+    if not any(token.kind in ("+", "-", "±", "∓") for token in inside):
+        return True
+    return letter.isupper() and any(token.kind == "sym" and token.text.isupper() for token in inside)
+
+
+def _inside_brackets(p: Parser) -> list[MathToken]:
+    """Return the tokens inside the bracket that comes next, without those of brackets inside it."""
+    inside: list[MathToken] = []
+    depth = 1
+    for token in p.tokens[p.position + 1 :]:
+        depth -= token.kind in CLOSING
+        if depth == 0:
+            break
+        if depth == 1:
+            inside.append(token)
+        depth += token.kind in OPENING
+    return inside
+
+
+# --- sets and sums ---
+def _sets(op: str) -> Callable[[Parser, Node], Node]:
+    """Return the rule of a sign between sets; unions are one node."""
+
+    def rule(p: Parser, left: Node) -> Node:
+        p.take()
+        right = p.expression(SUM)
+        return Node(op, (*left.args, right) if left.op == op == "union" else (left, right))
+
+    return rule
+
+
+def _sum(p: Parser, left: Node) -> Node:
+    """Parse the terms behind the first one; a minus beside a set is a difference of sets."""
+    terms = [left]
+    while sign := p.accept("+", "-", "±", "∓"):
+        right = p.expression(PRODUCT)
+        if sign == "+":
+            terms.append(right)
+        elif sign != "-":
+            left = terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+            terms = [Node("pm" if sign == "±" else "mp", (left, right))]
+        elif right.op in SETS or terms[-1].op in SETS or (terms[-1] == sym("R") and right.op in ("bracket", "tuple")):
+            terms[-1] = Node("minus", (terms[-1], right))
+        else:
+            terms.append(neg(right))
+    return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+
+
+# --- products ---
+def times(left: Node, right: Node) -> Node:
+    """Return the product of two nodes; a product on the left takes `right` as one more factor."""
+    return Node("mul", (*left.args, right) if left.op == "mul" else (left, right))
+
+
+def _product(p: Parser, left: Node) -> Node:
+    """Parse the factor behind a sign; a unit of the last factor belongs to both: the metres of `5 × 10^3 m`."""
+    sign, right = p.take().kind, p.expression(POWER)
+    if sign == "mod":
+        return Node("fn", ("mod", left, right))
+    join: Callable[[Node, Node], Node] = times if sign == "*" else lambda above, below: Node("div", (above, below))
+    shared = left.op not in WITH_UNIT if sign == "*" else left.op == "num" and right.op != "deg"
+    if shared and right.op in WITH_UNIT:
+        return Node(right.op, (join(left, right.args[0]), *right.args[1:]))  # 1/2 %, 1/2 hour
+    return join(left, right)
+
+
+def _pass_condition(p: Parser, left: Node) -> Node:
+    """Move past a condition in brackets such as "(k ∈ Z)"."""
+    while p.take().kind not in (")", "end"):
+        pass
+    return left
+
+
+def _side_by_side(p: Parser, left: Node) -> Node:
+    """Parse a factor without a sign before it; `1 1/2` is a mixed number."""
+    token, before = p.peek(), p.peek(-1)
+    if token.kind == "num" and token.spaced and before.kind == ")" and left.op == "num":
+        raise Unreadable("(1) 5: a number in brackets stands before another number, with no sign between")
+    last = left.args[-1] if left.op == "mul" else left
+    if token.kind == before.kind == "num" and not (token.spaced and last.op == "pow"):  # 2^6 3^5 is a product
+        return _spaced_mixed(p, left)
+    right = p.expression(POWER)
+    if token.kind == "(" and left.op == right.op == "quantity":
+        raise Unreadable("a quantity in brackets behind another one")  # 60 L (60000 mL) is no sum
+    return join_factors(left, right, mixed=before.kind == "num" and token.text == "frac")
+
+
+def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
+    r"""Join two factors side by side to a product, a compound quantity or a mixed number.
+
+    A unit or degree sign of the factor on the right belongs to both. mixed: the factor on the right is written as
+    `\frac` directly behind a number. Raises `Unreadable` if the fraction is improper: `3\frac{3}{3}` may be 4 or 3.
+    """
+    if (together := compound_quantity(left, right)) is not None:
+        return together
+    if left.op == right.op == "quantity" and left.args[0].op == right.args[0].op == "num":
+        raise Unreadable("two quantities side by side")  # 29天 366天 are no product
+    if right.op in ("quantity", "deg") or (right.op == "pct" and mixed):
+        return Node(right.op, (join_factors(left, right.args[0], mixed=mixed), *right.args[1:]))
+    if mixed and right.op == "div" and _has_no_places(left) and all(map(_has_no_places, right.args)):
+        top, bottom = right.args
+        if top.args[0] > 0:
+            if top.args[0] >= bottom.args[0]:
+                raise Unreadable("a number beside an improper fraction, which may be a product or a mixed number")
+            return _mixed_number(left, top, bottom)
+    return times(left, right)
+
+
+def _spaced_mixed(p: Parser, whole: Node) -> Node:
+    """Parse the rest of the mixed number `7 3/11`; whole: the 7. Raises `Unreadable` if it is no proper fraction."""
+    top, stroke, bottom = p.take(), p.take(), p.take()
+    is_mixed = _has_no_places(whole) and top.spaced and stroke.kind == "/" and not stroke.spaced
+    above, below = top.value or num(0).args[0], bottom.value or num(0).args[0]
+    if is_mixed and above < below and above.denominator == below.denominator == 1:
+        return _mixed_number(whole, num(above), num(below))
+    raise Unreadable("two numbers side by side")
+
+
+def _mixed_number(whole: Node, top: Node, bottom: Node) -> Node:
+    """Return a mixed number; one that can be reduced (1 2/4) stays a sum, so that its form can be told."""
+    fraction = top.args[0] / bottom.args[0]
+    if fraction.denominator < bottom.args[0]:
+        return Node("add", (whole, Node("div", (top, bottom))))
+    return num(whole.args[0] + fraction)
+
+
+def _has_no_places(node: Node) -> bool:
+    """Whether a node is a number without decimal places, such as an integer."""
+    return node.op == "num" and node.args[1] == -1
+
+
+def compound_quantity(left: Node, right: Node) -> Node | None:
+    """Return `1 hour 20 minutes`, `5 ft 3 in` or `30° 15′` as one quantity; None for any other pair of factors."""
+    if left.op == right.op == "quantity":
+        ratio = smaller_unit(left.args[1], right.args[1])
+        if ratio is not None:
+            return Node("quantity", (Node("add", (times(num(ratio), left.args[0]), right.args[0])), right.args[1]))
+    inner, small = right, 1  # of how many parts of a degree `right` consists
+    while left.op == "deg" and inner.op == "fn" and inner.args[0] == "prime":
+        inner, small = inner.args[1], small * 60
+    if left.op == "deg" and right.op == "quantity" and right.args[1] in _ARCS:
+        inner, small = right.args[0], _ARCS[right.args[1]]
+    return Node("deg", (Node("add", (left.args[0], Node("div", (inner, num(small))))),)) if small > 1 else None
+
+
+# --- what stands directly behind an operand ---
+def applied(p: Parser, left: Node) -> Node:
+    """Parse the arguments of the function `left`, a letter, with their brackets."""
+    p.take()
+    return Node("apply", (left.args[0], p.inside(")", "]")))
+
+
+def _factorial(p: Parser, left: Node) -> Node:
+    p.take()
+    return Node("fn", ("double factorial" if p.accept("!") else "factorial", left))
+
+
+def _percent(p: Parser, left: Node) -> Node:
+    p.take()
+    return Node("pct", (left,))
+
+
+def _prime(p: Parser, left: Node) -> Node:
+    p.take()
+    return _primed(left)
+
+
+def _primed(node: Node) -> Node:
+    return sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
+
+
+def _degree_sign(p: Parser, left: Node) -> Node:
+    p.take()
+    if left.op in ("sym", "apply") and p.starts_operand():
+        raise Unreadable("a composition of functions")  # f ∘ g is no product
+    return _degrees(p, left)
+
+
+def _degrees(p: Parser, left: Node) -> Node:
+    """Return `left` in degrees of an angle, or of a temperature if C or F follows."""
+    token = p.peek()
+    if token.kind in ("sym", "text") and token.text in ("C", "F") and p.peek(1).kind not in ("(", "_", "^"):
+        p.take()
+        return Node("quantity", (left, "celsius" if token.text == "C" else "fahrenheit"))
+    return Node("deg", (left,))
+
+
+def _unit(p: Parser, left: Node) -> Node:
+    """Parse the words behind `left`: a unit with its exponent, "million", a.m. or p.m., "percent"."""
+    first = words = p.take().text
+    if left.op == "text":
+        return Node("text", (f"{left.args[0]} {words}",))
+    while True:
+        if p.accept("^"):
+            exponent = p.argument()
+            if exponent.op != "num" or exponent.args[0].denominator != 1:
+                return Node("quantity", (left, first))  # 12^{\text{th}} and the like
+            words += f"^{exponent.args[0]}"
+        elif p.peek().kind == "text" and not begins_condition(p.peek()):
+            words += " " + p.take().text
+        elif p.peek().kind in ("/", "*") and p.peek(1).kind == "text":
+            words += p.take().text + p.take().text
+        else:
+            break
+    factor, words = split_scale(words)
+    if factor != 1:
+        if p.peek().kind == "num":
+            raise Unreadable("a number behind a numeral of scale")
+        left = num(left.args[0] * factor) if left.op == "num" else times(left, num(factor))
+    lower = words.lower().strip(" .")
+    if not words or lower in _ORDINALS:
+        return left
+    if lower == "below zero":
+        return neg(left)
+    if (half := lower.replace(".", "").replace(" ", "")) in ("am", "pm"):
+        return Node("quantity", (left, half))
+    if lower in _PERCENT:
+        return Node("pct", (left,))
+    if lower in ("degrees", "degree", "度"):
+        return Node("deg", (left,))
+    if left.op == "quantity":
+        return Node("quantity", (left.args[0], f"{left.args[1]} {words}"))
+    return Node("quantity", (left, words))
+
+
+def _superscript(p: Parser, left: Node) -> Node:
+    """Parse what stands behind the `^` of `left`: an exponent, degree sign, prime, transpose, the th of 12th."""
+    p.take()
+    exponent = p.mark() or p.argument(whole_number=True)
+    if p.peek().kind == "^" and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
+        p.enter()
+        exponent = _superscript(p, exponent)
+        p.depth -= 1
+    if exponent.op == "mark":
+        return _degrees(p, left) if exponent.args[0] == "°" else _primed(left)
+    if exponent.op == "empty" or (exponent.op == "text" and exponent.args[0].lower() in _ORDINALS):
+        return left  # `^{}` prints nothing
+    if exponent.op == "text":
+        return Node("quantity", (left, exponent.args[0]))
+    if left.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
+        return Node("matrix", tuple(zip(*left.args, strict=True))) if left.op == "matrix" else Node("tuple", left.args)
+    # `\sin^2 x`: the function has no argument yet, and the exponent stands before it.
+    if left.op == "fn" and len(left.args) == 1:
+        return Node("fn", (left.args[0], exponent))
+    return Node("pow", (left, exponent))
+
+
+def _subscript(p: Parser, left: Node) -> Node:
+    """Parse the subscript behind `left` and `_`. Behind digits it is the base that they are written in (`1F_{16}`),
+    behind a name an index (`x_1`).
+    """
+    last = p.position - 1  # of the tokens of `left`
+    p.take()
+    index = p.argument(whole_number=True)
+    if index.op == "text" and index.args[0].lower() in _BASES:
+        index = num(_BASES.index(index.args[0].lower()) + 2)
+    if index.op == "num" and index.args[0].denominator == 1 and (digits := _digits_up_to(p.tokens, last, left)):
+        return Node("base", (digits, int(index.args[0])))
+    name, label = left, "".join(token.text for token in p.tokens[last + 2 : p.position] if token.kind not in "{}")
+    if left.op == "pow":
+        name = left.args[0]  # TeX sets x^2_1 as x_1^2
+    if name.op not in ("sym", "text"):
+        raise Unreadable("a subscript of a number that is no base" if left.op == "num" else "a subscript")
+    name = Node(name.op, (f"{name.args[0]}_{label}",))
+    return Node("pow", (name, left.args[1])) if left.op == "pow" else name
+
+
+def _digits_up_to(tokens: list[MathToken], last: int, left: Node) -> str:
+    """Return the digits of a number in a base, the 1F of `1F_{16}` and `(1F)_{16}`; "" if `left` is no such number.
+
+    last: index of the last token of `left`.
+    """
+    if left.op == "text" and left.args[0].isalnum() and left.args[0].isupper():
+        return str(left.args[0])  # digits above nine were read as words
+    if tokens[last].kind == "num" and (left.op == "num" or (left.op == "quantity" and left.args[0].op == "num")):
+        return tokens[last].text
+    first = last
+    while tokens[last].kind == ")" and first > 0 and tokens[first - 1].kind in ("num", "sym", "text"):
+        first -= 1
+    digits = "".join(token.text for token in tokens[first:last])
+    return digits if first > 0 and tokens[first - 1].kind == "(" and digits.isalnum() else ""
+
+
+OPERATORS: dict[str, tuple[int, Callable[[Parser, Node], Node]]] = {
+    "∪": (SIDE, _sets("union")),
+    "∩": (SIDE, _sets("inter")),
+    "∖": (SIDE, _sets("minus")),
+    **dict.fromkeys(("+", "-", "±", "∓"), (SUM, _sum)),
+    **dict.fromkeys(("*", "/", "mod"), (PRODUCT, _product)),
+    "^": (POWER, _superscript),
+    "_": (POWER, _subscript),
+    "!": (POWER, _factorial),
+    "°": (POWER, _degree_sign),
+    "%": (POWER, _percent),
+    "'": (POWER, _prime),
+}
+"""Kind of a token → how tightly it binds, and the rule that reads it and what stands behind it."""

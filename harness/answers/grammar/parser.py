@@ -1,0 +1,185 @@
+r"""A Pratt parser: `expression(power)` reads an operand, and the operators behind it that bind at least so tightly.
+
+    power      operators                                          rule
+    SIDE       ∪ ∩ ∖                                              one side of a relation, such as A = B
+    SUM        + - ± ∓                                            a sign before the first term holds for the term
+    PRODUCT    * / mod, or nothing between two factors            from the left
+    POWER      ^ _ ! ° % ', words, arguments of a function        what stands directly behind an operand
+
+`operators` gives each operator its power and its rule, a function of the parser and the operand on the left that reads
+the operator and what stands behind it. `operands` holds the rules for what an expression begins with, and `parse` those
+for what stands above expressions: relations, conditions, lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.tokens import MathToken
+from harness.answers.grammar.tree import Node, neg, num, sym
+
+_END = MathToken("end", "")
+_CONDITION = re.compile(r"(?i)(?:for|where|if|when|with|such\s+that|as|given|provided|on|over)\b|其中|为任意|当")
+OPENING = ("(", "[", "{", "lset")
+CLOSING = (")", "]", "}", "rset")
+SIDE, SUM, PRODUCT, POWER = range(4)
+
+WITH_UNIT = ("quantity", "pct", "deg")
+"""Nodes of a value with what stands directly behind it, the unit, percent or degree sign, outermost."""
+
+_DEPTH_OF_BRACKET = 3
+"""Levels that a bracket adds to the depth: Python allows some thousand frames, and a bracket takes ten."""
+
+_STARTS = frozenset(("num", "sym", "cmd", "begin", "(", "[", "{", "lset", "lfloor", "lceil", "∅", "…"))
+"""Tokens that can begin a factor."""
+
+
+class Grammar(NamedTuple):
+    """The rules. operands: kind of a token → rule for the operand that it begins. operator: returns the power and the
+    rule of the operator that comes next, behind an operand, or None. answer: rule for a whole answer, as brackets hold.
+    """
+
+    operands: Mapping[str, Callable[[Parser], Node]]
+    operator: Callable[[Parser, Node], tuple[int, Callable[[Parser, Node], Node]] | None]
+    answer: Callable[[Parser], Node]
+
+
+class Parser:
+    """The tokens of an answer, the position in them, and what the rules around the position have opened.
+
+    depth: levels of rules inside one another. bars: open `|…|`, within which a bar closes and never opens. rows: a
+    square bracket is open, whose items may be rows of a matrix. integrals: open integrals, in which a d before a letter
+    ends a product. No rule catches `Unreadable`: it ends the parse, so a rule that raises restores nothing.
+    """
+
+    def __init__(self, tokens: list[MathToken], grammar: Grammar) -> None:
+        self.tokens, self.grammar = tokens, grammar
+        self.position = self.depth = self.bars = self.integrals = 0
+        self.rows = False
+
+    def peek(self, ahead: int = 0) -> MathToken:
+        """Return the token `ahead` of the next one, without moving; past the last one, a token of kind "end"."""
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else _END
+
+    def take(self) -> MathToken:
+        """Return the next token and move past it."""
+        token = self.peek()
+        self.position += 1
+        return token
+
+    def accept(self, *kinds: str) -> str:
+        """Move past the next token if it is of one of `kinds`; return its kind, "" if it is of none."""
+        kind = self.peek().kind
+        if kind not in kinds:
+            return ""
+        self.position += 1
+        return kind
+
+    def expect(self, *kinds: str) -> None:
+        """Move past the next token. Raises `Unreadable` if it is of none of `kinds`."""
+        if not self.accept(*kinds):
+            raise Unreadable(f"{kinds[0]!r} expected, {self.peek().text!r} found")
+
+    def enter(self, levels: int = 1) -> None:
+        """Count levels, which the rule subtracts when it ends. Raises `Unreadable` past `MAX_DEPTH`."""
+        self.depth += levels
+        if self.depth > MAX_DEPTH:
+            raise Unreadable("nested too deeply")
+
+    def inside(self, *closing: str, bars: int = 0, rows: bool = False) -> Node:
+        """Parse the answer inside a bracket, and the token that closes it, of one of the kinds `closing`."""
+        outer = self.bars, self.rows
+        self.bars, self.rows = bars, rows
+        self.enter(_DEPTH_OF_BRACKET)
+        node = self.grammar.answer(self)
+        self.depth -= _DEPTH_OF_BRACKET
+        self.bars, self.rows = outer
+        self.expect(*closing)
+        return node
+
+    def expression(self, power: int = SIDE) -> Node:
+        """Parse an operand, perhaps behind a sign, and the operators behind it that bind at least so tightly."""
+        self.enter()
+        sign = self.accept("-", "+", "±", "∓")
+        if not sign:
+            node = self.operand()
+        else:
+            node = self.expression(PRODUCT if power <= SUM else POWER)
+            if sign == "-":
+                node = negate(node)
+            elif sign != "+":
+                node = Node("pm" if sign == "±" else "mp", (num(0), node))
+        while (found := self.grammar.operator(self, node)) is not None and found[0] >= power:
+            node = found[1](self, node)
+        self.depth -= 1
+        return node
+
+    def operand(self) -> Node:
+        """Parse a number, a letter, words, a command, or something in brackets."""
+        token = self.take()
+        rule = self.grammar.operands.get(token.kind)
+        if rule is None:
+            raise Unreadable(f"unexpected {token.text!r}")
+        return rule(self)
+
+    def starts_operand(self, ahead: int = 0) -> bool:
+        """Whether a token can begin a factor. Two factors side by side are a product, as in `2x`."""
+        token = self.peek(ahead)
+        if token.kind == "|":
+            near = self.tokens[self.position + ahead + 1 : self.position + ahead + 40]
+            return not self.bars and near[:1] != [] and near[0].kind in ("num", "sym", "cmd") and _has_bar(near)
+        return token.kind in _STARTS or (token.kind == "text" and not begins_condition(token))
+
+    def starts_value(self, ahead: int = 0) -> bool:
+        """Whether a factor can begin at a token, perhaps with a sign."""
+        return self.starts_operand(ahead) or self.peek(ahead).kind in ("-", "+")
+
+    def argument(self, whole_number: bool = False) -> Node:
+        r"""Parse the argument of a command: a group in braces, or the next token.
+
+        Without braces LaTeX takes only the first digit of a number, as in `\frac12`. whole_number: take all of its
+        digits, as writers mean in `x^10`.
+        """
+        self.enter()
+        token = self.peek()
+        if sign := self.accept("-", "+"):
+            node = self.argument(whole_number)
+            node = neg(node) if sign == "-" else node
+        elif self.accept("*", "text"):
+            node = Node("text", (token.text,)) if len(token.text) > 1 else sym(token.text)  # sym("*") of the set ℤ^*
+        elif token.kind == "num" and not whole_number and len(token.text) > 1 and token.text.isdigit():
+            self.tokens[self.position] = MathToken("num", token.text[1:], Fraction(int(token.text[1:])), False)
+            node = num(int(token.text[0]))
+        else:
+            node = self.operand()
+            while whole_number and token.kind != "{" and self.accept("!"):
+                node = Node("fn", ("factorial", node))
+        self.depth -= 1
+        return node
+
+    def mark(self) -> Node | None:
+        """Parse a degree sign or primes, which stand as an exponent; None, without moving, if neither comes next."""
+        sign = self.accept("°", "'")
+        while sign == "'" and self.accept("'"):
+            pass
+        return Node("mark", (sign,)) if sign else None
+
+
+def begins_condition(token: MathToken) -> bool:
+    """Whether words begin a condition or a remark behind the answer: "for all x", not "forty"."""
+    return token.kind == "text" and _CONDITION.match(token.text) is not None
+
+
+def _has_bar(tokens: list[MathToken]) -> bool:
+    return any(token.kind == "|" for token in tokens)
+
+
+def negate(node: Node) -> Node:
+    """Return -node; the minus goes inside a unit, percent or degree sign."""
+    return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in WITH_UNIT else neg(node)

@@ -1,0 +1,324 @@
+"""The formulas of a mean over questions: its errors and 95 % intervals.
+
+Pure functions on arrays of fractions; the last axis runs over questions, leading axes (repetitions of a simulation) are
+kept. One idea carries the module: an estimate p̄ of variance s² is as uncertain as the share of heads among N* tosses of
+a coin, so its interval is Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at N* (Korn and Graubard 1998, Survey
+Methodology 24:193):
+
+    N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ))
+
+| estimate | interval | N | s² | τ | factor | why |
+| --- | --- | --- | --- | --- | --- | --- |
+| accuracy | same questions, asked again | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 | a rerun draws each question's samples anew |
+| accuracy, one sample of a share a of the questions | the same | the same | the same | 2 · (1 + 10a) · N/M | 1.96 | these questions show no spread; M samples of the others |
+| any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 | new questions differ in difficulty and in their samples |
+| any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 | questions of one cluster of m depend on each other |
+| pass@k, pass^k, maj@k; k ≤ n/2 | same questions, asked again | Q n/k, at least Q | jackknife over samples | ½ | 1.96 | n/k draws of k samples are independent |
+| pass@k, pass^k, maj@k; k > n/2 | the same, at most | Q | p̄(1−p̄) / Q | – | 1.96 | two draws overlap, so nothing shows their spread |
+| difference of two runs | same questions, asked again | – | of each run | – | 1.96 | the nearer ends of both intervals add as squares |
+| difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 | the difference itself varies from question to question |
+| mean of benchmarks | both | – | half-widths add as squares | – | – | benchmarks are independent |
+
+The τ tosses of the coin are mixed in so that samples which all agree never claim an error of 0. `make simulate` prints
+the coverage of each line; `docs/method/statistics.md` shows it. pass@k and maj@k of one question are in `stats_draws`,
+differences and plans in `stats_differences`.
+"""  # noqa: E501 - a row of the table is a line of docs/method/statistics.md
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+Z_95 = 1.959963984540054
+"""97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""
+
+SAMPLING_TOSSES = 2.0
+"""τ of the accuracy's sampling interval."""
+
+ALONE_FACTOR = 10.0
+"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share. The interval
+then covers at least 93 % during the second round (`make simulate`); without the factor, 90 %.
+"""
+
+QUESTION_TOSSES = 0.5
+"""τ of an observed variance between questions, or of pass@k, pass^k or maj@k."""
+
+POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
+"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
+end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
+Science 16:101).
+"""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval, both ends fractions; `[low, high]` in a file."""
+
+    low: float
+    high: float
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance between the ends, a fraction."""
+        return (self.high - self.low) / 2
+
+
+class IntervalEnds(NamedTuple):
+    """Lower and upper ends of 95 % intervals, as arrays of one shape."""
+
+    low: Array
+    high: Array
+
+    def interval(self) -> Interval:
+        """The interval of arrays without axes."""
+        return Interval(float(self.low), float(self.high))
+
+
+# ---- distributions
+
+
+def normal_two_sided(z: float) -> float:
+    """Chance that a standard normal value lies at least |z| from 0."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def t_two_sided(t: float, df: int) -> float:
+    """Chance that a value of Student's t with df ≥ 1 degrees of freedom lies at least |t| from 0.
+
+    The finite series of Abramowitz and Stegun (1964), 26.7.3 and 26.7.4; exact up to rounding.
+    """
+    angle, odd = math.atan2(abs(t), math.sqrt(df)), df % 2
+    total, term = 0.0, math.cos(angle) if odd else 1.0
+    for step in range(odd, df - 1, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * (step + 1) / (step + 2)
+    inside = math.sin(angle) * total
+    return min(1.0, max(0.0, 1 - (2 / math.pi * (angle + inside) if odd else inside)))
+
+
+@lru_cache(maxsize=4096)
+def t_factor(df: int) -> float:
+    """The two-sided 95 % factor of Student's t with df degrees of freedom (its 97.5 % quantile), to 1e-10.
+
+    By bisection; from 500 degrees on by the series of Abramowitz and Stegun (1964), 26.7.5.
+    """
+    z, low, high = Z_95, Z_95, 13.0
+    if df >= 500:
+        return z + sum(
+            (
+                (z**3 + z) / 4 / df,
+                (5 * z**5 + 16 * z**3 + 3 * z) / 96 / df**2,
+                (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384 / df**3,
+                (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92_160 / df**4,
+            )
+        )
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_two_sided(middle, df) > 0.05 else (low, middle)
+    return high
+
+
+def quantile(values: Sequence[float] | Array, q: float) -> float | None:
+    """The smallest value that at least a fraction `q` of the values do not exceed; None without a value."""
+    if not len(values):
+        return None
+    rank = max(0, math.ceil(q * len(values)) - 1)
+    return float(np.partition(values, rank)[rank])
+
+
+# ---- the interval of a mean
+
+
+def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
+    """Wilson's score interval of the true chance, if a fraction `mean` of `trials` coin tosses succeeded."""
+    return _wilson_at(mean, factor * factor / trials)
+
+
+def _wilson_at(mean: Array, ratio: Array) -> IntervalEnds:
+    """Wilson's interval; ratio: factor² / trials."""
+    centre, reach = mean + ratio / 2, np.sqrt(ratio * mean * (1 - mean) + ratio * ratio / 4)
+    low, high = (centre - reach) / (1 + ratio), (centre + reach) / (1 + ratio)
+    # Rounding may put an end on the wrong side of a mean at 0 or 1.
+    return IntervalEnds(np.clip(np.minimum(low, mean), 0, 1), np.clip(np.maximum(high, mean), 0, 1))
+
+
+def _tosses_worth(mean: Array, variance: Array, total: Array, tosses: Array | float, least: Array | float) -> Array:
+    """N* of the formula at the top, not below `least`; variance NaN (unknown): `least`."""
+    worth = total * (total * mean * (1 - mean) + tosses) / (total * total * variance + tosses)
+    return np.maximum(np.where(np.isnan(variance), least, worth), least)
+
+
+def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
+    """Widen the intervals of means near 0 or 1, if at most three of `total` samples are right, or wrong."""
+
+    def end(count: Array, wilsons: Array) -> Array:
+        poisson = np.interp(count, range(len(POISSON_LOW)), POISSON_LOW) / total
+        # A count that is a product of fractions may lie just above the whole number.
+        return np.where(count <= len(POISSON_LOW) - 1 + 1e-9, np.minimum(wilsons, poisson), wilsons)
+
+    return IntervalEnds(end(right, limits.low), 1 - end(wrong, 1 - limits.high))
+
+
+def effective_samples(counts: Array, weights: Array | float | None = None) -> Array:
+    """How many samples, spread equally over the questions, would give as exact a mean: 1 / Σ w²/n_q.
+
+    counts: samples of each question, n_q. weights: of each question in the mean, 1 in all; None: 1/Q each.
+    """
+    weights = 1 / counts.shape[-1] if weights is None else weights
+    return np.asarray(1 / (weights**2 / counts).sum(axis=-1))
+
+
+def sampling_variance_of_mean(
+    correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
+) -> Array:
+    """The variance of the accuracy if the same questions were asked again: s² = Σ w² p(1−p)/(n−1).
+
+    correct, counts: (…, Q), samples graded correct and samples of each question, counts ≥ 1. A question with one sample
+    takes the mean variance of the others; NaN where every question has one. weights: as in `effective_samples`.
+    squares: given if a sample may be right in part. Then `correct` is the sum of the samples' fractions, `squares` the
+    sum of their squares.
+    """
+    rates, repeated = correct / counts, counts > 1
+    spread = rates * (1 - rates) if squares is None else np.maximum(squares / counts - rates * rates, 0.0)
+    single = np.where(repeated, spread * counts / np.maximum(counts - 1, 1), 0.0)
+    n_repeated = repeated.sum(axis=-1, keepdims=True)
+    typical = np.where(n_repeated > 0, single.sum(axis=-1, keepdims=True) / np.maximum(n_repeated, 1), np.nan)
+    share = 1 / counts.shape[-1] if weights is None else weights
+    return np.asarray((share**2 * np.where(repeated, single, typical) / counts).sum(axis=-1))
+
+
+def sampling_limits(
+    correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
+) -> IntervalEnds:
+    """The sampling interval: where the mean accuracy of endless reruns of these questions lies.
+
+    Arguments as in `sampling_variance_of_mean`. With one sample of every question the variance is unknown and the
+    largest possible one is used, that of equally hard questions: "at most". If only some questions have a second
+    sample, the observed variance counts only as much as the samples of these questions.
+    """
+    share = np.full(counts.shape[-1], 1 / counts.shape[-1]) if weights is None else weights
+    mean = (correct / counts).mean(axis=-1) if weights is None else (share * correct / counts).sum(axis=-1)
+    total = effective_samples(counts, weights)
+    alone = np.where(counts == 1, share, 0.0).sum(axis=-1)
+    informed = np.clip(np.where(counts > 1, counts, 0.0).sum(axis=-1), 1.0, total)
+    tosses = SAMPLING_TOSSES * (1 + ALONE_FACTOR * alone) * total / informed
+    variance = sampling_variance_of_mean(correct, counts, weights, squares)
+    limits = wilson(mean, _tosses_worth(mean, variance, total, tosses, total))
+    right = correct.sum(axis=-1)
+    return _with_poisson_ends(limits, right, counts.sum(axis=-1) - right, total)
+
+
+def sampling_limits_of(mean: Array, variance: Array, total: Array) -> IntervalEnds:
+    """The sampling interval to expect of a mean with this variance over `total` samples, without the Poisson ends.
+
+    variance: NaN where every question has one sample.
+    """
+    return wilson(mean, _tosses_worth(mean, variance, total, SAMPLING_TOSSES, total))
+
+
+def effective_clusters(sizes: NDArray[np.integer] | Array) -> float:
+    """How many clusters of one size would tell as much as these: (Σ m)² / Σ m², m a cluster's size or share."""
+    return float(sizes.sum()) ** 2 / float((sizes**2).sum())
+
+
+class Between(NamedTuple):
+    """A mean over questions that count as drawn from all of their kind, whole clusters at a time.
+
+    variance: of the mean. clusters: how many clusters of one size would tell as much, G. freedom: degrees of freedom.
+    """
+
+    mean: Array
+    variance: Array
+    clusters: float
+    freedom: int
+
+
+def between(values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None) -> Between:
+    """The mean of `values`, (…, Q), and its variance over other questions of this kind, which come in clusters.
+
+    clusters: (Q,), the number 0 … C−1 of each question's cluster, C ≥ 2; None: each question is one, and the variance
+    sd²/Q. The variance is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology 28:169): a large
+    cluster pulls the mean towards itself and so hides its own deviation. weights: (Q,), where other questions would
+    have other weights, too; the mean is then a ratio of two sums, and its variance linearised (Cochran 1977, Sampling
+    Techniques, 6.4).
+    """
+    n = values.shape[-1]
+    share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    numbers = np.arange(n) if clusters is None else clusters
+    parts = np.bincount(numbers, share)
+    n_clusters, mean = len(parts), values.mean(axis=-1) if weights is None else (share * values).sum(axis=-1)
+    pulls = share * (values - mean[..., None])
+    if n_clusters < n:
+        # One bincount sums all rows: each row has its own range of cluster numbers.
+        rows = pulls.reshape(-1, n)
+        labels = np.arange(len(rows))[:, None] * n_clusters + numbers
+        sums = np.bincount(labels.ravel(), rows.ravel(), len(rows) * n_clusters)
+        pulls = sums.reshape(*values.shape[:-1], n_clusters)
+    if weights is None:
+        pulls = pulls * (1 - 1 / n_clusters) / (1 - parts)
+    variance = (pulls**2).sum(axis=-1) * n_clusters / (n_clusters - 1)
+    effective = effective_clusters(parts)
+    # A sum just below a whole number must not cost a degree of freedom.
+    return Between(np.asarray(mean), np.asarray(variance), effective, max(1, int(effective - 1 + 1e-9)))
+
+
+def question_limits(
+    values: Array, clusters: NDArray[np.intp] | None = None, weights: Array | None = None
+) -> IntervalEnds:
+    """The question interval: where the mean over all questions of this kind lies; arguments as in `between`."""
+    mean, variance, effective, freedom = between(values, clusters, weights)
+    total = np.asarray(effective)
+    trials = _tosses_worth(mean, variance, total, QUESTION_TOSSES, effective if weights is None else 0.0)
+    limits = wilson(mean, trials, t_factor(freedom))
+    return _with_poisson_ends(limits, total * mean, total * (1 - mean), total)
+
+
+def draw_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:
+    """The sampling interval of pass@k, pass^k or maj@k.
+
+    variance: of the mean if the same questions were asked again; NaN: unknown, and the interval is the widest possible,
+    that of one coin toss for each question. total: independent draws of k samples in all.
+    """
+    limits = wilson(mean, _tosses_worth(mean, variance, np.asarray(total), QUESTION_TOSSES, float(n_questions)))
+    if not np.isnan(variance).all():
+        return limits
+    return _with_poisson_ends(limits, n_questions * mean, n_questions * (1 - mean), np.asarray(float(n_questions)))
+
+
+def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
+    """The interval of the mean of independent estimates (such as benchmarks' accuracies) from their intervals.
+
+    values, limits: (…, number of estimates). The squares of the half-widths add; the result is Wilson's interval of
+    that half-width, so a single estimate keeps its interval. Adding the distances to the lower and to the upper ends
+    separately (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
+    """
+    mean, n = values.mean(axis=-1), values.shape[-1]
+    square = np.minimum((((limits.high - limits.low) / 2) ** 2).sum(axis=-1) / n**2, 0.4999**2)
+    # Wilson's half-width r solves r² (1 + t)² = p(1−p) t + t²/4 with t = factor²/trials. This form of the root adds;
+    # the usual one subtracts two near numbers where the square is small.
+    linear = mean * (1 - mean) - 2 * square
+    return _wilson_at(mean, 2 * square / (linear + np.sqrt(linear * linear + (1 - 4 * square) * square)))
+
+
+def moved_interval(interval: Interval, mean: float) -> Interval:
+    """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
+
+    With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
+    ψ = arccos((1 − 2m) cos δ) ∓ δ.
+    """
+    delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
+    middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
+    low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
+    return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
+
+
+def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
+    """Each label's cluster number, 0 for the first that occurs: (len(labels),)."""
+    numbers: dict[Hashable, int] = {}
+    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.intp, len(labels))

@@ -1,0 +1,440 @@
+"""The formulas of two runs: the error and interval of their difference, tests, and what so many samples can show.
+
+Pure functions on arrays of fractions; the last axis runs over questions. The variance of a test is that of two equally
+good runs; intervals come from the variance of each run by itself, so that an interval may touch 0 where p is just below
+5 %. Which interval is for what: the table in `stats`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.limits import MAX_SAMPLES
+from harness.scoring.stats import (
+    POISSON_LOW,
+    QUESTION_TOSSES,
+    SAMPLING_TOSSES,
+    Z_95,
+    Array,
+    Interval,
+    IntervalEnds,
+    between,
+    effective_samples,
+    sampling_limits,
+    sampling_limits_of,
+    sampling_variance_of_mean,
+    t_factor,
+)
+
+Z_POWER = 0.8416212335729143
+"""80 % quantile of the standard normal distribution; tests should find a true difference in 80 % of repetitions."""
+
+RANDOM_ROUNDING = 1 / 12
+"""The variance that rounding to a last digit of unit 1 adds to a published value; the test takes it."""
+
+FIXED_ROUNDING = 1 / 4
+"""A smallest difference takes this in place of `RANDOM_ROUNDING`: a score of many samples is rounded nearly the same
+way at each repetition, by up to half a digit, and a rounding that hides the difference once hides it each time.
+"""
+
+MAX_PLANNED = MAX_SAMPLES
+"""Largest number of samples of a question, and of questions, that a plan tries: no run takes more samples."""
+
+_LIMIT_SHARE = 0.75
+"""Share of the power factor that is the limit of the test: 1.96 of 2.80 for one test. The rest, `Z_POWER`, is how far
+the observed difference may fall below the true one.
+"""
+
+
+# ---- the difference of two runs
+
+
+def pooled_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
+    """The variance of one sample of each question, from both runs together: p(1−p)·(n+m)/(n+m−1), (…, Q)."""
+    total = counts + other_counts
+    pooled = (correct + other_correct) / total
+    return np.asarray(pooled * (1 - pooled) * total / (total - 1))
+
+
+def score_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
+    """Variance of the difference of two accuracies if both runs are equally good on every question.
+
+    Of all samples of a question, the run that has the right ones is a draw without replacement (Mantel and Haenszel
+    1959; with one sample a run, McNemar's test). Arguments: (…, Q), samples graded correct and samples of each run,
+    every count ≥ 1.
+    """
+    single = pooled_variance(correct, counts, other_correct, other_counts) * (1 / counts + 1 / other_counts)
+    return np.asarray(single.sum(axis=-1) / single.shape[-1] ** 2)
+
+
+def sampling_difference_limits(
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array
+) -> IntervalEnds:
+    """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
+
+    Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
+    """
+    ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
+    our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)
+    return IntervalEnds(
+        ours - theirs - np.hypot(ours - our.low, their.high - theirs),
+        ours - theirs + np.hypot(our.high - ours, theirs - their.low),
+    )
+
+
+class QuestionDifference(NamedTuple):
+    """The mean difference on other questions of this kind: its variance, degrees of freedom and interval."""
+
+    variance: Array
+    freedom: int
+    limits: IntervalEnds
+
+
+def question_difference(differences: Array, clusters: NDArray[np.intp] | None = None) -> QuestionDifference:
+    """The mean of `differences`, (…, Q), over questions drawn anew: mean ± t · √(jackknife + ½/G²).
+
+    clusters: as in `between`. Without the added ½/G² a set on which the runs happen to agree would prove that they
+    always do. The test is Student's t with the returned degrees of freedom.
+    """
+    mean, variance, effective, freedom = between(differences, clusters)
+    variance = variance + QUESTION_TOSSES / effective**2
+    reach = t_factor(freedom) * np.sqrt(variance)
+    return QuestionDifference(
+        variance, freedom, IntervalEnds(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
+    )
+
+
+def mean_difference_limits(differences: Array, limits: IntervalEnds) -> IntervalEnds:
+    """The interval of the mean of independent differences (such as those of several benchmarks) from their intervals.
+
+    differences, limits: (…, number of differences). The distances to the lower ends add as squares, and so do those to
+    the upper ends. A single difference keeps its interval.
+    """
+    mean, n = differences.mean(axis=-1), differences.shape[-1]
+    below, above = (np.sqrt(((end - differences) ** 2).sum(axis=-1)) / n for end in limits)
+    return IntervalEnds(mean - below, mean + above)
+
+
+def published_variance(
+    ours: Array,
+    variance: Array,
+    total: Array,
+    theirs: Array,
+    their_total: Array,
+    unit: float,
+    single: Array | None = None,
+) -> Array:
+    """Variance of our accuracy minus a published one, if both models are the same.
+
+    ours: our accuracy over `total` samples. variance: of `ours` between runs on the same questions. theirs: the
+    published value, of their_total samples. unit: of the last printed digit (0.001 for 41.7 %); rounding to it adds
+    unit² · RANDOM_ROUNDING. Both runs' samples are pooled. A sample's variance is p(1 − p); a share of it remains when
+    the question is given, and both runs are taken to have the same share. For pass@k and maj@k one "sample" is a draw
+    of k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw
+    (mean over questions), gives their part.
+    """
+
+    def share(spread: Array, n: Array) -> Array:
+        middle = (n * ours + 1) / (n + 2)
+        return np.asarray(smoothed_variance(ours, spread, n) / (middle * (1 - middle)))
+
+    pooled, own = (total * ours + their_total * theirs + 1) / (total + their_total + 2), share(variance, total)
+    their = own if single is None else share(single / their_total, their_total)
+    return np.asarray(pooled * (1 - pooled) * (own / total + their / their_total) + unit * unit * RANDOM_ROUNDING)
+
+
+def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
+    """Two-sided p of Fisher's exact test (1935) of two runs with `correct` of n and `other_correct` of other_n right.
+
+    The chance that the right samples fall on the two runs in a way that is at most as likely as the observed one.
+    """
+    right, wrong = correct + other_correct, n + other_n - correct - other_correct
+    # The counts are whole numbers, so that rounding drops no split that is as likely as the observed one.
+    ways = [math.comb(right, hits) * math.comb(wrong, n - hits) for hits in range(n + 1)]
+    return sum(way for way in ways if way <= ways[correct]) / math.comb(n + other_n, n)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p values of several tests, adjusted upwards so that the chance of any false alarm below 5 % is at most 5 %.
+
+    Holm (1979, Scandinavian Journal of Statistics 6:65): the i-th smallest of m values is multiplied by m − i + 1, and
+    is at least the adjusted value before it.
+    """
+    adjusted, reached = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        adjusted[i] = reached = max(reached, min(1.0, p_values[i] * (len(p_values) - rank)))
+    return adjusted
+
+
+# ---- what so many samples can show
+
+
+def power_factor(n_tests: int = 1) -> float:
+    """The smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions.
+
+    It is 2.80 for one test. n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's
+    correction, Holm's worst case.
+    """
+    return NormalDist().inv_cdf(1 - 0.025 / n_tests) + Z_POWER
+
+
+class SampleSpread(NamedTuple):
+    """How the samples of a model vary on a benchmark, as a plan needs it.
+
+    mean: the accuracy. variance: of one sample around its question's chance of being right, mean over the questions.
+    total: number of samples that show both; infinite if they are not estimated from samples.
+    """
+
+    n_questions: int
+    mean: float
+    variance: float
+    total: float = math.inf
+
+
+class Detection(NamedTuple):
+    """Variance of the difference of two accuracies if the true difference is d: variance + growth · d."""
+
+    variance: Array
+    growth: Array
+
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest true difference that is found in 80 % of repetitions. n_tests: as in `power_factor`."""
+        return float(smallest_difference(*self, n_tests))
+
+
+class MarginReach(NamedTuple):
+    """How near to an observed difference a margin may lie, if both models are equally good.
+
+    reach: from the difference to the lower end of its 95 % interval. error: standard deviation of the difference.
+    """
+
+    reach: Array
+    error: Array
+
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest margin that is shown in 80 % of repetitions. n_tests: margins that are corrected together."""
+        # The interval is one of 95 %; several margins take a wider one.
+        limit = (power_factor(n_tests) - Z_POWER) / Z_95
+        return min(1.0, float(limit * self.reach + Z_POWER * self.error))
+
+
+def smallest_difference(variance: Array | float, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
+    """The smallest true difference d that a test at 5 % finds in 80 % of repetitions; at most 1.
+
+    The variance of the observed difference is variance + growth · d: solves d² = factor² · (variance + growth · d).
+    n_tests: how many tests share the 5 %.
+    """
+    square = power_factor(n_tests) ** 2
+    half = square * np.asarray(growth) / 2
+    return np.asarray(np.minimum(half + np.sqrt(half * half + square * variance), 1.0))
+
+
+def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
+    """Variance of one sample around its question's chance of being right, mean over questions; above 0 always.
+
+    mean, variance: an accuracy over `total` samples and its `sampling_variance_of_mean`; where that is NaN (unknown),
+    the binomial variance stands in, the largest possible. So that the result is never 0, two samples are added to the
+    mean, one right and one wrong, and `SAMPLING_TOSSES` coin tosses to the variance.
+    """
+    middle = (total * mean + 1) / (total + 2)
+    observed = np.where(np.isnan(variance), mean * (1 - mean) / total, variance)
+    share = (total * total * observed + SAMPLING_TOSSES) / (total * mean * (1 - mean) + SAMPLING_TOSSES)
+    return np.asarray(np.minimum(1.0, share) * middle * (1 - middle))
+
+
+def growth(mean: Array, single: Array, ours: Array, theirs: Array) -> Array:
+    """How much the variance of a difference grows with the true difference d: the factor of d in `Detection`.
+
+    mean: the accuracy. single: the variance v of one sample. ours, theirs: samples of the two runs. A worse model has
+    more variance, because questions that were always right are so no longer. If each question's chance p becomes
+    p(1 − d/mean), v grows by d(1 − 2v/mean); for a better model 1 − p and 1 − mean take the place of p and mean. The
+    larger of the two counts. The variance of the observed difference grows by the changed run's 1/N; the limit of the
+    test, which comes from the samples of both runs, by that of the other. The limit is the larger part of the power
+    factor, so the difference is largest if the smaller run is the unchanged one.
+    """
+    rise = np.maximum(1 - 2 * single / np.maximum(mean, 1 - mean), 0.0)
+    return np.asarray(rise * (_LIMIT_SHARE / np.minimum(ours, theirs) + (1 - _LIMIT_SHARE) / np.maximum(ours, theirs)))
+
+
+def _detection(mean: Array, variance: Array, total: Array, ours: Array, theirs: Array) -> Detection:
+    """The variance of the difference of two runs, by that of one sample.
+
+    mean, variance: an accuracy over `total` samples and its variance between runs. ours, theirs: samples of the runs.
+    """
+    single = smoothed_variance(mean, variance, total)
+    return Detection(np.asarray(single * (1 / ours + 1 / theirs)), growth(mean, single, ours, theirs))
+
+
+def detection(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Detection:
+    """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
+
+    Arguments as in `score_variance`.
+    """
+    pooled, total = correct + other_correct, counts + other_counts
+    worth = [effective_samples(n) for n in (total, counts, other_counts)]
+    return _detection((pooled / total).mean(axis=-1), sampling_variance_of_mean(pooled, total), *worth)
+
+
+def planned_detection(
+    spread: SampleSpread, samples: int, other_samples: int | None = None, unit: float = 0.0
+) -> Detection:
+    """What `detection` is to be expected of two runs that are not sampled yet.
+
+    samples, other_samples: of each question in the two runs; None: as many. unit: of the last printed digit, if the
+    other run is a published score (`FIXED_ROUNDING`).
+    """
+    ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in (samples, other_samples or samples))
+    # Neither the samples that show the spread nor those of the two runs say more than they are many.
+    total = np.minimum(spread.total, ours + theirs)
+    expected = _detection(np.asarray(spread.mean), np.asarray(spread.variance / total), total, ours, theirs)
+    return expected._replace(variance=expected.variance + unit * unit * FIXED_ROUNDING)
+
+
+def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None = None) -> MarginReach:
+    """What is to be expected of two runs of equally good models that are not sampled yet.
+
+    samples, other_samples: of each question in the two runs; None: as many.
+    """
+    sizes, mean = [samples, other_samples or samples], np.asarray(spread.mean)
+    ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in sizes)
+    total = np.minimum(spread.total, ours + theirs)
+    single = smoothed_variance(mean, spread.variance / total, total)
+    our, their = (
+        # One sample of each question does not show its variance.
+        sampling_limits_of(mean, np.asarray(np.nan if n == 1 else single / size), size)
+        for n, size in zip(sizes, (ours, theirs), strict=True)
+    )
+    return MarginReach(np.hypot(mean - our.low, their.high - mean), np.sqrt(single * (1 / ours + 1 / theirs)))
+
+
+def mean_detection(parts: Sequence[Detection]) -> Detection:
+    """The variance of the mean difference of several benchmarks, if every benchmark differs by the mean."""
+    variance, rise = np.array(parts).sum(axis=0) / len(parts) ** 2
+    return Detection(variance, rise)
+
+
+def mean_reach(parts: Sequence[MarginReach]) -> MarginReach:
+    """How near a margin may lie to the mean difference of several benchmarks."""
+    reach, error = np.sqrt((np.array(parts) ** 2).sum(axis=0)) / len(parts)
+    return MarginReach(reach, error)
+
+
+def samples_to_detect(
+    spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1, unit: float = 0.0
+) -> int | None:
+    """The fewest samples of each question whose `smallest_difference` is at most `difference`, a fraction above 0.
+
+    other_samples: samples of each question in a run or publication that exists already; None: both runs get as many.
+    n_tests: as in `power_factor`. unit: as in `planned_detection`. Returns None where no number of samples up to
+    `MAX_PLANNED` is enough, for example because the other run's error alone is too large.
+    """
+    return fewest(lambda samples: planned_detection(spread, samples, other_samples, unit), difference, n_tests)
+
+
+def fewest(planned: Callable[[int], Detection | MarginReach], difference: float, n_tests: int = 1) -> int | None:
+    """The fewest samples of each question whose smallest difference (or margin) is at most `difference`; None if no
+    number up to `MAX_PLANNED` is.
+
+    planned: what is to be expected of the difference, by the samples of each question.
+    """
+    return _first_enough(lambda samples: planned(samples).smallest(n_tests) <= difference, 1)
+
+
+def _first_enough(enough: Callable[[int], bool], first: int) -> int | None:
+    """The smallest number from `first` on that is `enough`, as all larger ones are; None above `MAX_PLANNED`."""
+    few, many = first - 1, first
+    while not enough(many):
+        if many == MAX_PLANNED:
+            return None
+        few, many = many, min(2 * many, MAX_PLANNED)
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
+
+
+def least_question_difference(n_clusters: float) -> float:
+    """The least observed difference that can ever be found on other questions of this kind, a fraction at most 1.
+
+    n_clusters: number of questions, or of clusters (`Between.clusters`). No number of samples lowers the result: the
+    test of the question line adds ½/G² to the variance.
+    """
+    if n_clusters < 2:
+        return 1.0
+    return min(1.0, t_factor(int(n_clusters - 1)) * math.sqrt(QUESTION_TOSSES) / n_clusters)
+
+
+def least_questions(difference: float) -> int:
+    """The fewest questions (or clusters) whose `least_question_difference` is at most `difference`, a fraction above 0.
+
+    With fewer, no number of samples finds such a difference on other questions of this kind.
+    """
+    # The factor 1.96 is the smallest that t can have, so fewer questions than this are never enough.
+    n_questions = max(2, math.floor(Z_95 * math.sqrt(QUESTION_TOSSES) / difference))
+    while least_question_difference(n_questions) > difference:
+        n_questions += 1
+    return n_questions
+
+
+def questions_to_detect(variance: float, n_clusters: float, difference: float, n_tests: int = 1) -> int | None:
+    """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if more than
+    `MAX_PLANNED` do.
+
+    variance: of `question_difference` of two runs. n_clusters: `Between.clusters` of their questions; the result is a
+    number of clusters. More of them are taken to differ as unevenly as these. n_tests: as in `power_factor`.
+    """
+    # The variance holds the added ½/G², which is no spread: it moves the limit, and makes no difference vary.
+    spread = max(0.0, n_clusters * variance - QUESTION_TOSSES / n_clusters)
+    critical = (power_factor(n_tests) - Z_POWER) / Z_95
+
+    def enough(number: int) -> bool:
+        limit = critical * t_factor(number - 1) * math.sqrt(spread / number + QUESTION_TOSSES / number**2)
+        return limit + Z_POWER * math.sqrt(spread / number) <= difference
+
+    return _first_enough(enough, 2)
+
+
+def variance_limits(variance: float, samples: float, n_questions: int) -> Interval:
+    """The 95 % interval of the variance of one sample, mean over the questions, that a pilot shows.
+
+    variance: Σ p(1−p)·n/(n−1) / Q, observed with n = `samples` of each of Q questions, n ≥ 2. Of one question with the
+    true variance v, its observed value varies by (v(1−3v) − v²(n−3)/(n−1))/n. This function is concave, so that of the
+    mean variance is at most 1/Q of its value at the mean. The ends are the v that lie 1.96 such errors from the
+    observed value. If at most three samples differ from the others of their question, the lower end is that of a
+    Poisson count (`POISSON_LOW`).
+    """
+    total = samples * n_questions
+    linear = Z_95**2 / total
+    square, middle = linear * (3 + (samples - 3) / (samples - 1)), variance + linear / 2
+    reach = math.sqrt(max(0.0, middle * middle - (1 + square) * variance * variance))
+    low, high = ((middle + sign * reach) / (1 + square) for sign in (-1, 1))
+    if total * variance <= len(POISSON_LOW) - 1:
+        low = min(low, float(np.interp(total * variance, range(len(POISSON_LOW)), POISSON_LOW)) / total)
+    return Interval(max(0.0, low), min(0.25, high))
+
+
+def spreads_within(spread: SampleSpread, samples: float, accuracy: Interval) -> list[SampleSpread]:
+    """The spreads at the ends of the 95 % intervals of a pilot's accuracy and variance, as if they were known.
+
+    What a plan says of the true spread lies between the least and the most that it says of `spread` and of these.
+    samples: of each question of the pilot. accuracy: the interval of its accuracy for the same questions.
+    """
+    limits = variance_limits(spread.variance, samples, spread.n_questions)
+    # The variance that is possible is largest at 50 %.
+    means = (accuracy.low, spread.mean, accuracy.high, min(max(accuracy.low, 0.5), accuracy.high))
+    return [SampleSpread(spread.n_questions, mean, variance) for mean in means for variance in limits]
+
+
+def least_variance(accuracy: float, n_questions: int) -> float:
+    """The least mean of p(1 − p) that the chances p of `n_questions` questions with this mean can have.
+
+    It is reached if all questions but one are always right or always wrong.
+    """
+    rest = accuracy * n_questions % 1.0
+    return rest * (1 - rest) / n_questions

@@ -1,0 +1,50 @@
+"""Each link of a page to a file of the checkout leads to that file, and to a heading that it has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs and code hosts make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", one)).lower().replace(" ", "-") for one in headings
+    }
+
+
+def broken(page: Path) -> list[str]:
+    """The links of the page that lead nowhere."""
+    text = re.sub(r"^```.*?^```|``?[^`\n]+``?", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    wrong = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            wrong.append(link)
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_link_that_leads_nowhere_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One heading\n\n[a](page.md#one-heading) [b](page.md#another) [c](none.md) [d](https://example.org)\n"
+    )
+    assert broken(page) == ["page.md#another", "none.md"]
