@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 import msgspec
@@ -37,7 +36,7 @@ from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredBenchmark, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
-from harness.runs.layout import REPORTED_RUNS, VIEWER_LINK
+from harness.runs.layout import VIEWER_LINK
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
@@ -138,13 +137,11 @@ def page(
     *,
     view: str = "",
     title: str = "",
-    folders: Sequence[str] = (),
 ) -> str:
     """The page of these runs.
 
     commands: (run label, a line of the command that repeats the run). view: the command that shows the samples; empty
-    if there are none to show. title: the heading; empty: the names of the models (`_title`). folders: the run folders,
-    relative to the page's.
+    if there are none to show. title: the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
     names = figures.names(runs)
@@ -154,8 +151,6 @@ def page(
     overview = figures.overview(runs)
     return templates.get_template("page.html").render(
         policy=_policy(templates),
-        folders_name=REPORTED_RUNS,
-        folders=" ".join(quote(folder, errors="surrogateescape") for folder in folders),
         title=title or _title(runs, names),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -182,17 +181,13 @@ class Report:
         """(run label, model, score) of every score."""
         return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
-    def html(self, folder: Path | None = None) -> str:
-        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped.
-
-        folder: where the page will lie; it then says where its runs lie from there, so that `harness view` finds it.
-        """
+    def html(self) -> str:
+        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
         from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
-        folders = [os.path.relpath(path, folder) for path in self.folders] if folder is not None else []
-        return page(self.runs, tables, self._commands, view=view, title=self.title, folders=folders)
+        return page(self.runs, tables, self._commands, view=view, title=self.title)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -207,7 +202,7 @@ class Report:
             write_atomically(folder / BREAKDOWNS, csv_file(self.breakdown_csv()))
         else:
             _remove(folder / BREAKDOWNS)  # of a former report
-        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html(folder)}.items():
+        for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
 

@@ -52,11 +52,6 @@ OTHER_FILES = ("control.sock", "report.html", "report.md")
 VIEWER_LINK = '<span id="viewer"></span>'
 """Place in a run's report.html at which `harness view` puts a link to its own page of the run."""
 
-REPORTED_RUNS = "harness-runs"
-"""Name of the part of a report's head with the folders of its runs, relative to its own, by which `harness view` finds
-the reports of a run.
-"""
-
 SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 

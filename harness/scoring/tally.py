@@ -18,7 +18,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,13 +80,15 @@ class QuestionTally:
     independent: how many independent samples the present ones are worth if some repeat the text of another (copies);
     None: all. parts: parts of the answer; 0 where no grade states them. shares, squares: sums over the samples of
     `Grade.share_right` and of its square. facts: the rows (`_ROW`) of the grades, in their order.
+    rows: these, if they are known already.
     """
 
     question: Question
     grades: Sequence[Grade]
     planned: int
     independent: int | None = None
-    facts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, _ROW), repr=False, compare=False)
+    rows: InitVar[NDArray[Any] | None] = None
+    facts: NDArray[Any] = field(init=False, repr=False, compare=False)
     correct: int = field(init=False)
     undecided: int = field(init=False)
     uncut: int = field(init=False)
@@ -96,10 +98,8 @@ class QuestionTally:
     shares: float = field(init=False, default=0.0)
     squares: float = field(init=False, default=0.0)
 
-    def __post_init__(self) -> None:
-        facts = self.facts
-        if len(facts) < len(self.grades):
-            facts, _ = _rows((0, position, grade) for position, grade in enumerate(self.grades))
+    def __post_init__(self, rows: NDArray[Any] | None) -> None:
+        facts = _rows((0, i, grade) for i, grade in enumerate(self.grades))[0] if rows is None else rows
         counts = (np.bincount(facts["signs"], minlength=len(_MASKS)) @ _MASKS).tolist()
         correct, undecided, truncated, maybe_cut, uncut_correct, n_with_parts = counts
         values: dict[str, object] = {

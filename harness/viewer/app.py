@@ -31,7 +31,6 @@ from harness.viewer import auditing, pages
 from harness.viewer.beside import Published
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
-from harness.viewer.reports_beside import reports_of
 from harness.viewer.rows import text_of
 from harness.viewer.search import MAX_HITS, SearchStep, search
 from harness.viewer.why import why
@@ -321,16 +320,15 @@ class Viewer:
         return response
 
     async def _report(self, request: web.Request) -> web.Response:
-        """A report in which a run stands, as a page that can run nothing and load nothing. `report` in the address: its
-        name (`reports_of`)."""
+        """The report in a run's folder, as a page that can run nothing and load nothing."""
 
         def read() -> bytes:
             """The report's bytes. Raises `StoreError` if there is no report or it is too long."""
             run = self._library.run(_parameter(request, "run"))
             try:
-                with open_untrusted(reports_of(run.folder)[request.query.get("report", "")]) as file:
+                with open_untrusted(run.folder.path / pages.REPORT) as file:
                     page = file.read(MAX_REPORT_BYTES + 1)
-            except (KeyError, OSError) as error:
+            except OSError as error:
                 raise StoreError(f"{run.label} has no report that can be read: `harness report` writes one.") from error
             if len(page) > MAX_REPORT_BYTES:
                 raise StoreError(f"the report of {run.label} is longer than {MAX_REPORT_BYTES} bytes.")

@@ -24,7 +24,6 @@ from harness.scoring.stats import Interval
 from harness.viewer import auditing
 from harness.viewer.beside import PublishedBeside
 from harness.viewer.library import ByHand, Library, OpenBenchmark, OpenRun
-from harness.viewer.reports_beside import reports_of
 from harness.viewer.request import curl
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
@@ -48,6 +47,9 @@ MAX_FIELD_CHARS = 2000
 
 PARTS = {"question": "txt", "text": "txt", "reasoning": "txt", "record": "json"}
 """Part of a sample → the suffix of its downloaded file."""
+REPORT = "report.html"
+"""Name of a report in a run's folder."""
+
 MAX_LOG_BYTES = 200_000
 """Largest part of a run's log that its page shows: its end."""
 
@@ -192,14 +194,13 @@ class SamplePage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
     """One run. prompts: benchmark → its first question as the model got it, which shows the prompt. log: the last lines
-    of the run's log; log_omitted: bytes before them. reports: names of the reports in which the run stands, as in
-    `reports_of`."""
+    of the run's log; log_omitted: bytes before them. report: whether there is one in the run's folder."""
 
     facts: RunFacts
     prompts: dict[str, ShownQuestion]
     log: str
     log_omitted: int
-    reports: Sequence[str]
+    report: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,8 +359,8 @@ def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
     log, omitted = _end_of_log(run.folder)
-    reports = list(reports_of(run.folder))
-    return RunPage(facts=facts, prompts=prompts, log=log, log_omitted=omitted, reports=reports)
+    report = (run.folder.path / REPORT).is_file()
+    return RunPage(facts=facts, prompts=prompts, log=log, log_omitted=omitted, report=report)
 
 
 def _end_of_log(folder: RunFolder) -> tuple[str, int]:

@@ -598,10 +598,10 @@ def test_a_label_that_says_too_little_is_refused(
 
 
 def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, client: httpx.Client) -> None:
-    assert client.get("/api/run", params={"run": "hand"}).json()["reports"] == []
+    assert client.get("/api/run", params={"run": "hand"}).json()["report"] is False
     assert client.get("/report", params={"run": "hand"}).status_code == 409
     (by_hand.path / "report.html").write_text("<script>alert(1)</script><p>A report")
-    assert client.get("/api/run", params={"run": "hand"}).json()["reports"] == [""]
+    assert client.get("/api/run", params={"run": "hand"}).json()["report"] is True
     answer = client.get("/report", params={"run": "hand"})
     assert "A report" in answer.text
     assert answer.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
@@ -614,25 +614,6 @@ def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, clie
     (by_hand.path / "report.html").unlink()
     (by_hand.path / "report.html").symlink_to("/etc/hostname")
     assert client.get("/report", params={"run": "hand"}).status_code == 409
-
-
-def test_a_report_of_several_runs_is_linked_by_the_pages_of_its_runs(results: Path, client: httpx.Client) -> None:
-    first, second, other = (write_run(results / "results" / name) for name in ("c", "d e", "f"))
-
-    def linked(run: str) -> list[str]:
-        reports: list[str] = client.get("/api/run", params={"run": run}).json()["reports"]
-        return reports
-
-    report([first, second]).write(results / "results" / "beside")
-    assert (linked("c"), linked("d e"), linked("f")) == (["beside"], ["beside"], [])
-    page = client.get("/report", params={"run": "d e", "report": "beside"})
-    assert (page.status_code, "This run in the viewer" in page.text) == (200, True)
-    assert client.get("/report", params={"run": "f", "report": "beside"}).status_code == 409, "it is not of this run"
-    assert client.get("/report", params={"run": "c", "report": "../results/beside"}).status_code == 409
-    above = report([first, other]).write(results / "results")
-    assert (linked("f"), linked("c")) == ([".."], ["..", "beside"])
-    for name in ("html", "md", "csv", "tex"):
-        above.with_suffix(f".{name}").unlink()
 
 
 def test_a_report_is_shown_up_to_its_bound(

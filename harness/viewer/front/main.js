@@ -149,35 +149,6 @@ document.addEventListener("keydown", (event) => {
 });
 
 addEventListener("popstate", () => show().catch(failed));
-const THEMES = { system: "as the system", light: "light", dark: "dark" };
-
-function dress(theme) {
-  if (theme === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  document.getElementById("theme").textContent = `Theme: ${THEMES[theme]}`;
-}
-
-function storedTheme() {
-  try {
-    const theme = localStorage.getItem("theme");
-    return Object.hasOwn(THEMES, theme ?? "") ? theme : "system";
-  } catch {
-    return "system"; // a browser may refuse to store anything
-  }
-}
-
-let theme = storedTheme();
-dress(theme);
-document.getElementById("theme").addEventListener("click", () => {
-  const names = Object.keys(THEMES);
-  theme = names[(names.indexOf(theme) + 1) % names.length];
-  dress(theme);
-  try {
-    localStorage.setItem("theme", theme);
-  } catch {
-    // the theme holds until the page is left
-  }
-});
 async function printed() {
   unfold();
   await settled(); // the reasons for a verdict are asked for when they are unfolded

@@ -1,5 +1,5 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { count, foreign, h, plain, queryOf, setting } from "./dom.js";
+import { count, foreign, h, queryOf, setting } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
@@ -7,10 +7,9 @@ export function runFacts(run) {
   const panel = new Panel("/api/run", { run }, draw, { live: false });
   return panel;
 
-  function draw({ facts, prompts, reports, log, log_omitted }) {
+  function draw({ facts, prompts, report, log, log_omitted }) {
     return [
-      reports.map((report) => h("p", {}, h("a", { href: "/report?" + queryOf({ run, report }), target: "_blank", rel: "noopener" },
-        report ? ["The report of this run and others (", foreign(plain(`${report}/report.html`, 80)), ")"] : "The report of this run"))),
+      report ? h("p", {}, h("a", { href: "/report?" + queryOf({ run }), target: "_blank", rel: "noopener" }, "The report of this run")) : null,
       facts.warnings.length ? [h("h2", {}, "Warnings in the log of this run"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
       facts.tables.map(table),
       Object.entries(prompts).map(([name, question]) => prompt(name, question)),
