@@ -177,6 +177,9 @@ class WarmProcess(subprocess.Popen[Any]):
 _addresses: dict[str, str] = {}
 """Addresses of the warm processes by their kinds."""
 
+_begun_here: list[subprocess.Popen[bytes]] = []
+"""The warm processes; a fork of their owner holds them too, since it forgets what is to be done at the exit."""
+
 
 def begin(kind: str = COMMANDS) -> str:
     """Start the warm process of this kind at the first call; return the address of its socket."""
@@ -198,6 +201,7 @@ def _begun(kind: str) -> str:
     os.close(theirs)
     assert os.read(ready, 1) == b".", "the warm process did not begin"
     os.close(ready)
+    _begun_here.append(child)
     atexit.register(_end, child, os.getpid())
     return address
 

@@ -22,6 +22,7 @@ from harness.asking.options import (
     CompareOptions,
     ExportOptions,
     GradeOptions,
+    JudgeOptions,
     MergeOptions,
     PlanBasis,
     ProbeOptions,
@@ -213,7 +214,7 @@ def sweep() -> str:
         "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
-    judging = {
+    judging = _meanings(JudgeOptions) | {
         name.removeprefix("judge_"): words for name, words in _helps("score").items() if name.startswith("judge_")
     }
     helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}

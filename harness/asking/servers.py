@@ -351,6 +351,8 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
     several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
+    from harness.client.facts.page import SlowAnswer
+
     model, due = who.model, time.monotonic() + LOOK_S
     read_lists = model is None or _lists_models(reached.about.get("engine"))
     ask_concurrency = not reached.provider.hosted and who.concurrency is None
@@ -365,12 +367,23 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         ):
             if look.info is not None:
                 model = look.info.id
+            elif pages.no_list is not None:
+                asked = f"The model {visible(model or '', 80)} is asked all the same."
+                watcher.warn(Sentence(f"{pages.no_list.marked} {asked}"))
             elif look.failure is None and read_lists and _should_list(reached.provider, model):
                 watcher.warn(
                     Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
                 )
             looks.append(look)
             read.append(pages)
+    if model is not None and all(look.failure is not None for look in looks):
+        # A server that is slow to list its models may answer: without another one, it is asked.
+        for i, look in enumerate(looks):
+            if isinstance(look.failure, SlowAnswer):
+                watcher.warn(
+                    Sentence(f"{look.failure.sentence.marked} The model {visible(model, 80)} is asked all the same.")
+                )
+                looks[i] = replace(look, failure=None)
     down = [look.failure for look in looks if look.failure is not None]
     if len(down) == len(looks):
         raise down[0]
@@ -452,6 +465,9 @@ def _model(
         return discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
     try:
         listed = discovery.list_models(endpoint, ca_file=ca_file, pages=pages)
+    except discovery.NoList as error:
+        pages.no_list = error.sentence
+        return None
     except ServerError:
         if provider.models_list.lists == "all":
             raise

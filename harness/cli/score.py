@@ -42,7 +42,6 @@ _FIRST = (
     "also",
     "follow",
     "judge_model",
-    "judge_base_url",
     "dry_run",
 )
 _RULES_COUNT = "the rules' verdict counts"

@@ -248,6 +248,8 @@ class _Open:
         except httpx.HTTPError as error:
             self._client.close()
             raise service._broken(error) from error
+        except ValueError as error:  # a key that no header can carry
+            raise RequestFailed("rejected", str(error)) from None
         # Python does not call `__exit__` when `__enter__` raises.
         self.__exit__(None, None, None)
         raise failure

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from harness.core.finish_words import ending
+
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
 
@@ -249,7 +251,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
         """Whether the bound on new tokens is stated to have ended the completion. Such a sample is finished, and is
         graded.
         """
-        return self.finish_reason == "length"
+        return ending(self.finish_reason) == "cut"
 
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):

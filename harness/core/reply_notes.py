@@ -16,6 +16,10 @@ UNREAD_TEXT = "a field of the message that is not read"
 """After these words the note names the field."""
 RENAMED = "the model's name changes inside the stream"
 """After these words the note gives both names."""
+FILTERED = "its finish reason is that of a filter or a refusal"
+UNKNOWN_END = "its finish reason is a word that is not known"
+"""After these words, and those above, the note gives the finish reason."""
+ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
 TOO_FEW_STATED = "its usage states fewer tokens than came as events"
@@ -28,7 +32,10 @@ MIN_EVENTS_ABOVE_STATED = 16
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
 
-DOUBTFUL = AFTER_THE_END | {AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED}
+DOUBTFUL = AFTER_THE_END | {
+    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED, FILTERED, UNKNOWN_END,
+    ALL_REASONING,
+}  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 
 

@@ -20,6 +20,7 @@ from harness.client.protocol.written import SoFar
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
+from harness.core.finish_words import ending
 from harness.core.records import Question, Seam, Usage
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
@@ -180,7 +181,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     if stated.prompt_tokens not in (None, len(going_on.prompt)):
         raise WrittenAnew(f"{len(going_on.prompt)} prompt tokens were sent, the server counted {stated.prompt_tokens}")
     text, reasoning = join(begun, reply.text)
-    if is_open(begun) and THINK_END not in (reply.text or "") and reply.finish_reason != "length":
+    if is_open(begun) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
     n_tokens = None if new is None else going_on.seam.tokens + new

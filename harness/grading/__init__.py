@@ -9,6 +9,6 @@ Enter by `processes.pool` for responses of models (`grade_all`, `verdict_on`), b
     second       second opinions: other libraries, a judge model
 """
 
-from harness.grading.verdict import GRADER, Judge, Verdict, grade
+from harness.grading.verdict import GRADER, Verdict, grade
 
-__all__ = ["GRADER", "Judge", "Verdict", "grade"]
+__all__ = ["GRADER", "Verdict", "grade"]

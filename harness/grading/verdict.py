@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
@@ -83,9 +83,6 @@ MAX_QUOTED_CHARS = 160
 
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""
-
-Judge = Callable[[Question, str], bool | None]
-"""Decides an answer that the rules leave undecided: (question, extracted answer) → correct, wrong, or None."""
 
 _RULES = {
     "integer": "both are integers and are compared digit by digit",
@@ -285,31 +282,14 @@ class Verdict(_Explained):
         )
 
 
-def grade(
-    question: Question, sample: Sample, *, judge: Judge | None = None, answer_from_reasoning: bool = False
-) -> Grade:
-    """Grade one sample in this process, without sympy and without a deadline; for hostile text use `processes.pool`.
+def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = False) -> Grade:
+    """Grade one sample in this process, without a deadline; for hostile text use `processes.pool`.
 
-    judge: asked about an answer that the rules leave undecided. answer_from_reasoning: search the reasoning too if the
-    final part gives no answer.
+    answer_from_reasoning: search the reasoning too if the final part gives no answer.
     """
     searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
-    decision = NO_ANSWER
-    if searched.extraction is None and question.rules.whole_reply:
-        decision = no_answer(decide(question, ""))
-    elif searched.extraction is not None:
-        answer = searched.extraction.answer
-        behind = [decide(question, value) for value in searched.extraction.behind]
-        decision = searched.unasked or as_stated(searched.extraction, decide(question, answer), behind)
-        if decision.outcome == "undecided" and judge is not None:
-            ruling = judge(question, answer)
-            if ruling is not None:
-                decision = AnswerVerdict("correct" if ruling else "wrong", JUDGE_RULE, decision.vote)
-    right_elsewhere = decision.outcome != "correct" and any(
-        decide(question, box).outcome == "correct" for box in searched.other_boxes
-    )
     grader = GRADER if question.rules.grader == verifier.RULES else verifier.identity(question.rules.grader)
-    return conclude(searched, decision, right_elsewhere, grader=grader).grade(sample)
+    return conclude(question, searched, partial(decide, question), grader=grader).grade(sample)
 
 
 # --- finding ---
@@ -579,13 +559,24 @@ def _rule_in_words(rule: str, extraction: Extraction) -> str:
     return f"rule {rule}: {_meaning(rule, extraction)}"
 
 
-def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
-    """Return the verdict on a response from its search and `decision`, the verdict on its answer (`as_stated`).
+def conclude(
+    question: Question, searched: Search, decided: Callable[[str], AnswerVerdict], *, grader: str = GRADER
+) -> Verdict:
+    """Return the verdict on a response from its search and the verdicts on its answers.
 
-    right_elsewhere: the answer is not correct, but another box of the response is. grader: the name that the grade
-    records.
+    decided: the text of an answer → its verdict. grader: the name that the grade records.
     """
-    extraction = searched.extraction
+    extraction, decision = searched.extraction, NO_ANSWER
+    if searched.unasked is not None:
+        decision = searched.unasked
+    elif extraction is not None:
+        decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
+    elif question.rules.whole_reply:
+        decision = no_answer(decided(""))
+    # The other boxes are decided only where they can change the verdict.
+    right_elsewhere = decision.outcome != "correct" and any(
+        decided(box).outcome == "correct" for box in searched.other_boxes
+    )
     steps: tuple[str, ...] = ()
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss

@@ -20,8 +20,8 @@ Methodology 24:193):
 | mean of benchmarks | both | – | half-widths add as squares | – | – | benchmarks are independent |
 
 The τ tosses of the coin are mixed in so that samples which all agree never claim an error of 0. `make simulate` prints
-the coverage of each line; `docs/method/statistics.md` shows it. pass@k and maj@k of one question are in `stats_draws`, differences
-and plans in `stats_differences`.
+the coverage of each line; `docs/method/statistics.md` shows it. pass@k and maj@k of one question are in `stats_draws`,
+differences and plans in `stats_differences`.
 """  # noqa: E501 - a row of the table is a line of docs/method/statistics.md
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import msgspec
 
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
+from harness.core.finish_words import ending
 from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.runs import record
@@ -173,7 +174,11 @@ class SampleOffsets:
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
         samples[index] = RecordLocation(
-            number, offset, length, ended is not None and ended["reason"] == b"length", tokens
+            number,
+            offset,
+            length,
+            ended is not None and ending(ended["reason"].decode("utf-8", "replace")) == "cut",
+            tokens,
         )
         self.n_samples += 1
 

@@ -84,10 +84,18 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 
 
 @pytest.mark.timeout(PATIENCE_SECONDS)
-def test_where_none_comes_to_an_end_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
-    with options(interim, interim) as run_options, pytest.raises(ServerError, match="does not finish its answer"):
-        servers.look(servers.find(run_options, None), run_options, Warned())
+    watcher = Warned()
+    with options(interim, interim) as run_options:
+        looks = servers.look(servers.find(run_options, None), run_options, watcher)
+        assert [one.failure for one in looks.each] == [None, None]
+        assert all("does not finish its answer" in said and "m is asked all the same" in said for said in watcher.said)
+        run_options = RunOptions(base_url=run_options.base_url)
+        with pytest.raises(ServerError, match="does not finish its answer"):
+            servers.look(servers.find(run_options, None), run_options, Warned())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:

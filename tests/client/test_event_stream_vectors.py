@@ -32,6 +32,9 @@ READ = {
         "ac",
     ),
     "an event of three lines": (f"data:{{\ndata: {A[1:-1]}\ndata:}}\n\n{END}", "ac"),
+    "a field that is unknown": (f"foobar:xxx\ndata:{A}\n\n{END}", "ac"),
+    "a line without a colon": (f"data:{A}\njustsometext\n\n{END}", "ac"),
+    "lines that end in CR": (f"data:{A}\r\rdata:{B}\r\r{END}".replace("\n", "\r"), "abc"),
     "data that are empty": (f"data:\n\ndata\ndata\n\ndata:{A}\n\n{END}", "ac"),
     "the name of an event": (f"event:test\ndata:{A}\n\ndata:{B}\n\n{END}", "abc"),
     "an empty name of an event": (f"event: \ndata:{A}\n\n{END}", "ac"),
@@ -55,16 +58,12 @@ ON_PURPOSE = {
     "a mark before a later line": (
         f"data:{A}\n\n\ufeffdata:{B}\n\n{END}", "malformed", "a browser drops the line; here it is a part of an answer",
     ),
-    "a field that is unknown": (
-        f"foobar:xxx\ndata:{A}\n\n{END}", "malformed", "a browser drops it; it may hold a part of the answer",
+    "a name in another case": (
+        f"Data:{A}\n\n{END}", "malformed", "a browser drops it; it may hold a part of the answer",
     ),
-    "a line without a field": (f"data:{A}\njustsometext\n\n{END}", "malformed", "as above"),
-    "a name in another case": (f"Data:{A}\n\n{END}", "malformed", "as above"),
+    "a line of words": (f"data:{A}\njust some text\n\n{END}", "malformed", "as above"),
     "a blank before a field": (f" data:{A}\n\n{END}", "ac", "blanks before the first line are no line"),
     "a blank before a later field": (f"data:{A}\n data:{B}\n\n{END}", "malformed", "as above: no field of this name"),
-    "lines that end in CR": (
-        f"data:{A}\rdata:{B}\r\r{END}", "malformed", "no server of this protocol sends them",
-    ),
     "an event of the name error": (
         f"event: error\ndata: {A}\n\n{END}", "server", "the protocol says that the request failed",
     ),

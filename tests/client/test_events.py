@@ -527,3 +527,33 @@ def test_a_number_that_is_none_makes_a_count_unknown_and_costs_no_reply(number: 
     body = f'{{"choices":[{choice}],"usage":{usage}}}'.encode()
     got = reply(event(body) + DONE if streamed else body)
     assert (got.text, got.usage.prompt_tokens, got.usage.completion_tokens) == ("42", None, 3)
+
+
+def _stream(delta: str, reason: str) -> bytes:
+    return (
+        b'data: {"choices":[{"index":0,"delta":%b,"finish_reason":null}]}\n\n'
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"%b"}]}\n\ndata: [DONE]\n\n'
+        % (delta.encode(), reason.encode())
+    )
+
+
+@pytest.mark.parametrize(
+    ("delta", "reason", "note"),
+    [
+        ('{"content":"4"}', "stop", ""), ('{"content":"4"}', "EOS", ""), ('{"content":"4"}', "MAX_TOKENS", ""),
+        ('{"content":"4"}', "SAFETY", "its finish reason is that of a filter or a refusal: SAFETY"),
+        ('{"content":"4"}', "repetition", "its finish reason is a word that is not known: repetition"),
+        ('{"reasoning_content":"4"}', "length", ""),
+        ('{"reasoning_content":"4"}', "stop",
+         "its text is empty and its reasoning is not, though it ended by itself"),
+        ('{"reasoning_content":"4","refusal":"no"}', "stop", "refusal"),
+    ],
+)  # fmt: skip
+def test_how_a_reply_ended_is_noted_where_a_score_has_to_say_it(delta: str, reason: str, note: str) -> None:
+    assert reply(_stream(delta, reason)).notes == ((note,) if note else ())
+
+
+@pytest.mark.parametrize("reason", ["abort", "NETWORK_ERROR", "timeout", "cancelled"])
+def test_a_reply_that_the_server_gave_up_is_asked_again(reason: str) -> None:
+    outcome = failure(_stream('{"content":"4"}', reason))
+    assert (outcome.kind, outcome.retryable) == ("server", True)

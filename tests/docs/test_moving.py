@@ -143,7 +143,7 @@ def test_the_files_of_other_tools_are_put_together_as_the_page_says(
 
 
 def test_each_word_of_the_table_is_answered_with_ours(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    table = re.findall(r"^\| (`--.*?) \| `(--[a-z-]+)`", TEXT, re.MULTILINE)
+    table = re.findall(r"^\| (`--.*?) \| `(--[a-z-]+(?: tp=VALUE)?)`", TEXT, re.MULTILINE)
     assert len(table) == 6
     for theirs, ours in table:
         for word in re.findall(r"--[\w-]+", theirs):

@@ -15,7 +15,7 @@ import pytest
 
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
-from harness.grading.bounds import MAX_BITS, MAX_TRIAL_DIVISOR
+from harness.grading.bounds import MAX_BITS, MAX_POWER_BITS, MAX_TRIAL_DIVISOR
 from harness.grading.compare.exact import NotExact, exact, factors, is_undefined
 from harness.grading.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
 from tests.budget import examples
@@ -62,9 +62,14 @@ def test_a_root_has_a_value_only_if_it_is_rational() -> None:
 
 
 def test_numbers_of_so_many_bits_are_computed_and_longer_ones_refused() -> None:
-    assert value_of(f"2^{{{MAX_BITS - 1}}}") == 2 ** (MAX_BITS - 1)
+    assert value_of(f"2^{{{MAX_POWER_BITS - 1}}}") == 2 ** (MAX_POWER_BITS - 1)
     assert value_of(f"2^{{-{MAX_BITS - 1}}}") == Fraction(1, 2 ** (MAX_BITS - 1))
-    for text in (f"2^{{{MAX_BITS + 1}}}", f"2^{{{MAX_BITS - 1}}}*2*2", "3^{10^{13}}", r"\sum_{k=1}^{9999} 2^{3k}"):
+    for text in (
+        f"2^{{{MAX_POWER_BITS + 1}}}",
+        f"2^{{{MAX_BITS - 1}}}*2*2",
+        "3^{10^{13}}",
+        r"\sum_{k=1}^{9999} 2^{3k}",
+    ):
         assert value_of(text) is None, text
     for base in (1, -1, 0):
         assert value_of(f"({base})^{{10^{{15}}}}") == abs(base)

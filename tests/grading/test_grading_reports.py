@@ -29,8 +29,6 @@ from tests.patience import until
 
 pytestmark = pytest.mark.slow
 
-SENTENCE = "the set of all integers that leave the remainder one when they are divided by four"
-
 
 def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
     graded = grade(question(r"\frac{1}{2}"), sample(r"\boxed{0.50}"))
@@ -61,20 +59,6 @@ def test_any_of_several_references_is_accepted() -> None:
         "correct",
         "wrong",
     ]
-
-
-@pytest.mark.parametrize(("ruling", "verdict"), [(True, "correct"), (False, "wrong"), (None, "undecided")])
-def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool | None, verdict: str) -> None:
-    answers_judged: list[str] = []
-
-    def judge(_question: object, answer: str) -> bool | None:
-        answers_judged.append(answer)
-        return ruling
-
-    open_case = question(SENTENCE, kind="text")
-    assert grade(open_case, sample("\\boxed{\\text{n = 4k + 1 for some k}}"), judge=judge).verdict == verdict
-    assert grade(question("5"), sample("\\boxed{6}"), judge=judge).verdict == "wrong"
-    assert len(answers_judged) == 1
 
 
 @pytest.mark.parametrize(

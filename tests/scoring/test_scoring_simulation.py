@@ -49,11 +49,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 DEAR = {
-    "best-step", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions", "pilots",
-    "planned-beside-run", "planned-beside-score", "race-changes", "race-looks", "shared-replies", "smallest-planned",
-    "stopping", "weighted",
+    "audit", "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
+    "pilots", "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
+    "shared-replies", "smallest-planned", "stopping", "two-runs", "weighted",
 }  # fmt: skip
-"""Tables that take more than half a second each: `make test-wide` makes them."""
+"""Tables that take more than half a second each, and whose faults other tests find: `make test-wide` makes them."""
 
 
 @pytest.mark.parametrize(

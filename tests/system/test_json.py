@@ -51,7 +51,7 @@ PRINTED = {
     "benchmarks list": ("benchmarks", "list"),
     "serve status": ("serve", "status"),
 }  # fmt: skip
-"""Every command, as it prints something of each record where that is quick; `ctl` needs a run under way."""
+"""Every command, as it prints something of each record where that is quick."""
 
 REFUSED = {
     "run": ("run", "no-such-benchmark", "--base-url", "http://127.0.0.1:9"),

@@ -45,7 +45,7 @@ def scores(run: harness.Run) -> None:
     assert_type([score.accuracy for score in found], list[float | None])
     harness.score(run, judge=harness.Judge(model="judge"), price_in=0.5, price_out=2)
     harness.score("outputs.jsonl", response_key="gen", tool="lm_eval")
-    harness.score(run, judge="judge")  # type: ignore[call-overload]
+    harness.score(run, judge="judge")  # type: ignore[arg-type]
     assert_type(harness.report([run, "results/b"], out="report"), harness.Report)
     assert_type(harness.report(run).markdown(), str)
 
@@ -77,7 +77,7 @@ def grades() -> None:
 
 
 def probes() -> None:
-    report = harness.probe("http://127.0.0.1:8000", checks="sampling", budget=5000)
+    report = harness.probe("http://127.0.0.1:8000", checks="sampling")
     assert_type(report.sound, bool)
     assert_type([finding.mend for finding in report.findings], list[str])
     harness.probe("http://127.0.0.1:8000", serve="vllm")  # type: ignore[call-arg]

@@ -524,7 +524,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
 
 
 def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tmp_path: Path) -> None:
-    # Other replies in one of them: `diff` of one set of replies has no interval.
+    # Other replies in one of them: `compare --samples` of one set of replies has no interval.
     others = {**ROWS, "q2": (ROWS["q2"][0], ROWS["q2"][1][::-1])}
     for name, rows in (("one", others), ("two", ROWS)):
         score_run(write_run(tmp_path / name, rows), GradingOptions(workers=1))

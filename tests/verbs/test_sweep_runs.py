@@ -33,7 +33,7 @@ from harness.cli.main import main
 from harness.cli.sweep import _next as next_of
 from harness.core.errors import HarnessError, Sentence, StoreError
 from harness.runs import Manifest, RunFolder
-from harness.scoring import intervals
+from harness.scoring import stats
 from harness.verbs.sweep import running, table, training
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.results import results
@@ -392,8 +392,8 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
         json.loads(path.read_text("utf-8")) for path in sorted((tmp_path / "results" / "s").glob("*/*/scores.json"))
     ]
     mean = sum(one["accuracy"] for one in found) / 2
-    limits = intervals.IntervalEnds(*np.array([one["sampling_interval"] for one in found]).T)
-    low, high = intervals.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
+    limits = stats.IntervalEnds(*np.array([one["sampling_interval"] for one in found]).T)
+    low, high = stats.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
     assert f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})" in done.out
     assert "±" not in done.out
     assert "pass@3" in done.out

@@ -19,11 +19,11 @@ class JudgeOptions(WhichServer, without=("serve",)):
     model: Annotated[
         str | None,
         Option(
-            "A model to decide what the rules leave undecided, and the address (or name) of its server. Default: "
-            "OPENAI_BASE_URL, else the running server.",
+            "A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the "
+            "running one.",
             under=JUDGE,
             flag="judge",
-            metavar="MODEL[@URL]",
+            metavar="MODEL[@URL|@NAME]",
         ),
     ] = None
     base_url: Annotated[

@@ -88,7 +88,7 @@ class WhichServer(Options):
     serve: Annotated[
         dict[str, Any] | None,
         Option(
-            "Start this engine for the run and stop it after; takes every flag of `harness serve ENGINE`.",
+            "Start this engine for the run and stop it after; --serve-option sets its options.",
             under=WHOM,
             metavar="ENGINE",
             complete="engines",

@@ -109,6 +109,8 @@ class Endpoint:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             # A bad port raises only when it is read.
             port = parts.port
+            if port == 0:
+                raise ValueError("no server listens on port 0")
         except ValueError as error:
             raise UsageError(str(error), field="base_url", value=url) from error
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
@@ -336,7 +338,9 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
     """
     if endpoint.local:
         return None
-    named = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy") and value}
+    # Names in lower case win, whatever the order of the environment.
+    given = (name for name in sorted(environ) if name.lower().endswith("_proxy") and environ[name])
+    named = {name.lower(): environ[name] for name in given}
     parts = urlsplit(endpoint.base_url)
     proxy = named.get(f"{parts.scheme}_proxy") or named.get("all_proxy")
     if not proxy or _bypasses_proxy(parts.hostname or "", parts.port, named.get("no_proxy", "")):

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit, urlunsplit
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words
 from harness.core import codec
-from harness.core.errors import ServerError, near_names, option
+from harness.core.errors import Sentence, ServerError, near_names, option
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.records import ServerFacts
@@ -63,12 +63,14 @@ class Pages:
 
     own: path → page, of the server's pages beside the OpenAI ones; an empty page could not be read. listed: model →
     its entry in the server's list of models; None before the list was read. server: the `Server` header that came with
-    the list. due: when reading this server's pages must end, on the monotonic clock.
+    the list. no_list: why the list could not be read. due: when reading this server's pages must end, on the monotonic
+    clock.
     """
 
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
     listed: dict[str, dict[str, Any]] | None = None
     server: str = ""
+    no_list: Sentence | None = None
     due: float = math.inf
 
     def seconds(self, timeout: float) -> float:
@@ -90,7 +92,11 @@ class ModelInfo:
 
 
 class NoList(ServerError):
-    """The server answers and fails to list its models (HTTP 500), as transformers' server does without a hub cache."""
+    """The server answers and lists no models: a model that is named can be asked all the same."""
+
+
+_NO_LIST = (403, 404, 405, 500, 501)
+"""Statuses that say nothing of the model: no list, a fault, or a key that may ask the model and not read the list."""
 
 
 def list_models(
@@ -103,11 +109,11 @@ def list_models(
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
-        kind = NoList if status == 500 else ServerError
+        kind = NoList if status in _NO_LIST else ServerError
         raise kind(_refusal(endpoint, "/models", status, body))
     listed = _parse_object(body).get("data")
     if not isinstance(listed, list):
-        raise ServerError(
+        raise NoList(
             f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
             f"{_quote_error(endpoint, body)}; check the port and path of {option('base_url')}"
         )
@@ -128,11 +134,13 @@ def find_model(
     None if the server's list does not tell: there is no list, it fails, or a router lists a placeholder in place of its
     models. Raises `ServerError` that lists the server's models if the name is not among them.
     """
+    pages = Pages() if pages is None else pages
     try:
         models = list_models(endpoint, ca_file=ca_file, pages=pages)
-    except NoList:
+    except NoList as error:
         if model is None:
             raise
+        pages.no_list = error.sentence
         return None
     by_id = {info.id: info for info in models}
     if model is not None and model in by_id:

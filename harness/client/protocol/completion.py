@@ -240,6 +240,12 @@ class Completion:
             notes=tuple(self.notes),
         )
 
+    @property
+    def is_all_reasoning(self) -> bool:
+        """Whether reasoning has come, and no character of a text, a refusal or a tool call."""
+        has_text, has_reasoning = (bool(self._blocks[which] or self._pieces[which]) for which in (_TEXT, _REASONING))
+        return has_reasoning and not has_text and not {"refusal", "tool call"}.intersection(self.notes)
+
     def so_far(self) -> SoFar:
         """The part of the reply that has come until now."""
         written = self.written or WrittenTokens()

@@ -29,6 +29,7 @@ Long: this module is one state machine, which reads every form that a body takes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -42,8 +43,9 @@ from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
 from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, WrittenTokens
 from harness.core import codec
+from harness.core.finish_words import ending
 from harness.core.inert import quoted
-from harness.core.reply_notes import LATE_BODY, LATE_BYTES
+from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, UNKNOWN_END
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -58,17 +60,17 @@ _SNIPPET_BYTES = 400
 _EVENT_NAME_BYTES = 32
 """First bytes of an event's name that are kept; only the name `error` has a meaning here."""
 
-_NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
-"""Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""
-
 EVENT_FRAME_BYTES = len(b"data: \n\n")
 """Bytes of an event on one line beside its data."""
 
 _BOM = b"\xef\xbb\xbf"
 """Byte order mark of UTF-8, which may stand before a body."""
 
-_FIELDS_WITHOUT_COLON = frozenset({b"data", b"event", b"id", b"retry"})
-"""Lines that are a field's name alone: the field is empty and has no effect."""
+_OTHER_FIELD = re.compile(rb"(?:data|event)\Z|(?!(?i:data|event|error)(?::|\Z))[A-Za-z][\w-]{0,40}(?::|\Z)")
+"""The beginning of a line that is a field without effect: one of another name, or a name alone.
+
+The fields that are read are refused in capitals: their text would be lost in silence.
+"""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -84,6 +86,7 @@ class ReplyParser:
 
     __slots__ = (
         "__weakref__",
+        "_after_cr",
         "_arrived",
         "_bytes",
         "_completion",
@@ -129,6 +132,7 @@ class ReplyParser:
         self._arrived = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
         self._data = bytearray()  # data lines of the unfinished event, joined by line ends
+        self._after_cr = False  # whether the last byte ended a line by CR, so that an LF next ends no other
         self._has_data = False  # whether a data line came, even an empty one
         self._event_name = b""  # the `event:` field of the unfinished event
         self._events = 0  # events read so far
@@ -268,8 +272,13 @@ class ReplyParser:
         if self._state == "events":
             completion.notes.append("no [DONE]")
         reason = completion.finish_reason
-        if reason in _NOT_FINISHED:
-            raise self._fail("server", f"the server gave up on the request (finish_reason {reason!r})")
+        how = ending(reason)
+        if how == "break":
+            raise self._fail("server", f"the server gave up on the request (finish_reason {quoted(reason)!r})")
+        if how in ("filter", "unknown"):
+            completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
+        if how == "end" and completion.is_all_reasoning:
+            completion.note(ALL_REASONING)
         reply = completion.reply(
             started=self.started,
             started_utc=self._started_utc,
@@ -317,6 +326,11 @@ class ReplyParser:
         """Read a piece of an event stream; an unfinished last line is kept for the next piece."""
         if not self._events and len(self._snippet) < _SNIPPET_BYTES:
             self._snippet += data[: _SNIPPET_BYTES - len(self._snippet)]
+        if data:
+            ended, self._after_cr = self._after_cr and data[:1] == b"\n", data[-1:] == b"\r"
+            data = data[ended:]
+        if b"\r" in data:  # a line may end in CR, LF or both, and JSON holds no bare CR
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end = data.rfind(b"\n") + 1
         if end:
             block = data[:end]
@@ -365,8 +379,6 @@ class ReplyParser:
         if self._state == "done":
             self._after_done(line)
             return
-        if line[-1:] == b"\r":
-            line = line[:-1]
         if not line:
             if self._has_data:
                 self._dispatch_lines()
@@ -381,9 +393,9 @@ class ReplyParser:
         elif line.startswith(b"error:"):  # older llama.cpp servers
             self._event_name = b"error"
             self._add_data(line[6:])
-        elif line.startswith((b":", b"id:", b"retry:")) or line in _FIELDS_WITHOUT_COLON:
+        elif line.startswith(b":") or _OTHER_FIELD.match(line):
             # Comments are how OpenRouter and proxies keep a slow stream open. Ids and retry times serve reconnecting,
-            # which no completion API offers.
+            # which no completion API offers; the standard wants fields of other names to be ignored.
             pass
         elif self.finished:
             self._completion.note(LATE_BYTES)
@@ -478,6 +490,8 @@ class ReplyParser:
         rest = bytes(self._partial)
         self._partial.clear()
         try:
+            if rest != b"data" and _OTHER_FIELD.match(rest):
+                raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
             if rest:
                 self._take_line(rest)
             if self._has_data and not self.done:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from harness.client.protocol.reply import Reply
 from harness.core.errors import option
+from harness.core.finish_words import ending
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
 from harness.runs.record import Task
@@ -68,7 +69,7 @@ class Canary:
         if not self._watching:
             return None
         self._n += 1
-        if reply.finish_reason == "length":
+        if ending(reply.finish_reason) == "cut":
             self._truncated.observe(cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
         texts = reply.text or "", reply.reasoning or ""
         self._empty += not texts[0].strip() and not texts[1].strip()

@@ -120,7 +120,9 @@ def _pow(node: Node, depth: int) -> Fraction:
     if abs(base) in (0, 1):
         return base if exponent.numerator % 2 else abs(base)
     size = max(abs(base.numerator), base.denominator)
-    if abs(exponent.numerator) * log2(size) > MAX_POWER_BITS:
+    if exponent.numerator.bit_length() > MAX_POWER_BITS.bit_length() or (
+        abs(exponent.numerator) * log2(size) > MAX_POWER_BITS
+    ):
         raise NotExact("too large a power")
     return base**exponent.numerator
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
-from harness.answers.boxed import Box, without_boxes
+from harness.answers.boxed import Box
 from harness.core.patterns import regex
 from harness.grading.compare.plain_numbers import plain_number
 
@@ -138,18 +137,6 @@ def parts_of(answer: str) -> int:
     signs = 2 if "\\pm" in answer or "±" in answer else 1
     # "1, and 2" has a comma and a word at one boundary.
     return (1 + max(commas, connected)) * signs
-
-
-@lru_cache(maxsize=4_096)
-def most_values(references: tuple[str, ...]) -> int:
-    """Return the largest number of values of a reference; cached, since a question's samples all need it."""
-    return max((_values_of(without_boxes(reference)) for reference in references), default=1)
-
-
-def _values_of(reference: str) -> int:
-    """Count the values of a reference; the coordinates of a point count too."""
-    plain = reference.strip().strip("$").strip().replace("\\left", "").replace("\\right", "")
-    return parts_of(plain[1:-1] if plain[:1] in "(（" and plain[-1:] in ")）" else plain)
 
 
 def _groups_digits(answer: str, comma: int) -> bool:

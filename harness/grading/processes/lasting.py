@@ -15,6 +15,7 @@ starts another.
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import threading
 from collections.abc import Iterator
@@ -121,7 +122,8 @@ def lasting_verdict(
     # Where a worker reached a bound, deciding again for the steps could take as long, and give another verdict.
     if verdict.rule in EXHAUSTED:
         decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
-        return conclude(search(question, sample, with_steps=True), decision, verdict.unextracted)
+        explained = conclude(question, search(question, sample, with_steps=True), lambda _answer: decision)
+        return dataclasses.replace(explained, unextracted=verdict.unextracted)
     return verdict.explained_by(partial(_steps, question, sample, deadline_s))
 
 

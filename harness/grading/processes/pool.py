@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
@@ -43,7 +44,6 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
-from harness.grading.find.extract import Extraction
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
@@ -51,12 +51,10 @@ from harness.grading.verdict import (
     AnswerVerdict,
     Search,
     Verdict,
-    as_stated,
     conclude,
     decide,
     find,
     is_short,
-    no_answer,
     search,
     simple_outcome,
 )
@@ -151,7 +149,7 @@ def verdicts(
     see `_Keeper`.
     """
     names = grader_names(questions.values(), sandbox)
-    waiting: deque[_Pending | _PendingElsewhere] = deque()
+    waiting: deque[_Pending] = deque()
     with (
         Pool(workers, deadline_s) as pool,
         _Deciders(workers, sandbox) as elsewhere,
@@ -172,19 +170,17 @@ def verdicts(
             # The cheap test first: most questions are decided by the rules, and need no list of the extensions.
             if grader != verifier.RULES and is_elsewhere(grader):
                 future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
-                waiting.append(_PendingElsewhere(without_text, future))
-                while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
-                    yield keeper.note(waiting.popleft().judged(pool))
-                continue
-            searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
-            jobs = _jobs(question, searched, with_steps=with_steps)
-            for job in jobs:
-                pool.ask(job)
-            waiting.append(_Pending(without_text, names[grader], searched, jobs))
-            while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
-                yield keeper.note(waiting.popleft().judged(pool))
+                waiting.append(_Pending(without_text, future.done, partial(_awaited, pool, future)))
+            else:
+                searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
+                jobs = _jobs(question, searched, with_steps=with_steps)
+                for job in jobs:
+                    pool.ask(job)
+                waiting.append(_Pending.of(pool, question, without_text, searched, jobs, names[grader]))
+            while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
+                yield keeper.note(waiting.popleft().judged())
         while waiting:
-            yield keeper.note(waiting.popleft().judged(pool))
+            yield keeper.note(waiting.popleft().judged())
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
@@ -192,25 +188,22 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
 
     Question ids must differ.
     """
-    outcomes_or_answers: list[VerdictName | tuple[Extraction, list[_Job]]] = []
+    decided: list[VerdictName | _Pending] = []
     for question, text in responses:
         extraction = find(question, text)
-        if extraction is None:
-            outcomes_or_answers.append(NO_ANSWER.outcome)
-        elif (outcome := simple_outcome(question, extraction)) is not None:
-            outcomes_or_answers.append(outcome)
-        else:
-            jobs = [_Job.of(question, value) for value in (extraction.answer, *extraction.behind)]
-            outcomes_or_answers.append((extraction, jobs))
+        outcome = NO_ANSWER.outcome if extraction is None else simple_outcome(question, extraction)
+        if outcome is None:
+            searched = Search(extraction, [])
+            jobs = _jobs(question, searched, with_steps=False)
             for job in jobs:
                 pool.ask(job)
+            decided.append(_Pending.of(pool, question, sample_of(""), searched, jobs, GRADER))
+        else:
+            decided.append(outcome)
     # All are asked before the first is awaited, so that workers get full batches.
-    decided = [
-        item if isinstance(item, str) else as_stated(item[0], *_decide(pool, item[1])).outcome
-        for item in outcomes_or_answers
-    ]
+    found = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
     pool.forget_decisions()
-    return decided
+    return found
 
 
 def verdict_on(
@@ -255,7 +248,7 @@ def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: 
         if job.key not in pool.decisions and is_short(question, job.answer):
             pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
         pool.ask(job)
-    return _Pending(sample, GRADER, searched, jobs).judged(pool)[1]
+    return _Pending.of(pool, question, sample, searched, jobs, GRADER).verdict()
 
 
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
@@ -269,14 +262,8 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
         return [_Job.of(question, "")]
     extraction = searched.extraction if searched.unasked is None else None
     jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
-    jobs += [] if extraction is None else [_Job.of(question, value) for value in extraction.behind]
-    return jobs + [_Job.of(question, box) for box in searched.other_boxes]
-
-
-def _decide(pool: Pool, jobs: Sequence[_Job]) -> tuple[AnswerVerdict, list[AnswerVerdict]]:
-    """Return the verdict on an answer and those on the values behind it. jobs: that of the answer first."""
-    answer, *behind = (pool.decision(job) for job in jobs)
-    return answer, behind
+    others = [*(() if extraction is None else extraction.behind), *searched.other_boxes]
+    return jobs + [_Job.of(question, other) for other in dict.fromkeys(others) if not jobs or other != jobs[0].answer]
 
 
 def check_tolerances(rules: GradeRules) -> None:
@@ -361,52 +348,37 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict. jobs: that of its answer and of the values behind it, if it gives one,
-    then those of its other boxes.
+    """A sample that waits for its verdict, without its text. is_settled: whether the verdict is there, so that
+    `verdict` need not wait.
     """
 
     sample: Sample
-    grader: str
-    searched: Search
-    jobs: list[_Job]
+    is_settled: Callable[[], bool]
+    verdict: Callable[[], Verdict]
 
-    def settled(self, pool: Pool) -> bool:
-        """Whether the verdict is there, so that `judged` need not wait."""
-        return pool.settled(self.jobs)
+    @classmethod
+    def of(
+        cls, pool: Pool, question: Question, sample: Sample, searched: Search, jobs: list[_Job], grader: str
+    ) -> _Pending:
+        """A sample whose answers the pool decides. jobs: those of its answers, which were passed to `Pool.ask`."""
+        of_answer = {job.answer: job for job in jobs}
 
-    def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
-        """Wait until all jobs are decided; return the sample with its verdict."""
-        searched, jobs = self.searched, self.jobs
-        decision, rest = NO_ANSWER, jobs
-        if searched.unasked is not None:
-            decision = searched.unasked
-        elif searched.extraction is not None:
-            n_values = 1 + len(searched.extraction.behind)
-            decision = as_stated(searched.extraction, *_decide(pool, jobs[:n_values]))
-            rest = jobs[n_values:]
-        elif jobs and jobs[0].question.rules.whole_reply:
-            decision, rest = no_answer(pool.decision(jobs[0])), []
-        # Waits for the other boxes only where they can change the verdict.
-        right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
-        return self.sample, conclude(searched, decision, right_elsewhere, grader=self.grader)
+        def decided(answer: str) -> AnswerVerdict:
+            return pool.decision(of_answer[answer])
+
+        return cls(sample, lambda: pool.settled(jobs), lambda: conclude(question, searched, decided, grader=grader))
+
+    def judged(self) -> tuple[Sample, Verdict]:
+        """Wait for the verdict; return the sample with it. Raises what an extension raised."""
+        return self.sample, self.verdict()
 
 
-class _PendingElsewhere(NamedTuple):
-    """A sample that waits for the verdict of an extension, without its text."""
-
-    sample: Sample
-    verdict: Future[Verdict]
-
-    def settled(self, _pool: Pool) -> bool:
-        """Whether the verdict is there, so that `judged` need not wait."""
-        return self.verdict.done()
-
-    def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
-        """Wait for the verdict; return the sample with it. Raises what the extension raised."""
-        while not self.verdict.done():
-            wait([self.verdict], timeout=KEEP_SECONDS)
-            pool.on_wait()
-        return self.sample, self.verdict.result()
+def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
+    """Wait for the verdict of an extension."""
+    while not future.done():
+        wait([future], timeout=KEEP_SECONDS)
+        pool.on_wait()
+    return future.result()
 
 
 class _Keeper:
@@ -417,7 +389,7 @@ class _Keeper:
     whose verdicts are not yet yielded. A context manager; leaving it before the end hands over what is there.
     """
 
-    def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending | _PendingElsewhere]) -> None:
+    def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
         self._keep, self._pool, self._waiting = keep, pool, waiting
         self._recent: list[tuple[Sample, Verdict]] = []
         self._handed: set[Key] = set()  # of the samples that are still waiting
@@ -453,11 +425,11 @@ class _Keeper:
             return
         recent = self._recent
         if len(recent) <= MAX_KEPT:
-            settled = [pending for pending in self._waiting if pending.settled(self._pool)]
+            settled = [pending for pending in self._waiting if pending.is_settled()]
             fresh = [pending for pending in settled if pending.sample.key not in self._handed]
             if len(recent) + len(fresh) <= MAX_KEPT:
                 self._handed.update(pending.sample.key for pending in fresh)
-                judged = [*recent, *(pending.judged(self._pool) for pending in fresh)]
+                judged = [*recent, *(pending.judged() for pending in fresh)]
                 self._keep([verdict.grade(sample) for sample, verdict in judged])
         self._recent = []
         self._due = time.monotonic() + KEEP_SECONDS
@@ -616,7 +588,6 @@ class Pool:
     def forget_decisions(self) -> None:
         """Drop all decisions, so that the memory of a pool that stays open does not grow."""
         self.decisions, self._distinct = {}, {}
-        self._died_under.clear()
 
     def _drop_older_half(self) -> None:
         """Drop the older half of the decisions, except those that are due; if asked again, a job is decided again."""
@@ -755,6 +726,7 @@ class Pool:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
+        self._died_under.discard(job.key)
         verdict = AnswerVerdict(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss, reply.parts)  # type: ignore[arg-type]
         self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
         if reply.rule == "memory":
@@ -781,6 +753,7 @@ class Pool:
         worker.owed.clear()
         if rule is not None and owed:
             job = owed.pop(0)
+            self._died_under.discard(job.key)
             if rule == "time":
                 rule = verifier.late(job.question.rules.grader, self.deadline)
             elif rule == "crash":

@@ -1,4 +1,4 @@
-"""`harness compare`, `diff`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
+"""`harness compare`, `verify`, `plan` and `race`, and their functions: decisions and numbers."""
 
 from __future__ import annotations
 

@@ -1,0 +1,22 @@
+"""The finish reasons by which servers say how a completion ended; letters of either case are the same."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Ending = Literal["end", "cut", "break", "filter", "unknown"]
+"""The model's own end; the bound on new tokens; a failure of the server; a filter or refusal; no word of the table."""
+
+_WORDS: dict[Ending, str] = {
+    "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
+    "tool_use",
+    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length",
+    "break": "abort aborted error network_error timeout cancelled canceled insufficient_system_resource",
+    "filter": "content_filter content-filter safety sensitive refusal recitation prohibited_content blocklist spii",
+}
+_ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
+
+
+def ending(finish_reason: str) -> Ending:
+    """What the finish reason says."""
+    return _ENDINGS.get(finish_reason.lower(), "unknown")
