@@ -100,7 +100,7 @@ def _ending(progress: Progress) -> str:
     """
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping and progress.paused:
-        return "paused: `harness status … --resume` continues the run"
+        return "paused: `harness status` (option resume) continues the run"
     if not progress.stopping and progress.patience_s is not None:
         return f"gives up in {duration(progress.patience_s)} without an answer; Ctrl-C ends it now and loses no reply"
     if not progress.stopping:

@@ -265,7 +265,7 @@ def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | No
         return []
     if paired is None:
         with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
-        words = f"`harness compare --samples` {with_hands}"
+        words = f"`harness compare` (option samples) {with_hands}"
     else:
         words = by_hand_in_words(paired, "the run", "the baseline")
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {words}"]
@@ -274,7 +274,7 @@ def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | No
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    used = ", with which `harness compare --samples` compares" if audit.partial else ""
+    used = ", with which `harness compare` (option samples) compares" if audit.partial else ""
     return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
 
 

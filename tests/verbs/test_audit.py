@@ -474,7 +474,8 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     harness(tmp_path, "audit", "run", "--samples", "2", "--out", "part.jsonl")
     filled(tmp_path / "part.jsonl", lambda row: "correct")
     harness(tmp_path, "audit", "run", "--verdicts", "part.jsonl")
-    assert "the audited accuracy is 87.5 %, with which `harness compare --samples` compares" in said("run", "other")
+    told = "the audited accuracy is 87.5 %, with which `harness compare` (option samples) compares"
+    assert told in said("run", "other")
     mixed = "in A a person audited 2 of the judge's 4 verdicts and differs on 1. Audited accuracy: A 87.5 %"
     assert mixed in harness(tmp_path, "compare", "run", "other", "--samples").out
     for run in ("run", "other"):

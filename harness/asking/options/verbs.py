@@ -221,7 +221,7 @@ VERBS: dict[str, Verb] = {
         ScoreOptions,
         {
             "dry_run": "this function grades; only the command line can say beforehand what a judge would be asked",
-            "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL --detach`, and give its address",
+            "serve": "a judge is an endpoint: start it by `harness serve ENGINE MODEL`, and give its address",
         },
     ),
     "plan": Verb(

@@ -88,7 +88,7 @@ class WhichServer(Options):
     serve: Annotated[
         dict[str, Any] | None,
         Option(
-            "Start this engine for the run and stop it after; --serve-option sets its options.",
+            "Start this engine for the run and stop it after.",
             under=WHOM,
             metavar="ENGINE",
             complete="engines",
