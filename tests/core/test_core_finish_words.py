@@ -26,5 +26,5 @@ def test_a_finish_reason_says_how_the_reply_ended_in_letters_of_either_case(word
 
 
 def test_the_page_names_each_word() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "transport.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text("utf-8")
     assert [word for word in _ENDINGS if f"`{word}`" not in page] == []

@@ -11,7 +11,7 @@ import pytest
 
 from harness.core.records import GradeRules
 from harness.grading import grade
-from harness.grading.find.extract import extract
+from harness.grading.verdict import search
 from tests.grading.given import question, sample
 
 
@@ -104,7 +104,7 @@ def _lines_run(text: str) -> int:
     before = sys.gettrace()
     sys.settrace(trace)  # type: ignore[arg-type]
     try:
-        extract(text)
+        search(question("5"), sample(text))
     finally:
         sys.settrace(before)
     return count

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import harness
+from harness.core.records import GradeRules
+from harness.grading.compare.equivalence import equal
 
 RIGHT = [
     ("2a", "2a"), (r"\frac v2", "v/2"), ("2.5km", "2500m"), ("72 km/h", "20 m/s"), (r"3\text{ days}", r"3\text{ d}"),
@@ -26,3 +28,10 @@ def test_a_letter_or_unit_in_another_spelling_is_right(reference: str, answer: s
 @pytest.mark.parametrize(("reference", "answer"), WRONG)
 def test_another_letter_is_never_right(reference: str, answer: str) -> None:
     assert harness.grade(reference, f"\\boxed{{{answer}}}").outcome != "correct"
+
+
+def test_letters_are_compared_in_order_where_the_card_counts_it() -> None:
+    for ordered, other_order in ((True, False), (None, True)):
+        rules = GradeRules(ordered=ordered)
+        assert equal("CAB", "C, A, B", "text", rules).equal
+        assert bool(equal("CAB", "BCA", "text", rules).equal) is other_order

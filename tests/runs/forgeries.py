@@ -201,7 +201,6 @@ def _changed(name: str, index: int, keys: tuple[Any, ...], value: Any) -> Forge:
         encoded = json.dumps(changed, separators=(",", ":")).encode("utf-8", "surrogatepass")
         texts[index] = record.seal(encoded)[:-1] if name.endswith("samples.jsonl") else encoded
         path.write_bytes(b"\n".join(texts) + b"\n")
-        (folder / NAME / "samples.index").unlink(missing_ok=True)
         if name.endswith("questions.jsonl"):
             manifest = json.loads((folder / "manifest.json").read_bytes())
             settings = manifest["benchmarks"][NAME]["settings"]

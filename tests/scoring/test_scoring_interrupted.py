@@ -88,7 +88,7 @@ def test_the_same_call_goes_on_where_it_was_interrupted(tmp_path: Path, whole: b
     (note,) = interrupted(run, 25, GradingOptions(workers=1))
     n_stored = len(partial(run).read_bytes().splitlines())
     assert n_stored >= 25
-    assert note == f"made up: {n_stored} of 40 grades are stored; the same command continues"
+    assert note == f"made up: {n_stored} grades are stored; the same command continues"
     assert graded_by(run, GradingOptions(workers=1)) == 40 - n_stored
     assert run.benchmark(NAME).grades.read_bytes() == whole
     assert not partial(run).exists()
@@ -143,7 +143,7 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
     (note,) = interrupted(run, 25, GradingOptions(workers=1, fresh=True))
     n_stored = len(place.fresh_grades.read_bytes().splitlines())
     assert n_stored >= 25
-    assert note == f"made up: {n_stored} of 40 grades are stored; the same command without fresh continues"
+    assert note == f"made up: {n_stored} grades are stored; the same command without fresh continues"
     (note,) = interrupted(run, 5, GradingOptions(workers=1))
     assert len(place.fresh_grades.read_bytes().splitlines()) >= n_stored + 5
     assert graded_by(run, GradingOptions(workers=1)) <= 40 - n_stored - 5
@@ -161,7 +161,7 @@ def test_a_command_that_grades_all_samples_anew_names_its_flag_when_it_is_interr
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     n_stored = len(run.benchmark(NAME).fresh_grades.read_bytes().splitlines())
-    assert f"{n_stored} of 1000 grades are stored; the same command without --fresh continues" in err.replace(",", "")
+    assert f"{n_stored} grades are stored; the same command without --fresh continues" in err.replace(",", "")
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_fast_grades_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pool, "MAX_KEPT", 5)
     run = run_with(tmp_path / "run", [sample(index, rf"\boxed{{{index}}}", "") for index in range(40)])
     (note,) = interrupted(run, 25, GradingOptions(workers=1))
-    assert note == "made up: 0 of 40 grades are stored; the same command continues"
+    assert note == "made up: 0 grades are stored; the same command continues"
     assert not partial(run).exists()
 
 
@@ -219,7 +219,7 @@ def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, slow_verifier: Pa
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     kept = [grade.sample_index for grade in grades.read_file(partial(run))]
-    assert f"made up: {len(kept)} of 128 grades are stored; the same command continues" in err
+    assert f"made up: {len(kept)} grades are stored; the same command continues" in err
     assert kept
     assert 0 not in kept
 

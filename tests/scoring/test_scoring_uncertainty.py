@@ -5,6 +5,7 @@ For: harness.scoring.uncertainty, harness.scoring.resampling.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 
@@ -13,6 +14,7 @@ import pytest
 
 from harness.scoring.resampling import real_sizes
 from harness.scoring.tally import QuestionTally
+from harness.scoring.tally import tally as count
 from harness.scoring.uncertainty import (
     accuracy_intervals,
     mean_question_interval,
@@ -122,3 +124,10 @@ def test_the_deviation_of_real_runs_is_that_of_their_accuracies(n_runs: int) -> 
     means = [statistics.fmean(row) for row in (correct / counts).tolist()]
     assert (size.n, size.runs) == (4, n_runs)
     assert size.deviation == (pytest.approx(statistics.stdev(means)) if n_runs > 1 else None)
+
+
+def test_a_question_with_other_grades_or_copies_is_counted_anew() -> None:
+    (item,) = count([question("a")], [grade("a", index, letter) for index, letter in enumerate("cww")], 3).questions
+    other = dataclasses.replace(item, grades=tuple(grade("a", index, "c") for index in range(3)))
+    assert (item.correct, other.correct, other.rate, other.votes()[0]) == (1, 3, 1.0, [(3, 3)])
+    assert dataclasses.replace(item, independent=1).correct == 1

@@ -50,7 +50,7 @@ from tests.system.command import argv, environment
 ENDS = (0, 1, 2, 3, 4)
 """Exit codes of a command that something disturbed and no signal ended."""
 
-UNEQUAL = ("manifest.json", "log.jsonl", "samples.index", "inflight.jsonl", "run.lock", "opinions.jsonl")
+UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
 """Files of a run that hold times, or the order in which things happened."""
 
 CREATED = re.compile(rb'"created": "[^"]*"')

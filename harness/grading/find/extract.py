@@ -35,10 +35,9 @@ from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.beside import beside_box, unit_behind
 from harness.grading.find.guards import correction, guards_box
 from harness.grading.find.labels import in_json, is_doubted, labels
-from harness.grading.find.reasoning import final_part
 from harness.grading.find.sentence import concluded, is_refused, statement_end
 from harness.grading.find.several import join_boxes, parts_of, with_box_before
-from harness.grading.find.values import COMMAND, FORMULA, NUMBER, STOP, WORD, last_match, sentence_around
+from harness.grading.find.values import COMMAND, FORMULA, NUMBER, WORD, sentence_around
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
@@ -167,21 +166,6 @@ _STATING = frozenset(["Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Sm", "Sc"
 """Categories of Unicode whose characters may be an answer: letters, digits, signs of mathematics and of money, dashes;
 and characters without a known meaning.
 """
-
-
-def extract(
-    text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
-) -> Extraction | None:
-    """Return the answer that a response gives; None if it gives none, or if its reasoning never ended.
-
-    parts: how many values the reference has, if boxes side by side are one answer, else None. truncated: the token
-    budget cut the response off. last: the last option letter of a choice.
-    """
-    part = final_part(text) if text else None
-    if text is None or part is None:
-        return None
-    extraction = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last)
-    return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
 
 
 def states_something(answer: str) -> bool:
@@ -643,16 +627,3 @@ def _plain_tail(tail: str) -> str:
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
     return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
-
-
-__all__ = [
-    "NUMBER",
-    "STOP",
-    "Extraction",
-    "Method",
-    "candidates",
-    "extract",
-    "extract_from",
-    "last_match",
-    "states_something",
-]

@@ -44,7 +44,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
-from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask
+from harness.grading.processes.worker import Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
     NO_ANSWER,
@@ -719,17 +719,17 @@ class Pool:
         except codec.DecodeError:
             self.replace(worker, "crash")
             return False
-        if reply.item == "" and reply.outcome in (WARMING, READY):
-            worker.ready = reply.outcome == READY
+        verdict = reply.verdict
+        if reply.item == "" and verdict is None:
+            worker.ready = reply.is_ready
             return True
-        if not worker.owed or worker.owed[0][0] != reply.item or reply.outcome not in _VERDICTS:
+        if not worker.owed or worker.owed[0][0] != reply.item or verdict is None:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
         self._died_under.discard(job.key)
-        verdict = AnswerVerdict(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss, reply.parts)  # type: ignore[arg-type]
         self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
-        if reply.rule == "memory":
+        if verdict.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
             return False
         return True
@@ -762,6 +762,3 @@ class Pool:
             self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None, steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))
-
-
-_VERDICTS = frozenset(("correct", "wrong", "no_answer", "undecided"))

@@ -5,7 +5,7 @@ no effect on the verdict of the next; the worker ends when its parent dies.
 Not guaranteed: that an answer ends in time. The parent keeps the deadline, and kills a worker that is late.
 
 Frames are those of `core.codec`. The parent sends lists of tasks, the worker a reply for each task
-in order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
+in order; between replies it may send notes, which stop and start the parent's clock.
 """
 
 from __future__ import annotations
@@ -23,18 +23,12 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import near_names
 from harness.core.inert import visible
-from harness.core.records import NearMiss, Question
+from harness.core.records import Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
-from harness.grading.verdict import decide
+from harness.grading.verdict import AnswerVerdict, decide
 
 _MAX_NEAR_CHARS = 200
-
-WARMING = "warming"
-"""Note to the parent: an import is under way, so the answer may take longer than its deadline."""
-
-READY = "ready"
-"""Note to the parent: imports are done, and the deadline of the answer runs."""
 
 
 class GradingTask(msgspec.Struct, array_like=True):
@@ -47,15 +41,13 @@ class GradingTask(msgspec.Struct, array_like=True):
 
 
 class GradingReply(msgspec.Struct, array_like=True):
-    """The verdict on one task; or, if item is "", a note to the parent: `outcome` is `WARMING` or `READY`."""
+    """The verdict on one task; or, if item is "", a note to the parent: whether imports are done (`is_ready`), so that
+    the deadline of the answer runs, or one is under way, and the answer may take longer.
+    """
 
     item: str
-    outcome: str
-    rule: str
-    vote: str | None
-    steps: tuple[str, ...] = ()
-    near_miss: NearMiss | None = None
-    parts: verifier.Parts | None = None
+    verdict: AnswerVerdict | None
+    is_ready: bool = True
 
 
 class Checked(msgspec.Struct):
@@ -112,7 +104,7 @@ def main(deadline: float) -> None:
     for module in ("canonical", "equivalence"):  # imported before the first deadline runs
         importlib.import_module(f"harness.grading.compare.{module}")
     _limit()
-    replies.write(codec.frame(GradingReply("", READY, "", None)))
+    replies.write(codec.frame(GradingReply("", None)))
     question: Question | None = None
     imported = {verifier.RULES}
     while (body := codec.read_frame(requests, MAX_FRAME_BYTES)) is not None:
@@ -128,19 +120,19 @@ def main(deadline: float) -> None:
 
 def _import_verifier(grader: str, replies: Any) -> None:
     """Import a verifier while the parent's clock of the answer stands still: the import may take seconds."""
-    replies.write(codec.frame(GradingReply("", WARMING, "", None)))
+    replies.write(codec.frame(GradingReply("", None, is_ready=False)))
     # An error is reported later: the call for the answer imports the verifier again.
     with contextlib.suppress(Exception, SystemExit):
         verifier.load(grader)
-    replies.write(codec.frame(GradingReply("", READY, "", None)))
+    replies.write(codec.frame(GradingReply("", None)))
 
 
 def _serve(question: Question, task: GradingTask) -> GradingReply:
     """Return the reply to one task; an answer that needs too much memory is undecided."""
     try:
-        return GradingReply(task.item, *decide(question, task.answer, with_steps=task.with_steps))
+        return GradingReply(task.item, decide(question, task.answer, with_steps=task.with_steps))
     except MemoryError:
-        return GradingReply(task.item, "undecided", "memory", None)
+        return GradingReply(task.item, AnswerVerdict("undecided", "memory", None))
 
 
 _CHANGES_FOLDER = frozenset(
