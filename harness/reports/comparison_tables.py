@@ -28,8 +28,7 @@ _GRADERS_COUNT = "the grader's verdicts count here"
 """The footnote of a mean of benchmarks, for which `harness compare` has no line of samples."""
 
 COUNTS_GRADER = (
-    f"{_GRADERS_COUNT}; `harness compare` (option samples) has the difference with verdicts by hand, and what audits "
-    "say"
+    f"{_GRADERS_COUNT}; `harness compare` (option samples) has the difference with verdicts by hand and what audits say"
 )
 """The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
 
