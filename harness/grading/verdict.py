@@ -101,6 +101,7 @@ _RULES = {
     "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
+    "parts": "the reference names its parts, and the answer does not",
     "unsolved": "the answer is still to be solved, and the reference states the solution",
     "order": "the values are right, and whether their order counts is not known",
     "tolerance": "within the tolerance that the benchmark states",
@@ -128,7 +129,7 @@ _REASONS = EXHAUSTED.union(
         "conclusion",
         "conditions",
     ),
-    ("decimal comma", "alternatives", "order", "unsolved", UNSTATED),
+    ("decimal comma", "alternatives", "order", "parts", "unsolved", UNSTATED),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 

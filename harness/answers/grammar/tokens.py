@@ -52,7 +52,11 @@ class MathToken(NamedTuple):
 
 
 _LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
-_COMMA_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
+_COMMA_GROUPED = re.compile(
+    r"(?<!\d,)\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?|(?<!\d,)\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])(?:\.\d+)?"
+)
+"""1,234,567, and 12,34,567 as in India."""
+
 _SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
 _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"

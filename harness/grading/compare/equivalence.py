@@ -70,7 +70,11 @@ _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a
 _LETTERS = re.compile(r"[A-Za-z]|\d\Z")
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
+_PARTS = re.compile(r"(?s)\(a\).*\(b\)")
+"""The names of parts, as in `(a) 3; (b) 8`; values without them are not assigned to parts here."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
+_DIGITS = re.compile(r"-?\d*\.\d+\s*")
+"""What says a value again: its working, a percentage, or the digits of a fraction."""
 _ORDER_COUNTS = re.compile(
     r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"
     r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
@@ -163,6 +167,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return choice
     if not answer.strip():
         return Comparison(False, "empty")
+    if _PARTS.search(reference) and not _PARTS.search(answer):
+        return Comparison(None, "parts")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
         in_order = [re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer)]
         same_letters = in_order[0] == in_order[1] if rules.ordered else reference_letters == answer_letters
@@ -205,7 +211,7 @@ def _without_remark(answer: str) -> str:
     r"""Return a value that is said twice as a chain, whose parts must agree: `14 (2*7)` as `14 = 2*7`,
     `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
     """
-    twice = _SAID_TWICE.fullmatch(answer) if "(" in answer else None
+    twice = _SAID_TWICE.fullmatch(answer.strip("$ ")) if "(" in answer else None
     if twice is None:
         return answer
     sign = twice["sign"] or ""
@@ -213,7 +219,7 @@ def _without_remark(answer: str) -> str:
     if not sign and (
         ("%" not in again and _MULTIPLIES.search(value))
         or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
-        or not _WORKING.search(again)
+        or not (_WORKING.search(again) or ("frac" in value or "/" in value) and _DIGITS.fullmatch(again))
     ):
         return answer  # a product, or a function of what stands in the brackets
     link = r"\approx" if _ROUGHLY.match(sign) else "="

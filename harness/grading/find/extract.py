@@ -82,12 +82,15 @@ _SPOKEN_ANSWER = regex(
     r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 _STATEMENT_END = regex(
-    r"""(?x) \n | </?answer> | </final_answer> | \[/ANSWER\] | <\|end_of_box\|>
+    r"""(?x) \n | (?i:</?answer>|</final_answer>) | \[/ANSWER\] | <\|end_of_box\|>
     | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 """Where a labelled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
+
+_BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
+"""The marks of bold text, `**84**`; those of a power, `2**3`, stand between its parts."""
 
 _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
 _INSTEAD = regex(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
@@ -451,6 +454,7 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
     """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing."""
     if _GIVES_UP.search(tail) is not None:
         return None
+    tail = _BOLD.sub("  ", tail)
     if (block := _ONLY_CODE.fullmatch(tail)) is not None:
         return Extraction(block[1], *block.span(1), "line")
     # 8.996 ≈ 9.00 as a whole reply is a chain, whose parts are compared.

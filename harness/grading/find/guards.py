@@ -73,9 +73,9 @@ _IN_PROSE = regex(rf"(?i)\b(?:{DENYING}|{DOUBTING}|{SUPPOSING}|{BOUNDING}|{OTHER
 _IN_LABELLED = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|neither|never)\b|{CHINESE_GUARDS}")
 _BEFORE_LABEL = regex(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
 _BEFORE_BOX = regex(
-    rf"(?i)\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|{DOUBTING}|(?:wrong"
+    rf"(?i)\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{DOUBTING}|(?:wrong"
     rf"|incorrect)(?:\s+\w+)?)"
-    r"(?:\s+(?:be|get|equal|to|the|a|an|answer|is|have|value|of)){0,4}\s*[:$\\(\[]*\s*\Z|(?:不是|并非|不等于|不可能是"
+    r"(?:\s+(?:would|be|get|equal|to|the|a|an|answer|is|have|value|of)){0,4}\s*[:$\\(\[]*\s*\Z|(?:不是|并非|不等于|不可能是"
     r"|也许是|可能是|大概是)\s*\$?\s*\Z"
 )
 _BEHIND_BOX = regex(
