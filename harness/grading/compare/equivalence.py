@@ -219,7 +219,7 @@ def _without_remark(answer: str) -> str:
     if not sign and (
         ("%" not in again and _MULTIPLIES.search(value))
         or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
-        or not (_WORKING.search(again) or ("frac" in value or "/" in value) and _DIGITS.fullmatch(again))
+        or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DIGITS.fullmatch(again)))
     ):
         return answer  # a product, or a function of what stands in the brackets
     link = r"\approx" if _ROUGHLY.match(sign) else "="
