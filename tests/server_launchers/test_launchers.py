@@ -301,7 +301,7 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("vlm m", "no engine or action 'vlm'; there are llama_cpp, vllm"),
+        ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
         ("vllm", "engine vllm needs a model"),
         ("vllm m --tp 0", "'--tp': 0 is not in the range x>=1"),

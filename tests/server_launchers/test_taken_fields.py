@@ -113,13 +113,19 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
     text = CliRunner().invoke(cli, ["serve", engine, "--help"]).output
     shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
     # click keeps the spelling of a command's own help from its first call, whichever test made that.
-    own = {"--name", "--detach", "--dry-run", "--help", "--register"}
+    own = {"--name", "--detach", "--dry-run", "--help", "--register", "--models"}
     assert shown - own == {OPTIONS[field].flag for field in table.by_name(engine).launcher.takes}
 
 
-@pytest.mark.parametrize("words", ["serve llama_cpp m.gguf", "run demo --model m.gguf --serve llama_cpp"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "serve llama_cpp m.gguf --dtype bfloat16",
+        "run demo --model m.gguf --serve llama_cpp --serve-option dtype=bfloat16",
+    ],
+)
 def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str) -> None:
-    done = CliRunner().invoke(cli, [*words.split(), "--dtype", "bfloat16", "--dry-run"])
+    done = CliRunner().invoke(cli, [*words.split(), "--dry-run"])
     output = f"{done.output}{done.exception}"
     assert done.exit_code != 0
     assert "dtype" in output

@@ -776,7 +776,7 @@ def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path:
         (["--judge-votes", "3"], "--judge-votes is an option of the judge and needs --judge MODEL"),
         (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
         (["--judge-header", "a: b"], "with a key from the environment (--judge-api-key-env) at most"),
-        (["--serve", "vllm"], "harness serve ENGINE MODEL --detach"),
+        (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
         (["--judge", "m", "--judge-temperature", "nan"], "--judge-temperature nan: expected a finite number"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),

@@ -188,7 +188,7 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(empty: Pa
         "aime24: 64 samples a question in each of two runs find a difference of 2.8 points on the same 30 questions in "
         "80 % of repetitions\naime24: 114 samples a question in each of two runs find a difference of 2 points on"
     )
-    assert "the median of 65 published models on this benchmark" in done.out
+    assert "the median of 65 published scores of models on this benchmark" in done.out
     write_questions(empty / "my50.jsonl", 50)
     for name in ("gsm8k", "my50.jsonl"):
         refused = harness(empty, "plan", name, "--detect", "2")

@@ -368,6 +368,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "serve",
         "serve_option",
         "env_file",
+        "json_schema",
         # Where a run's clients are: a sweep's cells are asked from here.
         "on",
         "shards",
@@ -376,7 +377,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
-    not_of_cells = {"help_all", "sources", "as_json", "follow", "by", "dry_run", "price_in", "price_out"}
+    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "price_in", "price_out"}
     scorer = {str(one.name) for one in score_command.params} - not_of_cells
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))

@@ -298,10 +298,12 @@ class Dispatcher:
             case "run":
                 self._lanes.answered_by(flight.ticket)
                 self.causes.met(task, failure)
-                key = (
-                    f"; {option('api_key_env')} names the variable that holds the key" if failure.status == 401 else ""
-                )
-                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{key}"))
+                cures = {
+                    401: f"; {option('api_key_env')} names the variable that holds the key",
+                    404: f"; {option('base_url')} usually ends in /v1",
+                }
+                cure = cures.get(failure.status or 0, "")
+                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"))
             case "payload":
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)

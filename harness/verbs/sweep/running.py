@@ -139,7 +139,7 @@ def run_group(
             deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
             if deleted is None or training.has_run(sweep.out, deleted):  # else it is left out: it has no sample
                 todo.append(cell)
-        elif records.scored_record(sweep, group, cell) is None:
+        elif (record := records.scored_record(sweep, group, cell)) is None or record.lost:
             work.scored(cell)
     if group.spec is None:
         for cell in todo:
