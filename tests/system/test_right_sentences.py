@@ -105,6 +105,6 @@ def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> Non
 def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:
     with (
         FaultServer(lambda _: [http(404, {})]) as server,
-        pytest.raises(ServerError, match="HTTP 404.*usually ends in /v1"),
+        pytest.raises(ServerError, match=r"HTTP 404.*usually ends in /v1"),
     ):
         harness.run("demo", base_url=server.base_url, model="m", out=tmp_path / "run")
