@@ -226,9 +226,7 @@ def shipped_card_named(name: str) -> Card | None:
 
 def shipped_cards() -> Iterator[Card]:
     """The cards that ship with the harness, sorted by file name, whatever cards the user has."""
-    for path in _files_in(shipped_folder()):
-        if card := _named_card(path):
-            yield card
+    yield from filter(None, map(_named_card, _files_in(shipped_folder())))
 
 
 def shipped_folder() -> Path:

@@ -75,14 +75,6 @@ def read_mapping(
     return _load_mapping(path, what, max_bytes, is_wanted)[0]
 
 
-def read_list(path: Path, what: str, max_bytes: int = MAX_BYTES) -> list[Any]:
-    """The list in a YAML file. what: what it should hold, for messages. Raises `UsageError` with file and line."""
-    value, _ = _parse(path, what, max_bytes, None)
-    if not isinstance(value, list):
-        raise UsageError(f"{path} must hold a list of {what}, found {type(value).__name__}")
-    return value
-
-
 Lines = Callable[[Sequence[str | int]], int]
 """A function that maps the path to a value, such as ("runs", 2, "model"), to the value's line, counted from 1. For a
 value that is not in the file it returns the line of the nearest mapping or list around it."""

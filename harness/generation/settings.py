@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.presets.sampling import Sampling
 
-DISK_RESERVE = 200_000_000
-"""Free bytes on the disk below which a run ends cleanly."""
-
 DEFAULT_CONCURRENCY = 64
 """Number of requests in flight if neither the user nor the server states a number."""
 

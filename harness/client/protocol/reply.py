@@ -26,9 +26,6 @@ FailureKind = Literal[
 ]
 """Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
-MAX_LIKELIEST = 100
-"""Largest number of alternatives to a token whose log-probabilities are kept."""
-
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply: the server sent a finish reason.

@@ -10,23 +10,6 @@ from harness.grading.compare.scalars import Comparison
 _FLIP = {">": "<", ">=": "<="}
 _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
 
-_MIN_ORDERED = 3
-"""Smallest number of values that a list puts in order: of two, 1/2 and 1/3, it does not say which is larger."""
-
-
-def ordering(node: Node) -> tuple[Node, ...] | None:
-    """Return the values of a chain that puts three numbers or more in order by one strict sign: 3.5 > 3.05 > 3.005.
-
-    They are as they are written. None for any other node.
-    """
-    if node.op != "rel" or len(node.args[0]) < _MIN_ORDERED or set(node.args[1]) not in ({"<"}, {">"}):
-        return None
-    return node.args[0] if all(map(_is_number, node.args[0])) else None
-
-
-def _is_number(node: Node) -> bool:
-    return is_scalar(node) and not symbols(node)
-
 
 def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
     """Compare two relations as they are written: equal, or undecided.
