@@ -35,6 +35,8 @@ OF_PROCESSES = (
 
 NOT_FORKED = (
     "tests/grading/test_grading_pool.py::test_a_worker_that_is_killed",
+    "tests/grading/test_grading_pool.py::test_no_process_is_left_running",
+    "tests/grading/test_grading_pool.py::test_pool_closed_early",
     "tests/system/test_isolated_children.py",
     "tests/system/test_no_dumps.py",
     "tests/system/test_secrets_everywhere.py",
