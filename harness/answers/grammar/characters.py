@@ -92,6 +92,9 @@ _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
 _OUTWARD = regex(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
+_ROW_SPACING = regex(r"\\\\\[-?\d*\.?\d+(?:pt|em|ex|mm|cm)\]")
+"""The end of a matrix row with the space below it: `\\\\[4pt]`."""
+
 _DOLLAR = regex(r"(?<!\\)\$")
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
 _PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
@@ -139,7 +142,7 @@ def plain_source(source: str) -> str:
 
         source = _ENTITY.sub(lambda entity: html.unescape(entity.group()), source)
     if "\\\\" in source:
-        source = _undo_doubled_backslashes(source)
+        source = _undo_doubled_backslashes(_ROW_SPACING.sub(r"\\\\", source))
     if "$" in source:
         source = escape_prices(source)
     if "[" in source or "]" in source:
