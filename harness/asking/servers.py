@@ -345,6 +345,11 @@ class Looks:
         return look.info.context_tokens if look.info else None
 
 
+def _ask_all_the_same(why: Sentence, model: str | None, watcher: Watcher) -> None:
+    """Warn that a model is asked although the server's list of models could not be read. why: the cause."""
+    watcher.warn(Sentence(f"{why.marked} The model {visible(model or '', 80)} is asked all the same."))
+
+
 def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     """Ask each endpoint once for its models and facts.
 
@@ -368,8 +373,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
             if look.info is not None:
                 model = look.info.id
             elif pages.no_list is not None:
-                asked = f"The model {visible(model or '', 80)} is asked all the same."
-                watcher.warn(Sentence(f"{pages.no_list.marked} {asked}"))
+                _ask_all_the_same(pages.no_list, model, watcher)
             elif look.failure is None and read_lists and _should_list(reached.provider, model):
                 watcher.warn(
                     Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
@@ -380,9 +384,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         # A server that is slow to list its models may answer: without another one, it is asked.
         for i, look in enumerate(looks):
             if isinstance(look.failure, SlowAnswer):
-                watcher.warn(
-                    Sentence(f"{look.failure.sentence.marked} The model {visible(model, 80)} is asked all the same.")
-                )
+                _ask_all_the_same(look.failure.sentence, model, watcher)
                 looks[i] = replace(look, failure=None)
     down = [look.failure for look in looks if look.failure is not None]
     if len(down) == len(looks):

@@ -63,6 +63,7 @@ def scores(
     numbers: dict[str, int] = {}
     question = np.array([numbers.setdefault(grade.question_id, len(numbers)) for grade in grades], dtype=np.int64)
     verdicts = np.array([grade.verdict for grade in grades])
+    right = verdicts == "correct"
     truncated = np.array([bool(grade.truncated) for grade in grades])
     endpoint, of_all = observed.endpoint(rows), np.bincount(question)
 
@@ -76,7 +77,6 @@ def scores(
         mine = endpoint == observed.endpoints[name]
         if not (n := int(mine.sum())):
             continue
-        right = verdicts == "correct"
         tokens, seconds = np.nan_to_num(observed.completion_tokens.of(rows[mine])), observed.total.of(rows[mine])
         timed = (tokens != 0) & (seconds > 0)
         in_all = math.fsum(seconds[timed])

@@ -21,7 +21,7 @@ from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs import questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, SHARD, BenchmarkRecord, Manifest
-from harness.runs.recorded_settings import in_words, settings_by_path
+from harness.runs.recorded_settings import in_words
 from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -38,13 +38,6 @@ UNKNOWN_DATA = "QUESTIONS_FILE"
 
 _HERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):([0-9]{1,5})/v1")
 """Address of a server of this machine, with its port."""
-
-_PACE = {
-    "concurrency": "concurrency", "requests_per_minute": "rpm", "transport": "transport",
-    "stream": "stream", "attempts": "attempts", "deadlines.first_token": "first_token_timeout",
-    "deadlines.idle": "idle_timeout", "canary": "canary", "batch": "batch",
-}  # fmt: skip
-"""Path of a recorded setting on which no sample depends → the option of `harness run` that gives it."""
 
 NO_JUDGE: Mapping[str, Any] = MappingProxyType({})
 """The fields of `JudgeOptions` of a command that names no judge."""
@@ -177,16 +170,6 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         else:
             groups.append({"benchmarks": [benchmark], **options})
     return groups
-
-
-def pace_again(record: BenchmarkRecord) -> dict[str, Any]:
-    """The fields of `RunOptions` for speed and patience that the user gave to a run; it is extended with them."""
-    by = record.settings.get("chosen_by")
-    given = {path for path, origin in by.items() if origin == "options"} if isinstance(by, dict) else set()
-    settings = {path: value for path, value in settings_by_path(record).items() if path in given}
-    if settings.get("batch") != "provider":  # A file of requests holds those of one session.
-        settings.pop("batch", None)
-    return {option: settings[path] for path, option in _PACE.items() if path in settings}
 
 
 def python_call(options: Mapping[str, Any], judge: Mapping[str, Any] = NO_JUDGE) -> str:

@@ -138,11 +138,6 @@ class Choice(msgspec.Struct):
     logprobs: _ReplyLogprobs | None = None
 
     @property
-    def first_logprob(self) -> float | None:
-        """The log-probability of the first token; None where the server states none."""
-        return self.tokens[0].logprob if self.tokens else None
-
-    @property
     def content(self) -> str:
         """The final text; empty for none."""
         return (self.message.content if self.message else self.text) or ""
