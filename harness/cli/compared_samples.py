@@ -58,7 +58,9 @@ def _print(compared: Compared) -> None:
             f"  A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} %{by_hand} over "
             f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
-        click.echo(f"  B − A = {in_points(-paired.difference)} points; {compared.same_replies or compared.intervals}")
+        click.echo(
+            f"  B − A = {in_points(-paired.difference.value)} points; {compared.same_replies or compared.intervals}"
+        )
     for reason in compared.narrower:
         click.echo(f"  {reason}")
     if any(compared.n_overridden):
@@ -100,5 +102,5 @@ def _by_hand(compared: Compared) -> str:
     graded = compared.as_graded
     return (
         f"{sentence}; as graded A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
-        f"B − A = {in_points(-graded.difference)} points"
+        f"B − A = {in_points(-graded.difference.value)} points"
     )

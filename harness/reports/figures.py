@@ -12,10 +12,8 @@ from harness.reports.plots.questions import scatter_plot
 from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
-from harness.reports.tables import AS_GRADED
 from harness.reports.trainings import steps_of
 from harness.scoring.moves import pairs
-from harness.scoring.score import with_verdicts_by_hand
 
 MAX_PAIRS = 24
 """A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
@@ -48,7 +46,7 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
         for part in every
         if (score := part.benchmark.score) is not None
     ]
-    return [*_of_scores([accuracy_plot(scored)] if len(scored) > 1 else [], scored), *_trainings(runs)]
+    return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
 
 
 def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
@@ -68,7 +66,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     first, *others = present
     shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
     scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
-    return _of_scores([budget_plot(scored), *scatters], scored)
+    return _present([budget_plot(scored), *scatters])
 
 
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
@@ -81,10 +79,7 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
         return []
     grades = (grade for item in questions for grade in item.grades)
     scored = [Labelled(part.benchmark.name, score)]
-    return [
-        *_of_scores([curve_plot(score), budget_plot(scored) if alone else None], scored),
-        *_present([length_plot(grades)]),
-    ]
+    return _present([curve_plot(score), budget_plot(scored) if alone else None, length_plot(grades)])
 
 
 def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
@@ -100,15 +95,6 @@ def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
             for plot in of_run(part, alone=len(present) == 1):
                 stem = name if len(runs) == 1 else f"{part.run.label}-{name}"
                 yield dataclasses.replace(plot, name=f"{stem}-{plot.name}", subject=f"{part.run.label} · {name}")
-
-
-def _of_scores(plots: Sequence[Plot | None], scored: Sequence[Labelled]) -> list[Plot]:
-    """The plots that could be made of these scores. They count the grader's verdicts, and their titles say so where a
-    score has a second accuracy with verdicts by hand.
-    """
-    if not any(with_verdicts_by_hand(score) for _, score in scored):
-        return _present(plots)
-    return [dataclasses.replace(plot, title=f"{plot.title}, {AS_GRADED}") for plot in _present(plots)]
 
 
 def _present(plots: Sequence[Plot | None]) -> list[Plot]:

@@ -18,8 +18,8 @@ from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
-from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import points_interval, why_narrower
+from harness.scoring.stats import Estimate, Interval
+from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.scoring.undecided import BothUndecided
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.offsets import sample_pairs
@@ -138,9 +138,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         same_replies=same_replies,
         intervals="" if between is None else _intervals(between),
         undecided="" if between is None else _undecided_warning(first, second),
-        narrower=()
-        if between is None
-        else why_narrower(between.sampling_interval, between.question_interval, at_most=between.at_most),
+        narrower=() if between is None else why_narrower(between.difference),
         n_overridden=n_overridden,
         as_graded=as_graded,
         mixture=words_on_mixture(
@@ -162,13 +160,14 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
 
 def _intervals(paired: PairedComparison) -> str:
     """The intervals of second minus first in words; `paired` is first minus second."""
-    limits = paired.sampling_interval, paired.question_interval
+    limits = paired.difference.sampling, paired.difference.question
     sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in limits)
-    new = "unknown" if question is None else points_interval(question)
-    return (
-        f"95 %: {points_interval(sampling, at_most=paired.at_most)} if both runs asked the same questions again, {new} "
-        "on new questions of this kind"
+    turned = Estimate(
+        value=-paired.difference.value, sampling=sampling, question=question, at_most=paired.difference.at_most
     )
+    _, same, new = point_cells(turned)
+    new = "unknown" if question is None else new
+    return f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
 
 
 def _undecided_warning(first: OpenBenchmark, second: OpenBenchmark) -> str:

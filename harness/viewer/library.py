@@ -27,7 +27,7 @@ from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
 from harness.scoring.stats import Interval
 from harness.scoring.tally import tally
-from harness.scoring.uncertainty import accuracy_intervals, with_interval
+from harness.scoring.uncertainty import accuracy_of, with_interval
 from harness.viewer.offsets import SampleOffsets
 
 if TYPE_CHECKING:
@@ -252,14 +252,15 @@ class OpenBenchmark:
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
-            accuracy, intervals = self.score.audited.accuracy, self.score.audited.intervals
-            shown = with_interval(accuracy, intervals, " %")
-            return ByHand(numbers.words, numbers.words, shown, intervals.question_interval)
-        accuracy_graded = _mean_rate(graded) if self.score is None else self.score.accuracy
-        with_them, intervals = _mean_rate(corrected), accuracy_intervals(corrected)
-        sentence = numbers.beside(accuracy_graded, with_them, sum(item.undecided for item in corrected))
-        shown = with_interval(with_them, intervals, " %")
-        return ByHand(numbers.words, sentence, shown, intervals.question_interval)
+            estimate = self.score.audited.accuracy
+            return ByHand(numbers.words, numbers.words, with_interval(estimate, " %"), estimate.question)
+        as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
+        sentence = numbers.beside(
+            as_graded and as_graded.value,
+            with_them and with_them.value,
+            sum(item.undecided for item in corrected),
+        )
+        return ByHand(numbers.words, sentence, with_interval(with_them, " %"), with_them and with_them.question)
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""

@@ -249,14 +249,15 @@ def standing(benchmark: OpenBenchmark) -> Standing:
     """The line of a benchmark in the overview. Verdicts corrected by hand give a second accuracy."""
     benchmark.glance()
     score: Score | None = benchmark.score
+    accuracy = None if score is None else score.accuracy
     if benchmark.overrides:
         benchmark.refresh()
     return Standing(
         benchmark=benchmark.name,
-        accuracy=None if score is None else score.accuracy,
-        in_words="" if score is None or score.accuracy is None else accuracy_cell(score, " %"),
-        sampling_interval=None if score is None else score.sampling_interval,
-        question_interval=None if score is None else score.question_interval,
+        accuracy=accuracy and accuracy.value,
+        in_words="" if score is None or accuracy is None else accuracy_cell(score, " %"),
+        sampling_interval=accuracy and accuracy.sampling,
+        question_interval=accuracy and accuracy.question,
         n_questions=None if score is None else score.n_questions,
         n_samples=None if score is None else score.n_samples,
         n_stored=benchmark.n_stored,
@@ -272,15 +273,14 @@ def standing(benchmark: OpenBenchmark) -> Standing:
 def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> BenchmarkPage:
     """Return the page of a benchmark: its questions, and the published scores of the run's model."""
     line = standing(benchmark)
-    # The score's sentence on verdicts by hand is as old as the score; the page has the one of now.
-    now = () if line.by_hand is None else (line.by_hand.sentence,)
     warnings = () if benchmark.score is None else benchmark.score.warnings
     return BenchmarkPage(
         standing=line,
         reported_by=published.reported_by,
         verdict=published.verdict,
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
-        warnings=[warning for warning in warnings if warning not in now],
+        # The score's warning on verdicts by hand is as old as the score; the line has the one of now.
+        warnings=[warning.text for warning in warnings if warning.kind != "by hand"],
         rubric=_rubric(benchmark),
     )
 

@@ -147,7 +147,7 @@ def test_real_repeats_have_seeds_of_their_own_and_go_on_where_they_ended(tmp_pat
     folders = [RunFolder.open(tmp_path / "out" / f"run-0{number}") for number in range(1, 6)]
     identities = {Manifest.load(folder).benchmarks["sums"].identity["seed"] for folder in folders}
     assert len(identities) == 5
-    scored = [json.loads(folder.benchmark("sums").scores.read_bytes())["accuracy"] for folder in folders]
+    scored = [json.loads(folder.benchmark("sums").scores.read_bytes())["accuracy"]["value"] for folder in folders]
     assert scored == pytest.approx(found["accuracies"])
 
 

@@ -303,7 +303,7 @@ def test_a_search_comes_in_steps(client: httpx.Client, caplog: pytest.LogCapture
 
 def test_two_runs_are_compared(client: httpx.Client) -> None:
     page = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
-    assert page["paired"]["difference"] == 0
+    assert page["paired"]["difference"]["value"] == 0
     assert (page["flips"], page["n_same"], len(page["moved"])) == ([], 6, 2)
 
 
@@ -486,7 +486,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert words in scored.out + scored.err
     score = Score.load(by_hand.benchmark("demo"))
     assert score is not None
-    assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
+    assert (score.accuracy.value, score.accuracy_overridden.value) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
     page = client.get("/api/benchmark", params=query).json()["standing"]
     assert page["by_hand"] is None

@@ -72,13 +72,13 @@ function points(value) {
 
 function byHand({ n_overridden: [first, second], as_graded: graded }, a, b) {
   const counted = `Verdicts by hand count on this page: ${first} in ${a}, ${second} in ${b}.`;
-  return graded === null ? counted : `${counted} As graded: ${a} ${percent(graded.first_accuracy, 1)} %, ${b} ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference)} points.`;
+  return graded === null ? counted : `${counted} As graded: ${a} ${percent(graded.first_accuracy, 1)} %, ${b} ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference.value)} points.`;
 }
 
 function difference({ paired, same_replies: sameReplies, intervals }, a, b) {
   // the server states first − second, and the words of the intervals are of second − first, as the page shows it
   return h("p", { class: "headline" }, `${a} ${percent(paired.first_accuracy, 1)} %, ${b} ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
-    h("strong", {}, `${points(-paired.difference)} points`), sameReplies ? `; ${sameReplies}.` : ` · ${intervals.replaceAll("-", "−")}`);
+    h("strong", {}, `${points(-paired.difference.value)} points`), sameReplies ? `; ${sameReplies}.` : ` · ${intervals.replaceAll("-", "−")}`);
 }
 
 export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {
