@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.endpoint import quote_safely, repeats_a_key
+from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failure_of_event
@@ -251,7 +251,7 @@ class ReplyParser:
             return None
         seen = self._completion.so_far()
         texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
-        return None if any(repeats_a_key(text, self.secrets) for text in texts if text) else seen
+        return None if any(without_repeats(text, self.secrets) != text for text in texts if text) else seen
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.
