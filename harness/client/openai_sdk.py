@@ -22,7 +22,6 @@ from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
@@ -43,11 +42,9 @@ class OpenaiTransport:
         ca_file: Path | None = None,
         insecure: bool = False,
         secrets: Sequence[Secret] = (),
-        memory: Memory | None = None,
     ) -> None:
         self._tls = not insecure if ca_file is None else tls_context(ca_file)
         self._secrets = tuple(secrets)
-        self._memory = memory or Memory()
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -64,7 +61,6 @@ class OpenaiTransport:
             started=time.monotonic(),
             started_utc=time.time(),
             max_body_bytes=max_body_bytes,
-            memory=self._memory,
             secrets=secrets_of(endpoint, self._secrets),
             written=arriving.written if arriving is not None else None,
         )
