@@ -19,8 +19,6 @@ from tests.cli.test_verbs_options import command_of
 WORDS = {
     "run": [],
     "race": [],
-    "experiment repeats": [],
-    "experiment samples": ["--n", "2,4"],
     "sweep": [],
     "score": ["run"],
     "plan": ["run"],

@@ -118,7 +118,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
         (["benchmarks", "demo"], "there are fetch, list, schema, show. To see demo: cli benchmarks show demo"),
         (["benchmarks", "shwo"], "Did you mean show?"),
-        (["experiment", "sizes"], "there are repeats, samples."),
+        (["experiment", "repeats"], "`harness experiment` is gone: `repeat: 30`"),
     ],
 )
 def test_words_of_other_tools_are_understood(words: list[str], sentence: str) -> None:
@@ -212,7 +212,7 @@ def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
         context = command.context_class(command, info_name=name)
         # A shell takes what follows the sign.
         command.parse_args(context, words[: words.index(">")] if ">" in words else words)
-    assert len(examples) >= 14
+    assert len(examples) >= 12
     assert examples["report"] == "harness report results/base"
 
 

@@ -14,12 +14,10 @@ from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
     RaceRules,
-    RepeatsRules,
-    SizesRules,
     VerifyOptions,
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
-from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
+from harness.asking.options.headings import ASKED, RESUMING, WHOM
 from harness.asking.options.limits import Limits, Money
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
@@ -28,7 +26,7 @@ from harness.asking.options.score import ScoreOptions
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError, option
-from harness.core.options import SEED, Option, Options, options_of
+from harness.core.options import Option, Options, options_of
 from harness.presets.sampling import SamplingOption, SamplingOptions
 
 
@@ -146,44 +144,6 @@ class RaceOptions(RunOptions, RaceRules):
     ] = None
 
 
-class RepeatedOptions(RunOptions):
-    """The options of an experiment. Repeats are drawn from a stored run, or sampled with the options of a run."""
-
-    samples: Annotated[
-        int | None,
-        Option(
-            "Samples per question of each repeat. Default: the largest number for which repeats share no sample; with "
-            f"{option('real')} the card's.",
-            under=ASKED,
-            least=1,
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Option(
-            f"Seed of the drawing; with {option('real')} the run seed, from which the repeats' seeds come.",
-            under=SAMPLING,
-            strict=False,
-            kind=SEED,
-        ),
-    ] = 0
-    out: Annotated[
-        Path | None,
-        Option(
-            f"Folder of the pictures. Default: RUN; with {option('real')} experiments/NAME, also of the run folders.",
-            under=RESUMING,
-        ),
-    ] = None
-
-
-class RepeatsOptions(RepeatedOptions, RepeatsRules):
-    """The options of an experiment of repeats."""
-
-
-class SizesOptions(RepeatedOptions, SizesRules):
-    """The options of an experiment with several numbers of samples."""
-
-
 class SweepOptions(RunOptions):
     """The options of a sweep; options of a run override the file's."""
 
@@ -201,7 +161,6 @@ class Verb:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-_NO_TRIAL = "an experiment has neither a pilot nor a dry run: use `harness run` for these"
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
 _NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
 
@@ -214,8 +173,6 @@ VERBS: dict[str, Verb] = {
         },
     ),
     "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
-    "experiment repeats": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
-    "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(
         ScoreOptions,
