@@ -354,9 +354,18 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the flags of a judge
 
 
-def judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=NO_FLAG))
+_OF_GRADING = ("scope", "votes", "override", "temperature", "max_tokens", "concurrency")
+"""Options of a judge that decide nothing before a run, when the judge is only tried."""
+
+
+def judge_options(function: F, without: Iterable[str] = ()) -> F:
+    """A decorator that gives a command the flags of a judge. without: options that get no flag here."""
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=(*NO_FLAG, *without)))
+
+
+def tried_judge_options(function: F) -> F:
+    """A decorator that gives a command the flags of a judge that is tried before a run."""
+    return judge_options(function, without=_OF_GRADING)
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:

@@ -71,29 +71,21 @@ class RunOptions(
                 field="target_error",
                 value=self.target_error,
             )
-        if self.batch or self.batch_file is not None:
-            self._check_batch("batch" if self.batch else "batch_file")
+        if self.batch:
+            self._check_batch()
         if self.price_in is not None and self.prices is not None:
             raise UsageError(f"{option('prices')} and {option('price_in')} both set the prices: give one of them")
 
-    def _check_batch(self, way: str) -> None:
-        """Raise `UsageError` for options that mean nothing when all samples are asked at once and answered hours
-        later.
-
-        way: the option that is used, `batch` or `batch_file`, for messages.
-        """
-        if self.batch and self.batch_file is not None:
-            raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve", "probe")
-        if given := [name for name in others if getattr(self, name) not in (None, False)]:
+    def _check_batch(self) -> None:
+        """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve")
+        if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
-                f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
+                f"it does not work with {option('batch')}, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
         if len(self.base_url) > 1:
-            raise UsageError(f"{option(way)} takes only one address: leave the others out", field="base_url")
-        if self.batch_file is not None and not self.model:
-            raise UsageError(f"it needs {option('model')}, because no server is asked for the name", field="batch_file")
+            raise UsageError(f"{option('batch')} takes only one address: leave the others out", field="base_url")
 
 
 # ---- which verb takes which
