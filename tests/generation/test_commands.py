@@ -427,7 +427,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
 
 def test_the_page_and_the_command_know_every_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
-    options = {parameter.name for parameter in status.params} - {"run", "as_json", "watch", "json_schema"}
+    options = {parameter.name for parameter in status.params} - {"run", "as_json", "watch", "json_schema", "help_all"}
     assert set(re.findall(r"harness status results/\S+ --(\w+)", page)) - {"watch", "json"} == options
 
 
