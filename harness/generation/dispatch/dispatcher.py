@@ -292,7 +292,9 @@ class Dispatcher:
                     404: f"; {option('base_url')} usually ends in /v1",
                 }
                 cure = cures.get(failure.status or 0, "")
-                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"))
+                # An empty account can be filled; all else needs another command.
+                repeats = failure.status not in (402, 429)
+                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
             case "payload":
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)
@@ -424,7 +426,8 @@ class Dispatcher:
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             cure = self.cure(task, failure.kind, failure.message)
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
+            error = ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}")
+            self.fail(error, repeats=True)
 
     def cure(self, task: Task, kind: str, message: str) -> str:
         """The option to change after a refusal of this kind; empty if the server's message does not tell."""
@@ -445,9 +448,9 @@ class Dispatcher:
         self.ending.stop(why)
         self._end(self._flights)
 
-    def fail(self, error: BaseException) -> None:
-        """End every request now; `error` is the reason. Only the first one counts."""
-        if self.ending.fail(error):
+    def fail(self, error: BaseException, *, repeats: bool = False) -> None:
+        """End every request now; `error` is the reason. Only the first one counts. repeats: as in `Ending`."""
+        if self.ending.fail(error, repeats=repeats):
             self._log("stopped", reason=str(error), error=type(error).__name__)
         self._end(self._flights)
 
