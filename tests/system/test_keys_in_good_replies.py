@@ -112,11 +112,6 @@ def by_variable(_folder: Path) -> tuple[list[str], dict[str, str]]:
     return ["--api-key-env", "MY_OWN"], {"MY_OWN": KEY}
 
 
-def by_file(folder: Path) -> tuple[list[str], dict[str, str]]:
-    (folder.parent / "key").write_text(KEY)
-    return ["--api-key-file", str(folder.parent / "key")], {}
-
-
 def by_header(_folder: Path) -> tuple[list[str], dict[str, str]]:
     return ["--header", f"X-Whatever: {KEY}"], {}
 
@@ -136,7 +131,7 @@ def by_template(_folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 WAYS_IN: dict[str, Callable[[Path], tuple[list[str], dict[str, str]]]] = {
-    "environment": by_environment, "a variable of its own": by_variable, "file": by_file, "header": by_header,
+    "environment": by_environment, "a variable of its own": by_variable, "header": by_header,
     "body": by_body("api_key"), "body under an odd name": by_body("byok"),
     "body in depth": by_body("provider", "options", "[]", "licence", "[]"),
     "body below a name": by_body("credentials", "[]", "value"), "template": by_template,
@@ -234,7 +229,6 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "broken JSON": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'{{"api_key":"{KEY}"'], ""),
     "JSON of another kind": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'"{KEY}"'], ""),
     "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
-    "a key in place of its file": (["run", "demo:1", "--base-url", "http://h", "--api-key-file", KEY], ""),
     "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-env", KEY], ""),
     "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
     "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
