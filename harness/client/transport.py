@@ -42,9 +42,7 @@ from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import Memory, SoFar
-from harness.core.about import install_line
 from harness.core.choices import TransportName
-from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
@@ -607,12 +605,9 @@ def _proxy_authorization(proxy: str) -> dict[str, str]:
 
 
 def open_transport(name: TransportName = "http", **given: Unpack[TransportOptions]) -> interface.Transport:
-    """The transport of that name; `given` are the arguments of `Transport`. Raises `UsageError`."""
+    """The transport of that name; `given` are the arguments of `Transport`."""
     if name == "http":
         return Transport(**given)
-    try:
-        from harness.client.openai_sdk import OpenaiTransport
-    except ImportError as error:
-        message = f"it needs the package openai: {install_line('sdk')}"
-        raise UsageError(message, field="transport", value=name) from error
+    from harness.client.openai_sdk import OpenaiTransport
+
     return OpenaiTransport(**given)

@@ -166,7 +166,7 @@ class HowReached(Options):
     transport: Annotated[
         TransportName,
         Option(
-            "Transport of requests. http: our own. openai: the openai package (extra sdk).",
+            "Transport of requests. http: our own. openai: the openai package.",
             under=WHOM,
         ),
     ] = "http"
