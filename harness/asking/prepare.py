@@ -355,7 +355,7 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
 
 
 def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> float | None:
-    """Try each benchmark's own verifier on two answers, then on all references.
+    """Try each benchmark's own verifier on two answers.
 
     Raise `UsageError` for a verifier that could not grade: not trusted, not found, broken, too slow, or without a
     verdict on either answer (None is one if the run is `judged`).
@@ -374,7 +374,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_references, try_verifier
+    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_verifier
 
     verified = [of_card for of_card in own if not is_elsewhere(of_card[0].rules.grader)]
     grader_names([of_card[0] for of_card in verified])
@@ -385,12 +385,12 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
             Sentence(
                 f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
                 f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
-                f"(some seconds; at most {ALL_TRIES_SECONDS:g} s), and on every reference answer"
+                f"(some seconds; at most {ALL_TRIES_SECONDS:g} s)"
             )
         )
         trial = try_verifier(question, judged=judged, on_slow=lambda text: watcher.standing(Sentence(text)))
         deadline = trial.deadline or deadline
-        for doubt in (*trial.warnings, *(try_references(of_card, judged=judged) if len(of_card) > 1 else ())):
+        for doubt in trial.warnings:
             watcher.warn(Sentence(doubt))
     return deadline
 

@@ -80,8 +80,6 @@ WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
 }  # fmt: skip
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "whole": lambda key: key,
-    "second part": lambda key: key[-20:],
-    "base64": lambda key: base64.b64encode(key.encode()).decode(),
     "in a sentence": lambda key: f"your key is {key}, is it not?",
 }
 SCRIPT = [(way, spelling) for way in WAYS_OUT for spelling in SPELLINGS]
