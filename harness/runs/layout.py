@@ -49,9 +49,6 @@ _RUN_FILES = (
 OTHER_FILES = ("control.sock", "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
 
-VIEWER_LINK = '<span id="viewer"></span>'
-"""Place in a run's report.html at which `harness view` puts a link to its own page of the run."""
-
 SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 
