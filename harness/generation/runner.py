@@ -33,7 +33,7 @@ from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Signals
+from harness.generation.network.control import Desk, Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.requests import Requests, one_by_one
 from harness.generation.network.sampler import Way
@@ -277,7 +277,6 @@ class Runner:
         return Network(
             dispatcher,
             self._session.journals,
-            self._folder,
             open_sampler=way.open,
             loop_factory=loop_factory,
             on_event=self._log.write,
@@ -318,10 +317,13 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        on_progress = self._listener.on_progress
+        on_progress, desk = self._listener.on_progress, Desk(self._folder)
         try:
             while not ended:
+                desk.show(network.progress)
                 ended = network.join(self._listener.interval)
+                if (orders := desk.new_orders()) is not None:
+                    network.obey(*orders)
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()
@@ -334,6 +336,7 @@ class Runner:
                     on_progress = None
                     signals.take(signal.SIGPIPE)
         finally:
+            desk.clear()
             # Whatever was raised here, the thread must have ended before its journals are closed.
             if not ended:
                 network.stop("the progress display failed")

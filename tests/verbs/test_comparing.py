@@ -1032,8 +1032,8 @@ def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> Non
 def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Path) -> None:
     """A far-off score whose settings are unknown, or a guess, stands beside one under other settings: both count."""
     folder = write_run(tmp_path / "run", model="org/model-7b", benchmarks=[("demo", 30, 16)], strength=0.31)
-    scores = json.loads(folder.benchmark("demo").scores.read_bytes())
-    row = f"{{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {100 * scores['accuracy']['value']:.1f}, samples: 64"
+    percent = 100 * json.loads(folder.benchmark("demo").scores.read_bytes())["accuracy"]["value"]
+    row = f"{{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent:.1f}, samples: 64"
     near = row + ", settings: {temperature: 0.9}}"
     far = "{model: org/model-7b, benchmark: demo, metric: pass@1, percent: 1.0, samples: 64"
     head = 'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'
