@@ -12,7 +12,6 @@ import msgspec
 
 from harness.benchmarks import card
 from harness.benchmarks.card import Card
-from harness.benchmarks.row_rules import keep_rules_of_row
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names, option
@@ -169,9 +168,8 @@ def apply_card_rules(
     of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state
 
     def rules_for(question: Question) -> GradeRules:
-        rules = keep_rules_of_row(current.rules, question.rules) if current.columns.rules else current.rules
         own = question.rules.absolute_tolerance
-        return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
+        return msgspec.structs.replace(current.rules, absolute_tolerance=own) if of_rows else current.rules
 
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None

@@ -22,7 +22,6 @@ import msgspec
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
-from harness.benchmarks.row_rules import with_rules_of_row
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
@@ -386,22 +385,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    if columns.rules:
-        rules = _rules_of_row(card, row, kind, rules)
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
-
-
-def _rules_of_row(card: Card, row: Row, kind: AnswerKind, rules: GradeRules) -> GradeRules:
-    """`rules` with those that the row's own cell names. kind: of the row's answer. Raises `UsageError`."""
-    column = _require_column(row, card.columns.rules, "the rules")
-    try:
-        of_row = with_rules_of_row(rules, row.value[column])
-        if of_row is not rules and kind in ("choice", "text"):
-            what = "an option's letter" if kind == "choice" else "in words"
-            raise ValueError(f"must be empty, because the answer is {what}, found {_show(row.value[column])}")
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the column {column!r} {error}") from error
-    return of_row
 
 
 def _is_without_options(card: Card, row: Row) -> bool:
