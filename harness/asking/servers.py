@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import signal
+import string
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -252,18 +254,31 @@ def _key(variable: str, file: Path | None) -> Secret | None:
     if file is None:
         return _from_environment(variable)
     try:
-        text = read_named(file, MAX_KEY_BYTES).decode().strip()
+        text = read_named(file, MAX_KEY_BYTES).decode().strip(_BLANK)
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text in UTF-8"
         # The message leaves out the path, in whose place the key itself may have been typed.
         raise UsageError(f"the file of the key cannot be read: {reason}; give its path", field="api_key_file") from None
     if not text or "\n" in text or len(text) > MAX_KEY_BYTES:
         raise UsageError("expected one line with the key in the file", field="api_key_file")
-    return Secret(text)
+    return _sealed(text, "the file of the key")
 
 
 def _from_environment(variable: str) -> Secret | None:
-    return Secret(key) if (key := os.environ.get(variable, "").strip()) else None
+    key = os.environ.get(variable, "").strip(_BLANK)
+    return _sealed(key, f"the environment variable {variable}") if key else None
+
+
+_BLANK = string.whitespace + "\ufeff\u200b"
+"""Characters that copying leaves at the ends of a key: blanks, a byte-order mark, a zero-width space."""
+
+
+def _sealed(key: str, place: str) -> Secret:
+    """The key as a secret. place: where it stands, for messages. Raises `UsageError` for what no header can carry."""
+    if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
+        named = unicodedata.name(odd, "a control character")
+        raise UsageError(f"{place} holds U+{ord(odd):04X} ({named}), which no header can carry: copy the key again")
+    return Secret(key)
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:

@@ -480,9 +480,13 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
 
         shown = sorted(range(len(texts)), key=rank)
         return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
-    texts = _read_options(row, spec.options)
+    texts, labels = _read_options(row, spec.options)
     answer_column = _require_column(row, card.columns.answer, "the answer")
     answer = row.value[answer_column]
+    if isinstance(answer, list) and len(answer) == 1:  # AGIEval
+        (answer,) = answer
+    if answer in labels and not isinstance(answer, bool):
+        return tuple(texts), LETTERS[labels.index(answer)], None
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
         return tuple(texts), LETTERS[answer], None
     if isinstance(answer, str):
@@ -497,12 +501,17 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
             return tuple(texts), named, None
     raise UsageError(
         f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
-        f"index or text, found {_show(answer)}"
+        f"index (counted from 0) or text, found {_show(answer)}"
     )
 
 
-def _read_options(row: Row, columns: Names) -> list[str]:
-    """The options of a row: one column each, or a single column with a list, a mapping by letter, or either as JSON."""
+def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
+    """Return (the options of a row, the labels by which it names them, often none).
+
+    The options are a column each, or a single column with a list, a mapping by letter, either of them as JSON, or ARC's
+    mapping of `label` and `text` to lists. Raises `UsageError`.
+    """
+    labels: list[Any] = []
     for column in columns:
         _require_column(row, (column,), "the options")
     if len(columns) > 1:
@@ -515,6 +524,10 @@ def _read_options(row: Row, columns: Names) -> list[str]:
             options = tables.parse_json(options, f"{row.where}, the column {column!r}")
         if isinstance(options, dict) and list(options) == list(LETTERS[: len(options)]):
             options = list(options.values())
+        elif isinstance(options, dict) and options.keys() == {"label", "text"}:
+            labels, options = options["label"], options["text"]
+            if not isinstance(labels, list) or not isinstance(options, list) or len(labels) != len(options):
+                raise UsageError(f"{row.where}: the column {column!r} must have a label for each text")
         if not isinstance(options, list):
             raise UsageError(
                 f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_show(options)}"
@@ -528,7 +541,7 @@ def _read_options(row: Row, columns: Names) -> list[str]:
         raise UsageError(
             f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
         )
-    return texts
+    return texts, labels
 
 
 def _option(row: Row, name: str) -> str:
