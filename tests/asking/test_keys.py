@@ -5,8 +5,6 @@ For: harness.asking.servers.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from harness.asking import servers
@@ -16,14 +14,11 @@ KEY = "sk-0123456789abcdef"
 
 
 @pytest.mark.parametrize("text", [KEY, f"\ufeff{KEY}\r\n", f" {KEY}\u200b"])
-def test_the_ends_of_a_key_lose_invisible_characters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    (tmp_path / "key").write_text(text, "utf-8", newline="")
+def test_the_ends_of_a_key_lose_invisible_characters(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("MY_KEY", text)
-    for key in (servers._key("MY_KEY", None), servers._key("MY_KEY", tmp_path / "key")):
-        assert key is not None
-        assert key.reveal() == KEY
+    key = servers._from_environment("MY_KEY")
+    assert key is not None
+    assert key.reveal() == KEY
 
 
 @pytest.mark.parametrize(
@@ -34,12 +29,8 @@ def test_the_ends_of_a_key_lose_invisible_characters(
         ("\x07", r"U\+0007 \(a control character\)"),
     ],
 )
-def test_what_no_header_can_carry_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str, named: str
-) -> None:
-    (tmp_path / "key").write_text(f"sk-012345{odd}6789abcdef", "utf-8")
+def test_what_no_header_can_carry_is_named(monkeypatch: pytest.MonkeyPatch, odd: str, named: str) -> None:
     monkeypatch.setenv("MY_KEY", f"sk-012345{odd}6789abcdef")
-    for file, place in ((None, "the environment variable MY_KEY"), (tmp_path / "key", "the file of the key")):
-        with pytest.raises(UsageError, match=f"{place} holds {named}") as refused:
-            servers._key("MY_KEY", file)
-        assert "012345" not in str(refused.value)
+    with pytest.raises(UsageError, match=f"the environment variable MY_KEY holds {named}") as refused:
+        servers._from_environment("MY_KEY")
+    assert "012345" not in str(refused.value)

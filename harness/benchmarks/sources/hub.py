@@ -61,7 +61,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
     if file and split:
         raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
     if file and config:
-        raise UsageError(f"{visible(url)} names one file; leave out {option('data_config', config)}")
+        raise UsageError(f"{visible(url)} names one file; leave out the configuration {visible(config)!r}")
     return HubSource(
         kind="hub",
         id=name,
