@@ -29,7 +29,7 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from harness.cli.status import progress_of
+from harness.generation.network.control import progress_of
 from harness.generation.progress import Progress
 from harness.runs import RunFolder
 from harness.showing.display import render_lines
