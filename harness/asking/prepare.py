@@ -22,7 +22,7 @@ import msgspec
 
 from harness.asking import servers
 from harness.asking.advising import advise
-from harness.asking.batching import by_batch, file_as_server
+from harness.asking.batching import by_batch
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prices import prices_of, read_prices
@@ -285,18 +285,20 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 
 _SET_BY = {
     "endpoints": ("base_url", "server", "serve", "endpoints_file"),
-    "batch": ("batch", "batch_file"),
+    "batch": ("batch",),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
     "order": (),
+    "salvage": (),
+    "accept_missing": (),
     **{
         name: (name,)
         for name in (
-            "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts",
+            "api", "seed", "transport", "stream", "fit_context", "accept_server_change", "canary",
+            "budget_tokens", "budget_usd", "attempts",
         )
     },
 }  # fmt: skip
@@ -493,7 +495,6 @@ def _with_data(
             answer_key=options.answer_key,
             id_key=options.id_key,
             split=options.split,
-            config=options.data_config,
             choices_key=options.choices_key,
             prompt=None if options.prompt else _prompt_for(options, first),
         ), None
@@ -506,7 +507,7 @@ def _with_data(
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(map(option, keys))} are only for data without a card: leave out the benchmark")
     card, samples = numbered[0]
-    return card.with_data(data, options.split, options.data_config), samples
+    return card.with_data(data, options.split), samples
 
 
 # Texts and not compiled patterns: compiling these takes as long as ten other patterns, and few runs need them.
@@ -616,8 +617,6 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
     must_answer: whether a server that does not answer is an error even if the run has begun before.
     """
-    if options.batch_file is not None:
-        return file_as_server(options)
     reached = None
     try:
         reached = servers.find(options, options.endpoints_file)
@@ -641,7 +640,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
+    salvage = Salvage(mode="exact", engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
@@ -669,7 +668,6 @@ def _settings(
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
         fit_context=options.fit_context,
-        accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
         fingerprint=_fingerprinted(questions_asked, reached, looks),
@@ -680,7 +678,7 @@ def _settings(
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)
-    return by_batch(settings, options, reached.provider) if options.batch or options.batch_file else settings
+    return by_batch(settings, options, reached.provider) if options.batch else settings
 
 
 def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks) -> bool:

@@ -17,7 +17,6 @@ from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
     "view": "serves pages until it is stopped: tests/viewer",
-    "demo": "needs the embedded server and its weights: tests/system/test_main_path.py",
     "serve stop": "needs a server that runs: tests/server_launchers",
     "serve logs": "needs a server that runs: tests/server_launchers",
     "serve fetch": "downloads: tests/server_launchers",
@@ -66,7 +65,7 @@ def test_every_command_and_every_function_is_pinned() -> None:
     assert every() - pinned(steps()) - ELSEWHERE.keys() == set()
 
 
-@pytest.mark.parametrize("name", ["score", "experiment samples", "serve vllm", "function merge"])
+@pytest.mark.parametrize("name", ["score", "serve vllm", "function merge"])
 def test_one_without_a_pin_is_named(name: str) -> None:
     """The rule can fail."""
     beginning = name.replace("function ", "harness.") if name.startswith("function") else f"harness {name}"

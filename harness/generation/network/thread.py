@@ -15,9 +15,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 
 from harness.client.loop import Lag, current_lag, measured
@@ -25,14 +23,13 @@ from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Answer, ControlCommand, ControlSocket, Steering
+from harness.generation.network.control import Orders, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
-from harness.generation.network.sampler import Host, Sampler
+from harness.generation.network.sampler import Sampler
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 from harness.runs.journal import Journal
-from harness.runs.layout import RunFolder
 from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
@@ -42,8 +39,8 @@ LOOK_AROUND_S = 0.5
 class Network:
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread;
-    gets this object, by which the sampler can end the session. keeper: stores half-written samples; closed at the end.
+    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread.
+    keeper: stores half-written samples; closed at the end.
     admission: checks endpoints that join later; stopped at the end.
     """
 
@@ -51,9 +48,8 @@ class Network:
         self,
         dispatcher: Dispatcher,
         journals: Mapping[str, Journal],
-        folder: RunFolder,
         *,
-        open_sampler: Callable[[Host], Sampler],
+        open_sampler: Callable[[], Sampler],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         endpoints_file: EndpointsFile | None = None,
@@ -63,8 +59,7 @@ class Network:
     ) -> None:
         self._dispatcher = dispatcher
         self._journals = journals
-        self._steering = Steering(dispatcher, self._facts, endpoints_file, on_event, admission)
-        self._control = ControlSocket(folder, self._obey, on_event)
+        self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
         self._on_event = on_event
@@ -84,7 +79,6 @@ class Network:
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: Sampler | None = None
-        self._written: deque[tuple[Task, Future[None]]] = deque()
         self._next_look = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
@@ -120,14 +114,13 @@ class Network:
         """End every request now; the session raises `error`."""
         self._run_on_loop(partial(self._dispatcher.fail, error))
 
+    def obey(self, orders: Orders, former: Orders) -> None:
+        """Follow a user's new orders."""
+        self._run_on_loop(partial(self._steering.obey, orders, former))
+
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
-
-    @property
-    def n_unwritten(self) -> int:
-        """How many samples have arrived and are not on disk yet. Read on the loop only."""
-        return self._dispatcher.n_unwritten
 
     @property
     def server_model(self) -> str | None:
@@ -170,16 +163,13 @@ class Network:
             await self._main()
 
     async def _main(self) -> None:
-        """Open the sampler and the control socket, carry out the session, and close everything."""
+        """Open the sampler, carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        sampler = self._sampler = self._open_sampler(self)
+        sampler = self._sampler = self._open_sampler()
         try:
-            await self._control.open()
             await self._carry_out(sampler)
         finally:
-            # First, so no command reaches a session that has ended.
-            await self._control.close()
             for request in self._requests.values():  # none, unless the dispatcher itself has failed
                 request.cancel()
             # Before the transport closes, which would fail them with a reason of its own.
@@ -207,13 +197,7 @@ class Network:
                 self._dispatcher.fail(error)
 
     def _next(self) -> Action:
-        """Report stored samples to the dispatcher, and return its next action."""
-        while self._written:
-            task, future = self._written.popleft()
-            # Not earlier: until its sample is on disk, the written part is the only copy.
-            if self.keeper is not None and future.exception() is None:
-                self.keeper.forget(task)
-            self._dispatcher.written(task, future.exception())
+        """Return the dispatcher's next action."""
         try:
             return self._dispatcher.next()
         except Exception as error:  # noqa: BLE001 - as above; from now on the dispatcher only ends what is under way
@@ -269,13 +253,6 @@ class Network:
         # Never before the wait: what happened since the last action must end it at once.
         self._wake.clear()
 
-    def _obey(self, command: ControlCommand) -> Answer:
-        """Carry out a command from the control socket, and wake the loop."""
-        try:
-            return self._steering.obey(command)
-        finally:
-            self._wake.set()
-
     # ---- one request
 
     async def _ask(self, sampler: Sampler, ask: Ask) -> None:
@@ -305,22 +282,17 @@ class Network:
             self._dispatcher.lost(task, error)
         self._wake.set()
 
-    # ---- samples on their way to the disk
+    # ---- samples
 
     def _store(self, store: Store) -> None:
-        """Hand a sample to its journal, which reports when it is on disk."""
+        """Write a sample to its journal, and report how that ended."""
+        failure: Exception | None = None
         try:
-            written = self._journals[store.task.benchmark].append(store.sample)
+            self._journals[store.task.benchmark].append(store.sample)
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
-            self._dispatcher.written(store.task, error)
-            return
-        written.add_done_callback(partial(self._note_written, store.task))
-
-    def _note_written(self, task: Task, future: Future[None]) -> None:
-        """Report a stored sample to the loop. Called on a journal's thread."""
-        # A deque's `append` is atomic, so the journal's thread needs no lock for it.
-        self._written.append((task, future))
-        # The loop may end at this very moment, and a closed loop refuses the call.
-        with self._guard:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._wake.set)
+            failure = error
+        else:
+            # Not earlier: until its sample is written, the half-written answer is the only copy.
+            if self.keeper is not None:
+                self.keeper.forget(store.task)
+        self._dispatcher.written(store.task, failure)
