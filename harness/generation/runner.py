@@ -160,11 +160,13 @@ def generate(
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first(plan)
             session.adopt()
-            # How requests go out: how many at once, by which policy, over which transport or batch service.
+            # How requests go out: how many at once, how often again, over which transport or batch service.
             way = runner.way(partial(Requests, settings, session.questions, clock))
+            patience = settings.patience if way.attempts is None else replace(settings.patience, attempts=way.attempts)
+            ready = tuple(servers.ready(settings.endpoints))
             dispatcher = Dispatcher(
-                replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
-                plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths, account=account,
+                replace(settings, concurrency=way.concurrency, endpoints=ready, patience=patience),
+                plan, clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
             )  # fmt: skip
             network = runner.network(plan, dispatcher, way, loop_factory, clock)
             runner.ask(network, signals, waits=way.waits)
@@ -237,7 +239,7 @@ class Runner:
         """Whether the budget has room for the fingerprints and the first round; if not, the session warns."""
         settings = self._settings
         each, n = fingerprint.most(settings.asker, neutral), len(settings.endpoints)
-        prompt, completion = n * each.prompt, n * each.completion
+        prompt, completion = n * each.prompt_tokens, n * each.completion_tokens
         if Budget(settings, plan.owed, Billing(settings, plan), self._account).pays_beside(prompt, completion):
             return True
         self._session.warn(

@@ -188,7 +188,7 @@ def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int |
             usage=Usage(prompt_tokens=n_prompt, completion_tokens=n_new), timing=Timing(started=0, total=1),
             endpoint="http://a/v1",
         )  # fmt: skip
-        spent.add(billing.billed(sample))
+        spent = spent.plus(billing.billed(sample))
     stated = [(p, c) for p, c in usages if p is not None and c is not None]
     assert (spent.n_stated, spent.n_bounded) == (len(stated), len(usages) - len(stated))
     assert spent.completion_tokens == sum(10**6 if c is None else c for _, c in usages)

@@ -14,7 +14,6 @@ from harness.client.batch_service import BatchService
 from harness.core.errors import Sentence
 from harness.generation.batching.board import Board, ByBatch
 from harness.generation.batching.handing import ServiceBatches
-from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host, Sampler, Way
 from harness.generation.settings import RunSettings
@@ -38,7 +37,7 @@ def by_batch(
     return Way(
         open=partial(_open_board, settings, folder, requests, on_event, on_status),
         concurrency=settings.concurrency,
-        policy=RetryPolicy(attempts=1),
+        attempts=1,
         waits=False,
     )
 

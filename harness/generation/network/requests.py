@@ -117,7 +117,7 @@ def one_by_one(
     return Way(
         open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
         concurrency=limit_concurrency(settings.concurrency),
-        policy=None,
+        attempts=None,
         waits=True,
     )
 

@@ -13,7 +13,6 @@ from typing import Protocol
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
-from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.keeping import Keeper
 from harness.runs.record import Task
 
@@ -63,12 +62,12 @@ class Host(Protocol):
 class Way:
     """How a session asks for samples: one by one, or by the batch.
 
-    open: makes the sampler, on the network's loop. concurrency: most requests in flight. policy: the retry policy;
-    None: that of the settings. waits: True: after the first signal, requests in flight may finish; False: they are cut
-    off at once.
+    open: makes the sampler, on the network's loop. concurrency: most requests in flight. attempts: failures after which
+    a sample is given up; None: as the settings say. waits: True: after the first signal, requests in flight may finish;
+    False: they are cut off at once.
     """
 
     open: Callable[[Host], Sampler]
     concurrency: int
-    policy: RetryPolicy | None
+    attempts: int | None
     waits: bool
