@@ -125,7 +125,7 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
 
 SHOWN = {
     "view-runs": "/",
-    "view-questions": "/run/thinking/demo?sort=fraction&other=plain",
+    "view-questions": "/run/thinking/demo?sort=fraction",
     "view-sample": "/run/thinking/demo/demo-01/s0",
     "view-compare": "/compare/plain/thinking/demo",
 }
@@ -135,7 +135,6 @@ UNSHOWN = {
     "view-run": "/run/thinking",
     "view-question": "/run/thinking/demo/demo-01",
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
-    "view-audit": "/audit/thinking/demo",
 }
 """The viewer's other pages: name of the picture → address."""
 

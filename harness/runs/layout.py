@@ -52,9 +52,6 @@ STATUS, CONTROL = "status.json", "control.json"
 OTHER_FILES = (STATUS, CONTROL, "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: those of a run that is going on, and reports."""
 
-VIEWER_LINK = '<span id="viewer"></span>'
-"""Place in a run's report.html at which `harness view` puts a link to its own page of the run."""
-
 SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""
 

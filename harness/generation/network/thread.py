@@ -26,7 +26,7 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
-from harness.generation.network.sampler import Host, Sampler
+from harness.generation.network.sampler import Sampler
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 from harness.runs.journal import Journal
@@ -39,8 +39,8 @@ LOOK_AROUND_S = 0.5
 class Network:
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread;
-    gets this object, by which the sampler can end the session. keeper: stores half-written samples; closed at the end.
+    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread.
+    keeper: stores half-written samples; closed at the end.
     admission: checks endpoints that join later; stopped at the end.
     """
 
@@ -49,7 +49,7 @@ class Network:
         dispatcher: Dispatcher,
         journals: Mapping[str, Journal],
         *,
-        open_sampler: Callable[[Host], Sampler],
+        open_sampler: Callable[[], Sampler],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         endpoints_file: EndpointsFile | None = None,
@@ -123,11 +123,6 @@ class Network:
         self._run_on_loop(partial(self._dispatcher.bill, spent))
 
     @property
-    def n_unwritten(self) -> int:
-        """How many samples have arrived and are not on disk yet. Read on the loop only."""
-        return self._dispatcher.n_unwritten
-
-    @property
     def server_model(self) -> str | None:
         """The name of the model in the run's first reply; None before that."""
         return self._dispatcher.model_name.name
@@ -171,7 +166,7 @@ class Network:
         """Open the sampler, carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        sampler = self._sampler = self._open_sampler(self)
+        sampler = self._sampler = self._open_sampler()
         try:
             await self._carry_out(sampler)
         finally:
