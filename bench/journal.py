@@ -8,7 +8,6 @@ Prints one line a figure. Times depend on the disk; compare runs on one machine 
 from __future__ import annotations
 
 import argparse
-import functools
 import random
 import resource
 import shutil
@@ -60,30 +59,23 @@ def append(folder: Path, n_records: int, interval: float) -> None:
     """Append a record every `interval` seconds (0: all at once) and print the figures."""
     samples = [sample(i, text) for i, text in zip(range(n_records), texts(16) * n_records, strict=False)]
     blocked: list[float] = []
-    durable: list[float] = []
     with Journal.open(RunFolder(folder).benchmark("bench")) as journal:
         before, begin = cpu(), time.perf_counter()
         for sample_record in samples:
             called = time.perf_counter()
-            done = journal.append(sample_record)
+            journal.append(sample_record)
             blocked.append(time.perf_counter() - called)
-            done.add_done_callback(functools.partial(_note, durable, called))
             if interval:
                 time.sleep(interval)
-        journal.flush()
+        journal.sync()
         wall, used = time.perf_counter() - begin, cpu() - before
     size = RunFolder(folder).benchmark("bench").samples.stat().st_size
     pace = f"every {interval * 1e3:.0f} ms" if interval else "at once"
     print(f"append {pace}: {n_records} records of {size / n_records / 1e3:.0f} kB")
-    for name, values, scale, unit in [("caller blocked", blocked, 1e6, "µs"), ("durable after", durable, 1e3, "ms")]:
-        p50, p99 = (_quantile(values, q) * scale for q in (0.5, 0.99))
-        print(f"  {name:18}{p50:8.1f} {unit} p50 {p99:8.1f} {unit} p99")
+    p50, p99 = (_quantile(blocked, q) * 1e6 for q in (0.5, 0.99))
+    print(f"  {'caller blocked':18}{p50:8.1f} µs p50 {p99:8.1f} µs p99")
     print(f"  {'CPU':18}{used / n_records * 1e6:8.1f} µs a record")
     print(f"  {'wall':18}{wall / n_records * 1e3:8.2f} ms a record")
-
-
-def _note(durable: list[float], called: float, _: object) -> None:
-    durable.append(time.perf_counter() - called)
 
 
 def _quantile(values: list[float], q: float) -> float:
@@ -110,7 +102,7 @@ def generate(folder: Path, megabytes: int) -> None:
             for _ in range(100):
                 journal.append(sample(number, bodies[number % 16]))
                 number += 1
-            journal.flush()
+            journal.sync()
 
 
 def main() -> None:

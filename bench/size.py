@@ -58,8 +58,6 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
         n_stored = plan.samples * len(question_list) - len(on_disk) - n_left
         for number, (question, index) in enumerate(islice(owed, n_stored)):
             journal.append(made_up(benchmark, question, index, number, reply_bytes))
-            if number % 5000 == 0:
-                journal.flush()
 
 
 def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes: int) -> None:

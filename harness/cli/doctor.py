@@ -206,8 +206,6 @@ def _damaged(path: Path) -> bool:
             click.echo(f"  line {line.number}: {line.reason}; the next `harness run` asks for its sample again")
         if report.torn_tail:
             click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` cuts it off")
-        for key in report.conflicts:
-            click.echo(f"  {quoted(key.question_id)} #{key.sample_index}: two different records; the first counts")
         for warning in report.warnings:
             click.echo(f"  {warning}")
         damaged = damaged or bool(report.damaged)

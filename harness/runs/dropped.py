@@ -54,7 +54,7 @@ def put_back(folder: BenchmarkFolder, log: RunLog) -> set[Key]:
     if samples:
         with Journal.open(folder, log=log) as journal:
             for sample in samples:
-                journal.hand_over(sample)
+                journal.append(sample)
     return {sample.key for sample in samples}
 
 

@@ -9,8 +9,7 @@ Invariant: a line that is appended begins where the file was empty or ended in a
 and `append` either leaves its line whole or, where the disk refuses, leaves the file as it was. What a crash leaves is
 a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append cuts off.
 A lock on the file keeps the appends of processes apart, a lock in memory those of threads. `durable` says whether
-`append` waits for the disk. The journal of samples has a writer of its own, which syncs many samples at
-once (`journal`), and shares `write_whole`.
+`append` waits for the disk; the journal of samples syncs once a second instead (`journal`).
 
 Lines are split at `\\n` only, each held up to a bound: text of a model may hold U+2028, U+0085 or a form feed, at which
 other readers of lines split. A line over its bound is passed over without being held.
@@ -147,14 +146,22 @@ TAIL_BYTES = 64 * 1024
 
 
 class LineFile:
-    """A file open for appending; created if missing. A context manager; threads and processes may share it."""
+    """A file open for appending; created if missing. A context manager; threads may share it, and processes too.
 
-    def __init__(self, path: Path, *, durable: bool) -> None:
-        """durable: `append` returns once its line is on disk. Raises `StoreError` when the file cannot be opened."""
+    descriptor: of the open file; -1 once it is closed. size: its bytes after the last append.
+    """
+
+    def __init__(self, path: Path, *, durable: bool, shared: bool = True) -> None:
+        """durable: `append` returns once its line is on disk. shared: other processes may append, too.
+
+        Raises `StoreError` when the file cannot be opened.
+        """
         self._path = path
         self._durable = durable
+        self._shared = shared
         self._mutex = threading.Lock()
-        self._descriptor = open_for_writing(path, os.O_RDWR | os.O_APPEND)
+        self.descriptor = open_for_writing(path, os.O_RDWR | os.O_APPEND)
+        self.size = 0
 
     def __enter__(self) -> LineFile:
         return self
@@ -173,41 +180,48 @@ class LineFile:
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
         with self._mutex:
             try:
-                with hold_lock(self._descriptor):
+                with hold_lock(self.descriptor) if self._shared else contextlib.nullcontext():
                     self._append(line)
             except OSError as error:
                 raise disk_error(self._path, error) from error
 
+    def end_whole(self) -> None:
+        """Cut off a torn tail, so that the file ends in a newline or is empty. Raises `StoreError`."""
+        try:
+            self.size = _end_whole(self.descriptor)
+        except OSError as error:
+            raise disk_error(self._path, error) from error
+
     def sync(self) -> None:
         """Return when all appended lines are on disk. Raises `StoreError`."""
         try:
-            os.fsync(self._descriptor)
+            getattr(os, "fdatasync", os.fsync)(self.descriptor)  # macOS has no fdatasync.
         except OSError as error:
             raise disk_error(self._path, error) from error
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
         with self._mutex:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
 
     def _append(self, line: bytes) -> None:
         """Append the line under the lock. Raises `OSError`."""
-        descriptor = self._descriptor
         # A line appended to a torn tail would be glued to it, and both would be lost.
-        size = _end_whole(descriptor)
+        size = _end_whole(self.descriptor)
         try:
-            write_whole(descriptor, line)
+            write_whole(self.descriptor, line)
             if self._durable:
-                os.fsync(descriptor)
+                os.fsync(self.descriptor)
                 # The name of a new file stands in its folder, which is synced by itself.
                 if size == 0:
                     sync_folder(self._path.parent)
         except OSError:
             with contextlib.suppress(OSError):  # The next append cuts off a remaining tail.
-                os.ftruncate(descriptor, size)
+                os.ftruncate(self.descriptor, size)
             raise
+        self.size = size + len(line)
 
 
 @contextlib.contextmanager

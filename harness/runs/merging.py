@@ -7,18 +7,15 @@
 
 Invariant: what is on disk is always the beginning of what will be, so a merge that was killed at any step is finished
 by the same call, byte for byte. Each key counts once: the sample that `out` holds stays, else the first folder that has
-one gives it; a key that comes again with another text is named. The folders may still be written to: the same call
-again adds the rest.
-Memory grows by eight bytes a sample (`_Texts`), and by no text.
+one gives it. The folders may still be written to: the same call again adds the rest.
 Not covered: grades, opinions, corrections and labels stay with their folder; the joined run is graded anew.
 """
 
 from __future__ import annotations
 
 import io
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,7 +27,7 @@ from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed
-from harness.core.records import Key, Question, Sample
+from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
@@ -38,10 +35,6 @@ from harness.runs.lock import hold
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.parts import PartFolder, joined_manifest, shard_numbers, shard_of
 from harness.runs.record import KeySet
-from harness.runs.survey import text_hash
-
-WAITING_CHARS = 16 * 1024 * 1024
-"""Characters of samples passed to the journal after which the merge waits for it, so that memory stays bounded."""
 
 SHOWN_KEYS = 3
 """Largest number of keys and shards that a sentence names; the others are counted."""
@@ -54,9 +47,9 @@ class Joined:
     """The result of a merge for one benchmark.
 
     n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too, with the same text.
-    conflicts: keys that came with several texts. shards: the numbers of the given shards; of: how many shards the run
-    has, 0 if it has none. n_damaged: lines that do not count, in all folders.
+    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. shards: the
+    numbers of the given shards; of: how many shards the run has, 0 if it has none. n_damaged: lines that do not count,
+    in all folders.
     """
 
     name: str
@@ -65,7 +58,6 @@ class Joined:
     n_expected: int
     n_owed: int
     n_again: int
-    conflicts: tuple[Key, ...]
     shards: tuple[int, ...]
     of: int
     n_damaged: int
@@ -83,11 +75,7 @@ class Joined:
             yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
         if self.n_again:
             n = count_noun(self.n_again, "sample")
-            yield Sentence(f"{name}: two folders have {n} with equal texts, kept once")
-        if self.conflicts:
-            keys = _name_some(f"{quoted(key.question_id)} #{key.sample_index}" for key in self.conflicts)
-            n = count_noun(len(self.conflicts), "sample")
-            yield Sentence(f"{name}: {n} with two texts; the first one counts: {keys}")
+            yield Sentence(f"{name}: two folders have {n}; that of the first folder counts")
         if self.n_damaged:
             yield Sentence(f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them")
 
@@ -112,35 +100,6 @@ class Merged:
     def complete(self) -> bool:
         """Whether no sample is missing."""
         return not any(joined.n_owed for joined in self.benchmarks)
-
-
-@dataclass(slots=True)
-class _Texts:
-    """A hash of each sample's text by key, in eight bytes a sample. 0: the key has no text yet."""
-
-    _of: dict[str, array[int]] = field(default_factory=dict)
-    _far: dict[Key, int] = field(default_factory=dict)
-
-    def hash_of(self, key: Key, text_hash: int) -> int:
-        """Return the hash stored for the sample `key`; if there is none yet, store `text_hash` and return 0."""
-        if key.sample_index >= _NEAR:
-            before = self._far.get(key, 0)
-            self._far.setdefault(key, text_hash)
-            return before
-        hashes = self._of.setdefault(key.question_id, array("Q"))
-        if key.sample_index >= len(hashes):
-            hashes.extend([0] * (key.sample_index + 1 - len(hashes)))
-        before = hashes[key.sample_index]
-        if not before:
-            hashes[key.sample_index] = text_hash
-        return before
-
-
-_NEAR = 4096
-"""Hashes of samples with an index below this number stand in an array, the others in a dictionary.
-
-Only a forged record has a larger index.
-"""
 
 
 def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change: bool = False) -> Merged:
@@ -268,37 +227,21 @@ def _join(
 
     all_questions: the benchmark's questions, of all folders.
     """
-    texts, seen = _Texts(), KeySet()
-    conflicts: dict[Key, None] = {}
-    n_again = n_damaged = n_added = queued_chars = 0
+    seen = KeySet()
+    n_again = n_damaged = n_added = 0
     with Journal.open(out, log=log) as journal:
-        for sample in read_samples(out):
-            texts.hash_of(sample.key, _text_key(sample))
+        keys = journal.keys
         for source in sources:
             if out.name not in source.manifest.benchmarks:
                 continue
             reader = read_samples(source.folder.benchmark(out.name))
             for sample in reader:
-                text_key = _text_key(sample)
-                before = texts.hash_of(sample.key, text_key)
                 # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
-                again = not seen.add(sample.key)
-                if not before:
-                    journal.hand_over(sample)
+                n_again += not seen.add(sample.key)
+                if keys.add(sample.key):
+                    journal.append(sample)
                     n_added += 1
-                    queued_chars += len(sample.text or "") + len(sample.reasoning or "") + COUNTED_CHARS
-                    if queued_chars >= WAITING_CHARS:
-                        journal.flush()
-                        queued_chars = 0
-                elif before != text_key:
-                    conflicts[sample.key] = None
-                else:
-                    n_again += again
             n_damaged += len(reader.report.damaged)
-            conflicts.update(dict.fromkeys(reader.report.conflicts))
-        journal.flush()
-        # After the flush, since these are the keys on disk only.
-        keys = journal.keys
     ids = record.plan.question_ids or [question.question_id for question in all_questions]
     n_expected = record.plan.total(ids)
     shards = [shard_numbers(shard) for source in sources if (shard := shard_of(source, out.name)) is not None]
@@ -309,20 +252,10 @@ def _join(
         n_expected=n_expected,
         n_owed=n_expected - record.plan.n_stored(keys, ids),
         n_again=n_again,
-        conflicts=tuple(conflicts),
         shards=tuple(sorted({number for number, _ in shards})),
         of=max((of for _, of in shards), default=0),
         n_damaged=n_damaged,
     )
-
-
-COUNTED_CHARS = 512
-"""Characters added to those of a sample's texts, for its other fields, when waiting samples are counted."""
-
-
-def _text_key(sample: Sample) -> int:
-    """The hash of a sample's texts as 64 bits, never 0."""
-    return text_hash(sample) & 0xFFFFFFFFFFFFFFFF or 1
 
 
 # ---- the logs

@@ -9,7 +9,7 @@ It changes nothing in the file and needs no lock: a run may be writing.
     of a newer schema                    a refusal of the whole file
     the last, neither newline nor intact the torn tail, which the journal cuts off
 
-`survey` verifies each line's checksum and takes the key from its head, which costs less than half of decoding it.
+`survey` verifies each line's checksum and takes the key from its head, which costs little more than reading the file.
 Memory stays within one record and the keys. Not covered: `survey` takes a line whose checksum fits for a sample without
 decoding it; `read_samples` finds out whether it is one.
 """
@@ -22,13 +22,13 @@ from itertools import takewhile
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import READ_BUFFER_BYTES, open_untrusted
+from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import BOM, MAX_LINE_BYTES, Line, lines
+from harness.runs.line_file import BOM, Line, lines
 from harness.runs.record import KeySet
 
 # ---- the survey
@@ -36,6 +36,9 @@ from harness.runs.record import KeySet
 
 HEAD_BYTES = 256
 """Bytes of a line that hold its key; a line with a longer key is decoded at every resume."""
+
+BUFFER_BYTES = 256 * 1024
+"""Bytes that `survey` reads at a time; they fit a processor's cache."""
 
 
 class DamagedLine(NamedTuple):
@@ -50,13 +53,12 @@ class DamagedLine(NamedTuple):
 class JournalReport:
     """What was found in a journal.
 
-    n_records: intact lines. n_duplicates: intact lines whose key had come before. conflicts: keys whose later
-    line holds another text (known to `read_samples` only). torn_tail: bytes after the last newline.
+    n_records: intact lines. n_duplicates: intact lines whose key had come before. torn_tail: bytes after the last
+    newline.
     """
 
     n_records: int = 0
     n_duplicates: int = 0
-    conflicts: list[Key] = field(default_factory=list)
     damaged: list[DamagedLine] = field(default_factory=list)
     torn_tail: int = 0
     warnings: list[str] = field(default_factory=list)
@@ -125,37 +127,47 @@ def stored_keys(folder: BenchmarkFolder) -> KeySet:
 
 def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read."""
-    result = Survey(KeySet(), JournalReport(), 0)
+    state = Survey(KeySet(), JournalReport(), 0)
     try:
         # The journal goes on with this descriptor.
-        with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
-            _survey(file, folder, result)
+        with open(descriptor, "rb", closefd=False) as file:
+            _survey(file, folder, state)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
-    return result
+    return state
 
 
-def _survey(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
+def _survey(file: BinaryIO, folder: BenchmarkFolder, state: Survey) -> None:
     """Count the lines of the file, up to a torn tail."""
-    name, report, number = folder.name, result.report, 0
-    file.seek(0)
-    # Hundreds of thousands of lines pass here at each start, so an intact one is taken without the values that `lines`
-    # and `parse` make of it. Any other line is read again, by them.
-    while data := file.readline(MAX_LINE_BYTES):
-        number += 1
-        key = record.intact_key(data, HEAD_BYTES, name)
-        if key is not None:
-            report.n_records += 1
-            report.n_duplicates += not result.keys.add(key)
-            result.end += len(data)
-            continue
-        line = next(lines(file, result.end, number))
-        if is_torn(line):
-            report.torn_tail = line.length
-            return
+    name, report, number = folder.name, state.report, 0
+    # Gigabytes pass here at each start, so an intact line is taken where it lies in the buffer, without a copy.
+    buffer = bytearray(BUFFER_BYTES)
+    view = memoryview(buffer)
+
+    def take(line: Line) -> None:
         sample = parse(line, folder, report)
-        report.n_duplicates += sample is not None and not result.keys.add(sample.key)
-        result.end += line.length
+        report.n_duplicates += sample is not None and not state.keys.add(sample.key)
+
+    while file.seek(state.end) >= 0 and (n := file.readinto(buffer)):  # type: ignore[attr-defined]
+        begin = 0
+        while end := buffer.find(b"\n", begin, n) + 1:
+            number += 1
+            key = record.intact_key(view[begin:end], HEAD_BYTES, name)
+            if key is not None:
+                report.n_records += 1
+                report.n_duplicates += not state.keys.add(key)
+            else:
+                take(Line(number, state.end + begin, end - begin, bytes(view[begin : end - 1]), True))
+            begin = end
+        state.end += begin
+        if not begin:  # A line that is longer than the buffer, or the last one without its newline.
+            line = next(lines(file, state.end, number + 1))
+            if is_torn(line):
+                report.torn_tail = line.length
+                return
+            number += 1
+            take(line)
+            state.end += line.length
 
 
 def is_torn(line: Line) -> bool:
@@ -181,48 +193,24 @@ class SampleReader(Iterator[Sample]):
 
     def _read(self) -> Iterator[Sample]:
         """Read the samples of the file or of a span of it, each key once; note in the report what is wrong."""
-        path, report = self._folder.samples, self.report
-        seen = KeySet()
-        again: dict[Key, set[int]] = {}  # Hashes of the texts in later records of a key.
+        path, report, seen = self._folder.samples, self.report, KeySet()
         try:
             with open_untrusted(path) as file:
                 for line in lines(file) if self._span is None else _lines_within(file, *self._span):
                     if is_torn(line):
                         report.torn_tail = line.length
-                        break
+                        return
                     sample = parse(line, self._folder, report)
                     if sample is None:
                         continue
                     if not seen.add(sample.key):
                         report.n_duplicates += 1
-                        # A hash, since the texts of many repeats would not fit in memory.
-                        again.setdefault(sample.key, set()).add(text_hash(sample))
-                        continue
-                    if self._keys is None or sample.key in self._keys:
+                    elif self._keys is None or sample.key in self._keys:
                         yield sample
-                report.conflicts += self._conflicts(file, again)
         except FileNotFoundError:
             return
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-
-    def _conflicts(self, file: BinaryIO, again: dict[Key, set[int]]) -> list[Key]:
-        """Keys whose later records hold another text than the first.
-
-        Reads the file once more, if there are repeated keys. again: key → hashes of the texts of its later records.
-        """
-        differing: set[Key] = set()
-        left = dict(again)
-        for line in lines(file) if again else ():
-            sample = None if is_torn(line) else parse(line, self._folder, JournalReport())
-            if sample is None:
-                continue
-            later = left.pop(sample.key, None)
-            if later is not None and later != {text_hash(sample)}:
-                differing.add(sample.key)
-            if not left:
-                break
-        return [key for key in again if key in differing]
 
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
@@ -232,11 +220,6 @@ def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     if start > 0:
         next(following, None)  # The end of the line before, or only its newline.
     yield from takewhile(lambda line: line.offset < stop, following)
-
-
-def text_hash(sample: Sample) -> int:
-    """A hash of a sample's texts, by which two records of one key are compared."""
-    return hash((sample.text, sample.reasoning))
 
 
 def read_samples(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.codec import digest
-from harness.core.inert import quoted, visible
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question, Sample
@@ -307,7 +307,4 @@ def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str
         )
     if report.n_duplicates:
         sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")
-    if report.conflicts:
-        named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
-        sentences.append(f"{len(report.conflicts)} samples have two different texts; the first counts: {named}")
     return [*sentences, *report.warnings]

@@ -29,7 +29,7 @@ def appended(run: RunFolder, first: int, last: int) -> Iterator[str]:
 
 def _sampled(run: RunFolder, number: int) -> None:
     with RunLock(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log) as journal:
-        journal.append(sample(f"q{number}")).result()
+        journal.append(sample(f"q{number}"))
 
 
 if __name__ == "__main__":

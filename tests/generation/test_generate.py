@@ -262,31 +262,6 @@ def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
         assert len(samples_of(settings)) == len(server.requests) < 1000
 
 
-def test_memory_is_bounded_by_the_window_where_the_disk_is_slow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced = threading.Event()
-    opened: list[int] = []
-
-    def slow_sync(descriptor: int) -> None:
-        if opened:  # the journal's first sync is part of opening it
-            synced.wait(20)
-        opened.append(descriptor)
-
-    monkeypatch.setattr("harness.runs.journal._sync_data", slow_sync)
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=20)
-        window = 3 * settings.concurrency
-        threading.Timer(0.7, synced.set).start()
-        seen: list[int] = []
-        outcome = run(
-            settings, question_set(tmp_path, 10), interval=0.02,
-            on_progress=lambda p: None if synced.is_set() else seen.append(len(server.requests)),
-        )  # fmt: skip
-    assert outcome.complete
-    assert settings.concurrency < max(seen) <= window
-
-
 def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: Path) -> None:
     def context_of(endpoint: Endpoint, model: str) -> int | None:
         os.kill(os.getpid(), signal.SIGINT)

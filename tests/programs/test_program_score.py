@@ -52,7 +52,7 @@ def a_run(folder: Path) -> tuple[RunFolder, list[Question]]:
     with Journal.open(run.benchmark("sums")) as journal:
         for question in built:
             for index, text in enumerate(REPLIES[question.question_id]):
-                journal.append(_sample(question, index, text)).result()
+                journal.append(_sample(question, index, text))
     Manifest(
         harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="m",
         benchmarks={"sums": BenchmarkRecord(identity={}, plan=Plan(samples=2), settings={})},

@@ -1,23 +1,16 @@
 """A program that fills a journal and is killed: `python -m tests.runs.appending FOLDER SAMPLES [each]`.
 
-It opens the run's lock and journal, appends every key not yet on disk, and prints each key once acknowledged.
-`each`: it waits for every acknowledgement, so that the system calls are many.
+It opens the run's lock and journal, appends every key not yet in the file, and prints each key once acknowledged.
+`each`: it syncs every sample, so that the system calls are many.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from concurrent.futures import Future
 
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock
 from tests.runs.recorded import BENCHMARK, sample
-
-
-def acknowledge(key: str, done: Future[None]) -> None:
-    if done.exception() is None:
-        os.write(1, f"{key}\n".encode())
 
 
 def main(path: str, n_samples: int, *each: str) -> None:
@@ -32,10 +25,10 @@ def main(path: str, n_samples: int, *each: str) -> None:
                 if key in journal.keys:
                     continue
                 # Bodies from some bytes to some hundred kilobytes, so that a kill also falls within a write.
-                done = journal.append(sample(*key, text="x" * (37 * i * i)))
-                done.add_done_callback(functools.partial(acknowledge, f"{key[0]}/{key[1]}"))
+                journal.append(sample(*key, text="x" * (37 * i * i)))
                 if each:
-                    journal.flush()
+                    journal.sync()
+                os.write(1, f"{key[0]}/{key[1]}\n".encode())
 
 
 if __name__ == "__main__":

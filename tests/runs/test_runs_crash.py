@@ -100,7 +100,7 @@ def scenario(folder: RunFolder, report: int) -> None:
         manifest.extend("second", BenchmarkRecord(identity=identity, plan=Plan(samples=1))).save(folder)
         with Journal.open(folder.benchmark(BENCHMARK)) as journal:
             for i in range(3):
-                journal.append(sample("new", i, "t" * 400_000 if i == 1 else "t")).result()
+                journal.append(sample("new", i, "t" * 400_000 if i == 1 else "t"))
                 _tell(report, f"new/{i}\n".encode())
 
 

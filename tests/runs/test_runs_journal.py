@@ -1,17 +1,23 @@
-"""The journal as a resume sees it: what counts, what is owed, what is kept.
+"""The journal: what counts after a resume, what is owed, and what a disk that fails leaves.
 
-For: harness.runs, harness.runs.survey, harness.runs.survey, harness.runs.line_file.
+`test_runs_state` plays cuts, damage, kills and repeats in any order; here stands what it cannot see.
+
+For: harness.runs, harness.runs.journal, harness.runs.survey, harness.runs.line_file.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,19 +25,21 @@ import pytest
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample, Timing
-from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
+from harness.runs import BenchmarkFolder, Journal, Manifest, RunFolder, RunLog, grades, questions, read_samples, record
+from harness.runs import survey as survey_module
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
-from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
+from tests.runs.recorded import BENCHMARK, intact_texts, sample
 
-pytestmark = pytest.mark.slow
+BOM = b"\xef\xbb\xbf"
 
 
-def store(folder: BenchmarkFolder, *samples: Sample) -> None:
-    """Append and close."""
+def store(folder: BenchmarkFolder, *samples: Sample) -> bytes:
+    """Append and close; returns what the file then holds."""
     with Journal.open(folder) as journal:
         for entry in samples:
             journal.append(entry)
+    return folder.samples.read_bytes()
 
 
 def twenty() -> list[Sample]:
@@ -39,258 +47,212 @@ def twenty() -> list[Sample]:
     return [sample(f"q{i % 5}", i // 5, f"\u2028{i}\x85\x00\ud800\f") for i in range(20)]
 
 
-def test_a_new_journal_is_empty(folder: BenchmarkFolder) -> None:
+def fails(error: int) -> Callable[..., int]:
+    """A system call that fails."""
+
+    def fail(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    return fail
+
+
+# ---- what is stored
+
+
+def test_an_appended_sample_is_in_the_file_and_its_key_known(folder: BenchmarkFolder) -> None:
+    assert [*read_samples(folder)] == []
+    assert not folder.path.exists()
     with Journal.open(folder) as journal:
         assert journal.keys == set()
-    assert list(read_samples(folder)) == []
-
-
-def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
-    assert list(read_samples(folder)) == []
-    assert not folder.path.exists()
-
-
-def test_an_acknowledged_sample_is_on_disk_and_its_key_known(folder: BenchmarkFolder) -> None:
-    with Journal.open(folder) as journal:
-        journal.append(sample("a", 1, "yes")).result(timeout=PATIENCE_SECONDS)
+        journal.append(sample("a", 1, "yes"))
         assert intact_texts(folder.samples.read_bytes()) == {Key("a", 1): "yes"}
         assert journal.keys == {Key("a", 1)}
+    journal.close()
+    with pytest.raises(StoreError, match="Bad file descriptor"):
+        journal.append(sample("b"))
 
 
-def test_flush_returns_when_everything_is_on_disk(folder: BenchmarkFolder) -> None:
+def test_a_resume_knows_the_keys_and_appends_behind_them(folder: BenchmarkFolder) -> None:
+    first, second = twenty()[:12], twenty()[12:]
+    before = store(folder, *first)
     with Journal.open(folder) as journal:
-        futures = [journal.append(entry) for entry in twenty()]
-        journal.flush()
-        assert all(future.done() for future in futures)
-        assert len(intact_lines(folder.samples.read_bytes())) == 20
+        assert (journal.keys, journal.report.n_records) == ({entry.key for entry in first}, 12)
+    assert store(folder, *second).startswith(before)
+    assert [*read_samples(folder)] == twenty()
+    assert [entry.key for entry in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
 
 
-class HeldSync:
-    """Stands in for the sync of the data: counts, tells when it has begun, and ends when it is let go."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.begun, self.let_go = threading.Event(), threading.Event()
-
-    def __call__(self, descriptor: int) -> None:
-        self.count += 1
-        self.begun.set()
-        assert self.let_go.wait(30)
-
-
-def test_nothing_is_acknowledged_before_its_sync(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Journal.open(folder) as opened:
-        sync = HeldSync()
-        monkeypatch.setattr(journal, "_sync_data", sync)
-        future = opened.append(sample("a"))
-        assert sync.begun.wait(30)
-        assert not future.done()
-        assert opened.keys == set()
-        sync.let_go.set()
-        future.result(30)
-        assert opened.keys == {Key("a", 0)}
-
-
-def test_one_sync_serves_all_that_arrived_during_the_last_one(
+def test_a_sample_is_synced_within_a_second_and_at_the_end(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Journal.open(folder) as opened:
-        sync = HeldSync()
-        monkeypatch.setattr(journal, "_sync_data", sync)
-        opened.append(sample("first"))
-        assert sync.begun.wait(30)
-        futures = [opened.append(sample("more", i)) for i in range(500)]
-        sync.let_go.set()
-        for future in futures:
-            future.result(30)
-        assert sync.count == 2
+    """Once, however many samples came: those that follow a sync get another."""
+    synced = threading.Event()
+    n_synced: list[int] = []
 
+    def noted(descriptor: int) -> None:
+        n_synced.append(os.fstat(descriptor).st_size)
+        synced.set()
 
-def test_a_sync_waits_for_its_window_or_for_much_text(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "WINDOW_SECONDS", 10 * PATIENCE_SECONDS)
-    monkeypatch.setattr(journal, "SYNC_BYTES", 1000)
-    with Journal.open(folder) as opened:
-        opened.append(sample("first")).result(PATIENCE_SECONDS)
-        for number in range(2):
-            little = opened.append(sample("little", number))
-            with pytest.raises(TimeoutError):
-                little.result(0.05)
-            opened.append(sample("much", number, "x" * 1000)).result(PATIENCE_SECONDS)
-            little.result(PATIENCE_SECONDS)
-
-
-def test_a_disk_that_takes_no_bytes_is_named(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Journal.open(folder)
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", lambda descriptor, data: 0)
-        with pytest.raises(StoreError, match=r": the disk took no bytes \("):
-            opened.append(sample()).result(PATIENCE_SECONDS)
-    with pytest.raises(StoreError):
-        opened.close()
-
-
-def test_close_stores_what_was_appended(folder: BenchmarkFolder) -> None:
-    store(folder, *twenty())
-    assert list(read_samples(folder)) == twenty()
-
-
-def test_a_closed_journal_takes_no_more_and_closes_twice(folder: BenchmarkFolder) -> None:
-    journal = Journal.open(folder)
-    journal.close()
-    journal.close()
-    with pytest.raises(StoreError, match="closed"):
-        journal.append(sample())
-
-
-def test_a_waiter_that_gives_up_does_not_stop_the_journal(folder: BenchmarkFolder) -> None:
+    monkeypatch.setattr("harness.runs.journal.SYNC_SECONDS", 0.05)
     with Journal.open(folder) as journal:
-        assert not journal.append(sample("a")).cancel()
-        journal.append(sample("b")).result(timeout=PATIENCE_SECONDS)
-    assert len(intact_lines(folder.samples.read_bytes())) == 2
+        monkeypatch.setattr(os, "fdatasync", noted)
+        for size in (2, 3):
+            for _ in range(2):
+                journal.append(sample("q", size + 10 * len(n_synced) + _))
+            assert synced.wait(PATIENCE_SECONDS)
+            synced.clear()
+        n_before = len(n_synced)
+        monkeypatch.setattr("harness.runs.journal.SYNC_SECONDS", PATIENCE_SECONDS)
+        journal.append(sample("last"))
+    assert n_synced[n_before:] == [folder.samples.stat().st_size]
 
 
-def test_a_resume_knows_the_keys_on_disk_and_appends_behind_them(folder: BenchmarkFolder) -> None:
-    first, second = twenty()[:12], twenty()[12:]
-    store(folder, *first)
-    before = folder.samples.read_bytes()
+def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as opened:
+
+        def work(name: str) -> None:
+            for i in range(200):
+                opened.append(sample(name, i))
+
+        threads = [threading.Thread(target=work, args=(f"q{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(opened.keys) == 800
+    reader = read_samples(folder)
+    assert len([*reader]) == 800
+    assert reader.report.n_duplicates == 0
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (sample("big", 0, "x" * MAX_RECORD_BYTES), "longest record stored"),
+        (sample("endless", timing=Timing(started=math.inf, total=1.0)), "no finite number"),
+    ],
+)
+def test_a_sample_that_cannot_be_stored_is_refused_and_the_next_is_stored(
+    folder: BenchmarkFolder, refused: Sample, words: str
+) -> None:
     with Journal.open(folder) as journal:
-        assert journal.keys == {entry.key for entry in first}
-        assert journal.report.n_records == 12
-        for entry in second:
-            journal.append(entry)
-    assert folder.samples.read_bytes().startswith(before)
-    assert list(read_samples(folder)) == twenty()
+        with pytest.raises(record.RecordRefused, match=words):
+            journal.append(refused)
+        journal.append(sample("small"))
+        assert journal.keys == {Key("small", 0)}
+    assert folder.samples.stat().st_size < 1000
 
 
-def test_only_the_wanted_keys_are_read(folder: BenchmarkFolder) -> None:
-    store(folder, *twenty())
-    assert [entry.key for entry in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
+def test_the_names_of_a_new_file_and_of_its_folder_are_on_disk_before_the_first_sample(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[int, int]] = []
+
+    def noted(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        if stat.S_ISDIR(state.st_mode):
+            synced.append((state.st_dev, state.st_ino))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with Journal.open(folder):
+        for path in (folder.path, folder.path.parent):
+            assert (path.stat().st_dev, path.stat().st_ino) in synced
+
+
+# ---- what is read
 
 
 @pytest.mark.timeout(1800)  # it syncs at every byte: minutes where the disk is busy
 def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
     """What kill -9 leaves of an append: at every length of the file."""
-    whole, folder = run.benchmark(BENCHMARK), BenchmarkFolder(BENCHMARK, run.path / "cut")
+    folder = BenchmarkFolder(BENCHMARK, run.path / "cut")
     folder.create()
-    store(whole, *twenty()[:4])
-    data = whole.samples.read_bytes()
+    data = store(run.benchmark(BENCHMARK), *twenty()[:4])
     late = sample("late", 0, "appended after the repair")
     for cut in share_of(range(len(data) + 1)):
         folder.samples.write_bytes(data[:cut])
         intact = data[: data.rfind(b"\n", 0, cut) + 1]
         if data[cut : cut + 1] == b"\n":
             intact = data[: cut + 1]  # a record that lacks only its newline is whole
+        reader = read_samples(folder)
+        assert {entry.key for entry in reader} == set(intact_texts(intact)), cut
         with Journal.open(folder) as journal:
             assert journal.keys == set(intact_texts(intact)), cut
-            assert journal.report.torn_tail == max(0, cut - len(intact))
+            assert journal.report.torn_tail == reader.report.torn_tail == max(0, cut - len(intact))
             journal.append(late)
         assert folder.samples.read_bytes() == intact + record.encode(late)
 
 
-def test_a_torn_tail_is_cut_off_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
-    store(folder, sample("a"))
-    with folder.samples.open("ab") as file:
-        file.write(b'{"benchmark":"AIME')
+def test_a_torn_tail_and_a_damaged_line_are_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
+    lines = store(folder, *map(sample, "abc")).splitlines(keepends=True)
+    folder.samples.write_bytes(lines[0] + lines[1].replace(b"so 42", b"so 43") + lines[2] + b'{"benchmark":"AIME')
     with RunLog(run) as log:
         Journal.open(folder, log=log).close()
         Journal.open(folder, log=log).close()
-    events = [json.loads(line) for line in run.log.read_text().splitlines()]
-    assert [(e["event"], e["bytes"]) for e in events] == [("torn_tail", 18)]
+    torn, *damaged = [json.loads(line) for line in run.log.read_text().splitlines()]
+    assert (torn["event"], torn["bytes"]) == ("torn_tail", 18)
+    assert [(e["event"], e["line"], e["offset"]) for e in damaged] == [("damaged_line", 2, len(lines[0]))] * 2
+    assert damaged[0]["reason"]
 
 
-def test_damage_of_any_byte_costs_that_record_only(folder: BenchmarkFolder) -> None:
-    store(folder, *[sample(f"q{i}", 0, "t") for i in range(3)])
-    data = folder.samples.read_bytes()
-    second = range(data.index(b"\n") + 1, data.index(b"\n", data.index(b"\n") + 1))
-    for offset in second:
-        folder.samples.write_bytes(data[:offset] + bytes([data[offset] ^ 4]) + data[offset + 1 :])
-        reader = read_samples(folder)
-        assert [entry.question_id for entry in reader] == ["q0", "q2"]
-        assert [line.number for line in reader.report.damaged] == [2]
-        assert reader.report.damaged[0].offset == second.start
-        with Journal.open(folder) as journal:
-            assert journal.keys == {Key("q0", 0), Key("q2", 0)}, "the damaged key is owed"
-
-
-def test_a_resume_sees_damage_anywhere(folder: BenchmarkFolder) -> None:
-    store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
-    data = folder.samples.read_bytes()
-    offset = data.index(b"tttt", data.index(b'"q1"')) + 300
-    folder.samples.write_bytes(data[:offset] + b"u" + data[offset + 1 :])
-    with Journal.open(folder) as journal:
-        assert journal.keys == {Key("q0", 0), Key("q2", 0)}
-
-
-def test_a_long_question_id_is_found(folder: BenchmarkFolder) -> None:
-    stored = [sample("q" * 3000, 0), sample("é" * 70_000, 1), sample("z", 2)]
-    store(folder, *stored)
-    with Journal.open(folder) as journal:
-        assert journal.keys == {entry.key for entry in stored}
-
-
-def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
-    lines = [
-        record.encode(entry)
-        for entry in [
-            sample("a", 0, "first"),
-            sample("b", 0, "same"),
-            sample("a", 0, "second"),
-            sample("b", 0, "same"),
-        ]
-    ]
-    folder.create()
-    folder.samples.write_bytes(b"".join(lines))
-    reader = read_samples(folder)
-    assert [entry.text for entry in reader] == ["first", "same"]
-    assert reader.report.n_records == 4
-    assert reader.report.n_duplicates == 2
-    assert reader.report.conflicts == [Key("a", 0)]
-    for _ in range(2):
-        with Journal.open(folder) as journal:
-            assert journal.report.n_duplicates == 2
-
-
-def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder) -> None:
-    samples = [sample(f"q{i}", text="x" * i) for i in range(4)]
-    folder.create()
-    folder.samples.write_bytes(b"".join(record.encode(entry) for entry in samples))
-    size = folder.samples.stat().st_size
-    for border in range(size + 1):
-        spans = [(0, border), (border, size)]
-        assert [entry for span in spans for entry in read_samples(folder, span=span)] == samples, border
-
-
-def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> None:
+@pytest.mark.parametrize("buffer_bytes", [256, 700, 2**18])
+def test_foreign_lines_cost_nothing_but_themselves(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int
+) -> None:
+    """Wherever the buffer of the survey ends; also a key longer than its head, and a line longer than the buffer."""
+    monkeypatch.setattr(survey_module, "BUFFER_BYTES", buffer_bytes)
     foreign = [
         b'{"benchmark":"AIME 2024","question_id":"no checksum","sample_index":0}',
         b"\x00" * 4096,
         b"\xff\xfe",
         b"null",
         record.encode(sample("x", benchmark="other"))[:-1],
-        b"\xef\xbb\xbf" + record.encode(sample("a byte order mark amid the file"))[:-1],
+        BOM + record.encode(sample("a byte order mark amid the file"))[:-1],
     ]
     folder.create()
-    good = [record.encode(sample(f"q{i}")) for i in range(len(foreign) + 1)]
-    mixed = b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
+    good = [record.encode(sample("long " * 100 * i, i)) for i in range(len(foreign) + 1)]
+    mixed = b"\n" + b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
     reader = read_samples(folder)
-    assert [entry.question_id for entry in reader] == [f"q{i}" for i in range(7)]
-    assert [line.number for line in reader.report.damaged] == [2, 4, 6, 8, 10, 12]
+    assert [entry.sample_index for entry in reader] == [*range(7)]
+    assert [line.number for line in reader.report.damaged] == [3, 5, 7, 9, 11, 13]
     for _ in range(2):
         with Journal.open(folder) as journal:
-            assert len(journal.keys) == 7
-            assert [line.number for line in journal.report.damaged] == [2, 4, 6, 8, 10, 12]
+            assert (len(journal.keys), journal.report.n_records) == (7, 7)
+            assert journal.report.damaged == reader.report.damaged
     assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
 
 
+def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
+    texts = [("a", "first"), ("b", "same"), ("a", "second"), ("b", "same")]
+    folder.create()
+    folder.samples.write_bytes(b"".join(record.encode(sample(name, 0, text)) for name, text in texts))
+    reader = read_samples(folder)
+    assert [entry.text for entry in reader] == ["first", "same"]
+    assert (reader.report.n_records, reader.report.n_duplicates) == (4, 2)
+    with Journal.open(folder) as journal:
+        assert (journal.report.n_records, journal.report.n_duplicates) == (4, 2)
+
+
+@pytest.mark.parametrize("n_lines", [1, 2, 5])
+def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder, n_lines: int) -> None:
+    lines = [record.encode(sample("q", n, "x" * n)) for n in range(n_lines)]
+    folder.create()
+    folder.samples.write_bytes(b"".join(lines))
+    starts = [sum(map(len, lines[:n])) for n in range(n_lines + 1)]
+    for cut in range(starts[-1] + 1):
+        first = [found.sample_index for found in read_samples(folder, span=(0, cut))]
+        second = [found.sample_index for found in read_samples(folder, span=(cut, starts[-1]))]
+        assert first == [n for n in range(n_lines) if starts[n] < cut]
+        assert [*first, *second] == [*range(n_lines)]
+
+
 def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: BenchmarkFolder) -> None:
-    store(folder, *twenty())
-    edited = b"\xef\xbb\xbf" + folder.samples.read_bytes().replace(b"\n", b"\r\n") + b"\r\n"
+    edited = BOM + store(folder, *twenty(), twenty()[3]).replace(b"\n", b"\r\n") + b"\r\n"
     folder.samples.write_bytes(edited)
     reader = read_samples(folder)
-    assert list(reader) == twenty()
-    assert reader.report.damaged == []
-    assert len(reader.report.warnings) == 2
+    assert [*reader] == twenty()
+    assert (reader.report.damaged, len(reader.report.warnings), reader.report.n_duplicates) == ([], 2, 1)
     for index in range(2):
         with RunLog(run) as log, Journal.open(folder, log=log) as journal:
             assert journal.keys >= {entry.key for entry in twenty()}
@@ -306,35 +268,6 @@ def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> 
     for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder)):
         with pytest.raises(StoreError, match=r"samples.jsonl, line 2: schema 7; this harness reads schemas up to 1"):
             attempt()
-
-
-def test_samples_that_nobody_waits_for_are_on_disk_after_a_flush(folder: BenchmarkFolder) -> None:
-    with Journal.open(folder) as opened:
-        for i in range(3):
-            opened.hand_over(sample("q", i))
-        opened.flush()
-        assert opened.keys == {Key("q", i) for i in range(3)}
-        assert set(intact_texts(folder.samples.read_bytes())) == opened.keys
-
-
-def test_one_that_nobody_waits_for_and_that_cannot_be_stored_stops_the_journal(folder: BenchmarkFolder) -> None:
-    opened = Journal.open(folder)
-    opened.hand_over(sample("q", 0, timing=Timing(started=math.inf, total=1.0)))
-    with pytest.raises(StoreError, match="no finite number"):
-        opened.flush()
-    with pytest.raises(StoreError, match="no finite number"):
-        opened.close()
-
-
-def test_a_record_over_the_bound_is_refused_and_the_journal_goes_on(folder: BenchmarkFolder) -> None:
-    with Journal.open(folder) as journal:
-        refused = journal.append(sample("big", 0, "x" * MAX_RECORD_BYTES))
-        accepted = journal.append(sample("small"))
-        with pytest.raises(record.RecordRefused, match="longest record stored"):
-            refused.result(timeout=PATIENCE_SECONDS)
-        accepted.result(timeout=PATIENCE_SECONDS)
-        assert journal.keys == {Key("small", 0)}
-    assert folder.samples.stat().st_size < 1000
 
 
 def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: BenchmarkFolder) -> None:
@@ -365,3 +298,129 @@ def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: Benchma
         pytest.skip("needs /proc to set a memory limit")
     done = subprocess.run([sys.executable, "-c", program, folder.path], capture_output=True, text=True, check=True)
     assert done.stdout == "['a', 'b'] [2]\n['a', 'b']\n"
+
+
+# ---- disks and programs that misbehave
+
+
+def test_a_failing_sync_is_final(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+
+    def fail(_: int) -> None:
+        failed.set()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("harness.runs.journal.SYNC_SECONDS", 0.01)
+    opened = Journal.open(folder)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    opened.append(sample("safe"))
+    assert failed.wait(PATIENCE_SECONDS)
+    monkeypatch.undo()
+    for attempt in (opened.sync, lambda: opened.append(sample("late")), opened.close):
+        with pytest.raises(StoreError, match="Input/output error"):
+            attempt()
+    opened.close()
+    assert set(intact_texts(folder.samples.read_bytes())) == {Key("safe", 0)}
+
+
+def test_an_error_inside_a_with_block_is_not_hidden_by_the_journals(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use() -> None:
+        with Journal.open(folder):
+            monkeypatch.setattr(os, "fdatasync", fails(errno.EIO))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        use()
+
+
+def test_a_full_disk_keeps_every_acknowledged_sample(mount_small_disk: Callable[[str], Path]) -> None:
+    folder = RunFolder(mount_small_disk("size=64k") / "run").benchmark(BENCHMARK)
+    acknowledged = set[Key]()
+
+    def fill() -> None:
+        for i in range(40):
+            opened.append(sample(f"q{i}", 0, "x" * 3000))
+            acknowledged.add(Key(f"q{i}", 0))
+
+    with Journal.open(folder) as opened, pytest.raises(StoreError, match=r"No space left on device \(0 MB free at"):
+        fill()
+    assert acknowledged == set(intact_texts(folder.samples.read_bytes()))
+    assert len(acknowledged) > 5
+    assert folder.samples.read_bytes().endswith(b"\n")
+
+
+def test_a_read_only_place_fails_before_the_first_request(mount_small_disk: Callable[[str], Path]) -> None:
+    disk = mount_small_disk("size=64k")
+    folder = RunFolder(disk / "run").benchmark(BENCHMARK)
+    Journal.open(folder).close()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    for place in (folder, RunFolder(disk / "another").benchmark(BENCHMARK)):
+        with pytest.raises(StoreError, match=r"Read-only file system"):
+            Journal.open(place)
+
+
+CHANGES: dict[str, tuple[Callable[[BenchmarkFolder], object], str]] = {
+    "cut": (lambda folder: os.truncate(folder.samples, 10), "changed by another program"),
+    "lengthened": (lambda folder: os.truncate(folder.samples, 1000), "changed by another program"),
+    "renamed": (lambda folder: folder.samples.rename(folder.path / "elsewhere"), "removed or renamed"),
+    "removed": (lambda folder: shutil.rmtree(folder.path), "was removed"),
+}
+
+
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_changed_by_another_program_stops_the_run(folder: BenchmarkFolder, change: str, more: bool) -> None:
+    act, words = CHANGES[change]
+    opened = Journal.open(folder)
+    opened.append(sample("a"))
+    act(folder)
+    if more:
+        with pytest.raises(StoreError, match=words):
+            opened.append(sample("b"))
+    with pytest.raises(StoreError, match=words):
+        opened.close()
+
+
+def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    folder.create()
+    folder.samples.symlink_to(victim)
+    before = len([*Path("/dev/fd").iterdir()])
+    with pytest.raises(StoreError, match="symbolic link"):
+        Journal.open(folder)
+    assert victim.read_bytes() == b"precious"
+    shutil.rmtree(folder.path)
+    folder.path.symlink_to(tmp_path)
+    with pytest.raises(StoreError, match="symbolic link"):
+        Journal.open(folder)
+    assert [*tmp_path.iterdir()] == [victim]
+    assert len([*Path("/dev/fd").iterdir()]) == before
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: Callable[[Path], None]) -> None:
+    folder = run.benchmark(BENCHMARK)
+    folder.create()
+    for path in (folder.samples, folder.questions, folder.grades, run.manifest):
+        plant(path)
+    for attempt in (
+        lambda: list(read_samples(folder)),
+        lambda: questions.read(folder),
+        lambda: grades.read(folder),
+        lambda: Manifest.load(run),
+        lambda: Journal.open(folder),
+    ):
+        with pytest.raises(StoreError, match=r"cannot read .*: not a regular file|is not a regular file|cannot write"):
+            attempt()
+
+
+def test_a_file_that_cannot_be_read_is_named(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(folder, sample())
+    monkeypatch.setattr(survey_module, "open_untrusted", fails(errno.EIO))
+    monkeypatch.setattr(survey_module, "_survey", fails(errno.EIO))
+    for attempt in (lambda: next(read_samples(folder)), lambda: Journal.open(folder)):
+        with pytest.raises(StoreError, match=r"cannot read .*samples\.jsonl: Input/output error\."):
+            attempt()

@@ -190,9 +190,6 @@ def test_lines_of_several_processes_are_never_mixed(quick_path: Path) -> None:
 
 # ---- nothing appends beside it
 
-APPENDERS = {"harness/runs/line_file.py", "harness/runs/journal.py", "harness/runs/survey.py"}
-"""The writer of lines; the journal of samples, whose syncs serve many; its index, which is believed in nothing."""
-
 
 def appends(source: str) -> bool:
     """Whether a module opens a file for appending, by a flag or by a mode."""
@@ -220,7 +217,7 @@ def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
         for path in (CHECKOUT / "harness").rglob("*.py")
         if appends(path.read_text("utf-8"))
     }
-    assert files <= APPENDERS
+    assert files == {"harness/runs/line_file.py"}
     assert appends("path.open('ab')")
     assert appends("open(path, mode='a')")
     assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")
@@ -237,16 +234,6 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
     monkeypatch.setattr(fcntl, "flock", noted)
     append_line(path, b"{}\n")
     assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
-
-
-def test_a_sync_of_a_file_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    with LineFile(tmp_path / "log.jsonl", durable=False) as file:
-        monkeypatch.setattr(os, "fsync", synced.append)
-        file.append(b"{}\n")
-        assert synced == []
-        file.sync()
-    assert len(synced) == 1
 
 
 def test_a_record_is_read_from_any_block_of_its_file(tmp_path: Path) -> None:

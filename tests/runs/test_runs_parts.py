@@ -1,4 +1,4 @@
-"""The manifest of several folders, each folder's part of it; and a merge's bound on what waits for the disk.
+"""The manifest of several folders, each folder's part of it.
 
 For: harness.runs.parts, harness.runs.merging.
 """
@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import Key
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, merging, questions
+from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.manifest import MAX_SESSIONS, Fingerprint, Provenance, Session
 from harness.runs.merging import Joined, Merged, merge
 from harness.runs.parts import PartFolder, joined_manifest, shard_numbers
@@ -133,36 +132,6 @@ def test_questions_stand_in_the_order_of_the_folders(quick_path: Path) -> None:
     assert ids == ["q2", "q0", "q1"]
 
 
-@pytest.mark.parametrize("index", [4095, 4096, 9000])
-def test_a_sample_of_a_high_index_counts_once(quick_path: Path, index: int) -> None:
-    texts = [None, None, "another"]
-    parts = [
-        write(quick_path / f"{n}", [sampled(0, index, text)], n_questions=1, planned=index + 1)
-        for n, text in enumerate(texts)
-    ]
-    (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
-    assert (joined.n_samples, joined.n_added, joined.n_again) == (1, 1, 1)
-    assert [key.sample_index for key in joined.conflicts] == [index]
-
-
-LONGEST = max(len(sampled(0, i).text or "") + len(sampled(0, i).reasoning or "") for i in range(4))
-
-
-@pytest.mark.parametrize(("bound", "n_flushes"), [(None, 1), (1, 5), (2 * (merging.COUNTED_CHARS + LONGEST), 2)])
-def test_a_merge_waits_for_the_disk_where_much_is_on_its_way(
-    quick_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int | None, n_flushes: int
-) -> None:
-    """At the end, and after each sample where one is as much as may wait."""
-    if bound is not None:
-        monkeypatch.setattr(merging, "WAITING_CHARS", bound)
-    flushed: list[Journal] = []
-    flush = Journal.flush
-    monkeypatch.setattr(Journal, "flush", lambda journal: (flushed.append(journal), flush(journal)))
-    run = write(quick_path / "a", [sampled(0, i) for i in range(4)], n_questions=1, planned=4)
-    merge([run], RunFolder(quick_path / "all"))
-    assert len(flushed) == n_flushes
-
-
 def test_a_plan_by_questions_holds_where_all_folders_have_one() -> None:
     plans = {
         "ids": Plan(samples=1, question_ids=["q0"]),
@@ -187,24 +156,6 @@ def test_a_refusal_names_the_benchmark_that_differs_and_none_for_the_model() -> 
     with pytest.raises(StoreError, match="server_model") as refused:
         joined_manifest([part("a", server_model="one"), part("b", server_model="other")], False)
     assert " in " not in str(refused.value).partition(":")[0]
-
-
-def test_both_texts_of_a_sample_wait_for_the_disk(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasoning as long as twice the bound is not taken off that of the answer."""
-    monkeypatch.setattr(merging, "WAITING_CHARS", merging.COUNTED_CHARS + 100)
-    flushed: list[Journal] = []
-    flush = Journal.flush
-    monkeypatch.setattr(Journal, "flush", lambda journal: (flushed.append(journal), flush(journal)))
-    samples = [msgspec.structs.replace(sampled(0, i), text="x" * 60, reasoning="y" * 60) for i in range(3)]
-    merge([write(quick_path / "a", samples, n_questions=1, planned=3)], RunFolder(quick_path / "all"))
-    assert len(flushed) == 4
-
-
-def test_a_text_whose_hash_is_zero_counts_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "text_hash", lambda sample: 0)
-    parts = [write(quick_path / name, [sampled(0, 0)], n_questions=1, planned=1) for name in "ab"]
-    (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
-    assert (joined.n_added, joined.n_again, joined.conflicts) == (1, 1, ())
 
 
 def test_a_log_that_cannot_be_read_is_one_sentence(quick_path: Path) -> None:
@@ -241,7 +192,7 @@ def test_a_folder_given_twice_is_named_the_first_of_several(quick_path: Path) ->
 
 def test_a_run_is_complete_if_no_benchmark_owes_a_sample_and_names_each_missing_shard() -> None:
     whole = Joined(
-        name=NAME, n_samples=1, n_added=1, n_expected=1, n_owed=0, n_again=0, conflicts=(), shards=(2,), of=3,
+        name=NAME, n_samples=1, n_added=1, n_expected=1, n_owed=0, n_again=0, shards=(2,), of=3,
         n_damaged=0,
     )  # fmt: skip
     owes = replace(whole, n_expected=3, n_owed=2)
@@ -249,15 +200,6 @@ def test_a_run_is_complete_if_no_benchmark_owes_a_sample_and_names_each_missing_
     folder = RunFolder(Path("all"))
     complete = [Merged(folder=folder, benchmarks=of).complete for of in ((whole,), (whole, owes), (owes, owes))]
     assert complete == [True, False, False]
-
-
-def test_conflicts_inside_one_folder_are_named_three_at_most(quick_path: Path) -> None:
-    samples = [sampled(0, index, text) for index in range(5) for text in (None, "another")]
-    merged = merge([write(quick_path / "a", samples, n_questions=1, planned=5)], RunFolder(quick_path / "all"))
-    (joined,) = merged.benchmarks
-    assert joined.conflicts == tuple(Key("q0", index) for index in range(5))
-    assert str(next(joined.notes())).endswith("q0 #0, q0 #1, q0 #2 and 2 more")
-    assert merged.path == quick_path / "all"
 
 
 def test_a_folder_without_the_benchmark_hides_none_behind_it(quick_path: Path) -> None:

@@ -69,7 +69,7 @@ class JournalLife(RuleBasedStateMachine):
             record = sample(
                 *key, text=f"{self.serial} {text}".encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             )
-            self.journal.append(record).result(10)
+            self.journal.append(record)
             self.safe[key] = record.text
 
     @rule()
@@ -85,12 +85,12 @@ class JournalLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.journal is not None and self.owed())
     @rule(data=st.data())
-    def kill_with_unsynced_records(self, data: st.DataObject) -> None:
-        """Records that nobody acknowledged reach the disk in part."""
+    def lose_power_with_unsynced_records(self, data: st.DataObject) -> None:
+        """Records that were not synced reach the disk in part."""
         assert self.journal is not None
         durable = len(self.data)
         for key in self.owed()[:3]:
-            self.journal.append(sample(*key, text="not acknowledged"))
+            self.journal.append(sample(*key, text="not synced"))
         self.close()
         os.truncate(self.folder.samples, data.draw(st.integers(durable, len(self.data))))
 

@@ -13,18 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from pathlib import Path
 from typing import IO, NamedTuple, Protocol, TypeVar
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence, ServerError, StoreError, option
-from harness.core.files import open_untrusted, write_atomically
+from harness.core.errors import Sentence, ServerError, option
 from harness.core.inert import visible
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
-from harness.runs.line_file import lines
 
 T = TypeVar("T")
 
@@ -201,47 +198,3 @@ class ServiceBatches:
                 self._on_event("batch_step_failed", kind=failure.kind, message=failure.message)
             self._sleep(wait)
             pause = min(LONGEST_PAUSE_S, 2 * pause)
-
-
-class FileBatches:
-    """A file of requests for a program such as vLLM's own, and the file of results that it writes beside it."""
-
-    most_requests = 10**9
-    most_bytes = 10**15
-
-    def __init__(self, file: Path, path: str, *, on_written: Callable[[FileBatches, int], None]) -> None:
-        """on_written: called with the number of requests, once the file holds them all and waits for its results."""
-        self.file = file
-        self._path = f"/v1{path}"
-        self._on_written = on_written
-
-    @property
-    def results(self) -> Path:
-        """The path of the results: `requests.results.jsonl` beside `requests.jsonl`."""
-        return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
-
-    def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Every id → the name of the file of results, if that file exists; else empty.
-
-        Whether the file has a result for each id shows only when it is read.
-        """
-        return dict.fromkeys(ask_ids, self.results.name) if self.results.exists() else {}
-
-    def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """Write the file of requests; return its name."""
-        write_atomically(self.file, (request_line(ask, self._path, body) for ask, body in asks.items()))
-        self._on_written(self, len(asks))
-        return self.file.name
-
-    def look(self, name: str) -> EndedBatch | Sentence:
-        """The file of results if it has this name, which is complete; else a sentence that results are awaited."""
-        if name != self.results.name:
-            return Sentence(f"{visible(str(self.file), 200)} waits for its results")
-        return EndedBatch(name, self._lines(), self.results.stat().st_mtime, 0.0, f"{visible(name, 100)} is read")
-
-    def _lines(self) -> Iterator[bytes]:
-        try:
-            with open_untrusted(self.results) as file:
-                yield from (line.data for line in lines(file) if line.data)
-        except OSError as error:
-            raise StoreError(f"cannot read {self.results}: {error.strerror or error}.") from error

@@ -6,24 +6,20 @@ settings say which provider: a hosted batch service, or another program that ans
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
 from harness.core.errors import Sentence
-from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
 from harness.generation.batching.board import Board, ByBatch
-from harness.generation.batching.handing import BatchProvider, FileBatches, ServiceBatches
+from harness.generation.batching.handing import ServiceBatches
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host, Sampler, Way
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
 from harness.runs.layout import RunFolder
-from server_launchers.engines import table as engines
 
 
 def by_batch(
@@ -60,8 +56,17 @@ def _open_board(
     requests: makes the requests. on_event: writes to the run's log. on_status: shows a sentence on the batches'
     progress.
     """
+    assert settings.batching is not None
+    service = ServiceBatches(
+        BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+        BatchLedger(folder),
+        settings.batching,
+        settings.spelling.path,
+        patience=settings.patience.outage,
+        on_event=on_event,
+    )
     board = Board(
-        _open_provider(settings, folder, on_event, host),
+        service,
         host,
         attempts=settings.patience.attempts,
         max_body_bytes=settings.max_body_bytes,
@@ -70,32 +75,3 @@ def _open_board(
         secrets=(*secrets_of(settings.endpoints[0]), *settings.spelling.secrets),
     )
     return ByBatch(requests(), board)
-
-
-def _open_provider(
-    settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host
-) -> BatchProvider:
-    """Open what answers the requests: the file of another program, or the provider's batch service."""
-    batching = settings.batching
-    assert batching is not None
-    path = settings.spelling.path
-    if batching.facts is None:
-        assert batching.file is not None
-        return FileBatches(batching.file, path, on_written=partial(_end_session, host, settings))
-    return ServiceBatches(
-        BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
-        BatchLedger(folder),
-        batching.facts,
-        path,
-        patience=settings.patience.outage,
-        on_event=on_event,
-    )
-
-
-def _end_session(host: Host, settings: RunSettings, file: FileBatches, n: int) -> None:
-    """End the session with a sentence that says how to answer the file, which holds `n` requests."""
-    command = shlex.join(engines.batch_words(file.file, file.results))
-    host.stop(
-        f"{count_noun(n, 'request')} {are(n)} in {visible(str(file.file), 200)}; answer them, for example with "
-        f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"
-    )

@@ -15,9 +15,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 
 from harness.client.loop import Lag, current_lag, measured
@@ -84,7 +82,6 @@ class Network:
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: Sampler | None = None
-        self._written: deque[tuple[Task, Future[None]]] = deque()
         self._next_look = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
@@ -207,13 +204,7 @@ class Network:
                 self._dispatcher.fail(error)
 
     def _next(self) -> Action:
-        """Report stored samples to the dispatcher, and return its next action."""
-        while self._written:
-            task, future = self._written.popleft()
-            # Not earlier: until its sample is on disk, the written part is the only copy.
-            if self.keeper is not None and future.exception() is None:
-                self.keeper.forget(task)
-            self._dispatcher.written(task, future.exception())
+        """Return the dispatcher's next action."""
         try:
             return self._dispatcher.next()
         except Exception as error:  # noqa: BLE001 - as above; from now on the dispatcher only ends what is under way
@@ -305,22 +296,17 @@ class Network:
             self._dispatcher.lost(task, error)
         self._wake.set()
 
-    # ---- samples on their way to the disk
+    # ---- samples
 
     def _store(self, store: Store) -> None:
-        """Hand a sample to its journal, which reports when it is on disk."""
+        """Write a sample to its journal, and report how that ended."""
+        failure: Exception | None = None
         try:
-            written = self._journals[store.task.benchmark].append(store.sample)
+            self._journals[store.task.benchmark].append(store.sample)
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
-            self._dispatcher.written(store.task, error)
-            return
-        written.add_done_callback(partial(self._note_written, store.task))
-
-    def _note_written(self, task: Task, future: Future[None]) -> None:
-        """Report a stored sample to the loop. Called on a journal's thread."""
-        # A deque's `append` is atomic, so the journal's thread needs no lock for it.
-        self._written.append((task, future))
-        # The loop may end at this very moment, and a closed loop refuses the call.
-        with self._guard:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._wake.set)
+            failure = error
+        else:
+            # Not earlier: until its sample is written, the half-written answer is the only copy.
+            if self.keeper is not None:
+                self.keeper.forget(store.task)
+        self._dispatcher.written(store.task, failure)
