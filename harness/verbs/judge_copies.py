@@ -27,8 +27,7 @@ def take_over(scored: OutputsFolder, run: RunFolder) -> None:
 def _copy_folder(folder: Path, to: Path) -> None:
     """Copy a judge's folder, without links, which may lead out of it, and locks, which are of that folder."""
     lock = RunFolder(folder).lock.name
-    # A judging that goes on moves replies from samples.jsonl to dropped.jsonl, and takes none out of the latter.
-    for path in sorted(folder.iterdir(), reverse=True):
+    for path in folder.iterdir():
         if path.is_symlink() or path.name.startswith(lock):
             continue
         if path.is_dir():
