@@ -678,8 +678,8 @@ def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: st
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"text": BAD}, "was given on another reply than the one in run"),
-        ({"answer": "sugar"}, "was given when the grader took another answer from the reply than now, in run"),
+        ({"text": BAD}, "was given on another reply, or on another answer from it, than the one in run"),
+        ({"answer": "sugar"}, "was given on another reply, or on another answer from it, than the one in run"),
     ],
 )
 def test_a_verdict_on_another_reply_is_refused(
@@ -707,7 +707,7 @@ def test_the_audit_of_a_run_is_taken_for_its_copy_alone(tmp_path: Path, judged: 
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
     refused = harness(tmp_path, "audit", "other", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert "was given on another reply than the one in other" in refused.err
+    assert "was given on another reply, or on another answer from it, than the one in other" in refused.err
     assert overrides.read(other.benchmark("prose")) == []
     assert harness(tmp_path, "audit", "copy", "--verdicts", "todo.jsonl").code == 0
     assert len(overrides.read(RunFolder(tmp_path / "copy").benchmark("prose"))) == 4
