@@ -395,7 +395,7 @@ class Judged:
     judge was not asked. n_stored: number of replies that were stored before.
 
     mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
-    the same warning. The next call then asks the judge again.
+    the same warning.
     """
 
     scores: list[Score]
@@ -492,7 +492,7 @@ def judge_grades(
             (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            _unshown(benchmark, graded, judge.scope, samples_of),
+            _unshown(benchmark, judge.scope, samples_of),
         ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
         reports.append(report)
@@ -569,11 +569,10 @@ def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
     )
 
 
-def _unshown(of: GradedBenchmark, run: Sequence[GradedBenchmark], scope: Scope, samples_of: SamplesOf) -> str:
+def _unshown(of: GradedBenchmark, scope: Scope, samples_of: SamplesOf) -> str:
     """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
 
     Only replies with an end that the judge could be shown are counted: not those that max_tokens cut, nor empty ones.
-    of: the benchmark. run: all benchmarks that the judge rules on, with the grades before it.
     """
     unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
     if scope == "all" or not unanswered:
@@ -581,21 +580,12 @@ def _unshown(of: GradedBenchmark, run: Sequence[GradedBenchmark], scope: Scope, 
     n = sum(ending_for_judge(sample) is not None for sample in samples_of(of, unanswered))
     if not n:
         return ""
-    here, elsewhere = (
-        sum(grade.verdict in ("correct", "wrong") for each in benchmarks for grade in each.grades)
-        for benchmarks in ([of], [each for each in run if each is not of])
+    which = (
+        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge"
     )
-    advice = "the judge's scope `all` shows it the end of such replies, and with `override` its verdict counts"
-    if elsewhere:
-        advice = (
-            f"{advice}, but both hold for the whole run and would replace {here + elsewhere:,} other verdicts; give "
-            "this benchmark a run folder of its own first"
-        )
-    elif here:
-        advice = f"{advice}, but its verdicts would replace {here:,} others of this benchmark, too"
     return (
-        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
-        f"and {'counts' if n == 1 else 'count'} as wrong: {advice}"
+        f"{which} and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such "
+        "replies, and with `override` its verdict counts, there and in all benchmarks of the run"
     )
 
 
