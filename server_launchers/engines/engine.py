@@ -6,7 +6,7 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -159,3 +159,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
+    pasted: Mapping[str, str] = {}
+    """Field of the spec (`!` before one that is switched off), `model` or `api_key` → the engine's own flags for it,
+    without dashes, with blanks between; empty if its command line is not read (`pasted`).
+    """
