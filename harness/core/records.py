@@ -138,11 +138,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         turns = [message.content for message in self.messages if message.role == "user"]
         return turns[-1] if turns else self.prompt
 
-    @property
-    def prompt_chars(self) -> int:
-        """Length of the prompt, or of all messages together, in characters."""
-        return len(self.prompt) + sum(len(message.content) for message in self.messages)
-
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Token counts as the server states them; None: the server did not say."""
