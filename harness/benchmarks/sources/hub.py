@@ -260,9 +260,9 @@ class _NoNetworkError(UsageError):
     def __init__(self, source: HubSource, why: str) -> None:
         self.why = why
         super().__init__(
-            f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with the benchmark's name and copy "
-            f"{_repository_folder(source)} from there, or set HF_ENDPOINT to a mirror, or give a local file with "
-            f"{option('data')}"
+            f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with "
+            f"the benchmark's name and copy {_repository_folder(source)} from there, or set HF_ENDPOINT to a mirror, or "
+            f"give a local file with {option('data')}"
         )
 
 
