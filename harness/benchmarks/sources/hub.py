@@ -261,8 +261,8 @@ class _NoNetworkError(UsageError):
         self.why = why
         super().__init__(
             f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with "
-            f"the benchmark's name and copy {_repository_folder(source)} from there, or set HF_ENDPOINT to a mirror, or "
-            f"give a local file with {option('data')}"
+            f"the benchmark's name, and copy {_repository_folder(source)} from there; or set HF_ENDPOINT to a mirror, "
+            f"or give a local file with {option('data')}"
         )
 
 
