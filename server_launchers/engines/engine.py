@@ -48,10 +48,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
-    command: WriteCommand | None = None
-    """A function from the spec to the server's command; None for an engine that starts no server."""
-    address: Callable[[ServerSpec], str] | None = None
-    """A function from the spec to the address of a server that runs already, for an engine without `command`."""
+    command: WriteCommand
+    """A function from the spec to the server's command."""
     program: Callable[[ServerSpec], Program] | None = None
     """A function from the spec to the program, for an engine that is a Python package; its environment is asked for the
     version.
@@ -102,7 +100,6 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
     def full_command(self, spec: ServerSpec, version: str, port: int, devices: str) -> ProcessCommand:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
-        assert self.command is not None
         command = self.command(spec, version, port)
         if self.program is None:
             return command
