@@ -26,8 +26,6 @@ EMBEDDED: EngineName = "llama_cpp"
 """The engine that comes with the harness: it serves any GGUF file, on any machine."""
 ANY_PROGRAM: EngineName = "command"
 """The engine that starts a program of the user or of a plug-in."""
-LIBRARY: EngineName = "transformers"
-"""The engine whose package is the models' reference implementation."""
 
 UNKNOWN = Dialect(name="")
 """The dialect of a server that does not reveal its engine."""
