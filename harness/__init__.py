@@ -32,11 +32,9 @@ if TYPE_CHECKING:
         plan,
         probe,
         race,
-        repeats,
         report,
         run,
         run_async,
-        sample_sizes,
         score,
         serve,
         sweep,
@@ -54,11 +52,10 @@ if TYPE_CHECKING:
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.reports import Report
-    from harness.results import Experiment, Pilot, Run, Scores, Swept
+    from harness.results import Pilot, Run, Scores, Swept
     from harness.runs.merging import Merged
 
 __all__ = [
-    "Experiment",
     "HarnessError",
     "Interrupted",
     "Judge",
@@ -85,11 +82,9 @@ __all__ = [
     "plan",
     "probe",
     "race",
-    "repeats",
     "report",
     "run",
     "run_async",
-    "sample_sizes",
     "score",
     "serve",
     "sweep",

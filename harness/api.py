@@ -46,11 +46,9 @@ from harness.asking.options import (
     PlanOptions,
     ProbeOptions,
     RaceRules,
-    RepeatsRules,
     ReportOptions,
     RunOptions,
     ScoreOptions,
-    SizesRules,
     VerifyOptions,
     verbs,
 )
@@ -58,19 +56,18 @@ from harness.asking.options import JudgeOptions as Judge
 from harness.asking.options.verbs import OnRay
 from harness.asking.session import Ran
 from harness.asking.watching import Watcher
-from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.errors import HarnessError, Interrupted, UsageError
 from harness.core.options import Options, options_of
 from harness.exports import Written
 from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.reports import Report
 from harness.reports.plots import draw
-from harness.results import Experiment, Pilot, Run, Scores, Swept
+from harness.results import Pilot, Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
-from harness.verbs import repeats as experiments
 from harness.verbs import score as scoring
 from harness.verbs.again import lines_again, python_call, python_scoring, python_server
 from harness.verbs.audit import Audit
@@ -396,55 +393,6 @@ def sweep(
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 
-def repeats(
-    source: Run | RunFolder | FilePath | Sequence[str],
-    runs: int = 30,
-    *,
-    real: bool = False,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Experiment:
-    """Show how far the accuracies of repeated runs lie apart, beside what their sampling error predicts.
-
-    source: a scored run; each repeat draws from its samples without replacement (options: samples of each repeat, seed
-    of the drawing). With real=True: benchmarks, as for `run`, which are sampled `runs` times, each time with another
-    seed and in another folder below `out`; the options are then those of `run`. Raises what `run` raises, and
-    `ServerError` if samples are still missing at the end.
-    """
-    verbs.check("experiment repeats", options)
-    rules = RepeatsRules.of(runs=runs, real=real)
-    with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
-        return _experiment(experiments.repeats(source, rules, options, watcher), real)
-
-
-def sample_sizes(
-    source: Run | RunFolder | FilePath | Sequence[str],
-    n: Sequence[int],
-    *,
-    runs: int | None = None,
-    real: bool = False,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Experiment:
-    """Show how the sampling error falls with the number of samples a question, beside the curve that theory predicts.
-
-    n: the numbers of samples to try, each 2 or more. runs: repeats of each; None: 200 draws, or one real run. Other
-    parameters as for `repeats`.
-    """
-    verbs.check("experiment samples", options)
-    rules = SizesRules.of(n=n, runs=runs, real=real)
-    with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
-        return _experiment(experiments.sizes(source, rules, options, watcher), real)
-
-
-def _experiment(experiment: experiments.Experimented[Any], real: bool) -> Experiment:
-    if experiment.owed:
-        raise ServerError(experiment.owed)
-    return Experiment(tuple(experiment.results), experiment.out if real else None)
-
-
 def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
     """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
 
@@ -497,7 +445,7 @@ def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> Non
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
-for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
+for _function in (run, run_async, pilot, race, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
@@ -514,7 +462,6 @@ for _verb, _declared in (
     _show_keywords(_verb, _declared)
 
 __all__ = [
-    "Experiment",
     "Judge",
     "Merged",
     "Pilot",
@@ -534,11 +481,9 @@ __all__ = [
     "plan",
     "probe",
     "race",
-    "repeats",
     "report",
     "run",
     "run_async",
-    "sample_sizes",
     "score",
     "serve",
     "sweep",

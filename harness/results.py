@@ -13,13 +13,9 @@ from harness.core.errors import UsageError
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Sample
 from harness.reports import sample_table, score_table, to_markdown
-from harness.reports.plots.draw import write_plots
-from harness.reports.plots.plot import Plot
-from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring import Score
 from harness.scoring.columns import numbers
-from harness.scoring.resampling import Repeats, SampleSizes
 from harness.verbs.sweep import table
 
 if TYPE_CHECKING:
@@ -164,46 +160,6 @@ def _score_line(score: Score) -> str:
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
     return "" if interval is None else f", {in_percent(interval[0])} to {in_percent(interval[1])} ({of})"
-
-
-@dataclass(frozen=True, repr=False)
-class Experiment:
-    """The result of `harness.repeats` or `harness.sample_sizes`.
-
-    found: one value for each benchmark, with every number (`scoring.resampling`). folder: the folder of real repeats;
-    None if the repeats were drawn from one run.
-    """
-
-    found: tuple[Repeats | SampleSizes, ...]
-    folder: Path | None = None
-
-    def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary a repeat or a size; fractions."""
-        return [
-            {"benchmark": result.benchmark, **dict(zip(plot.columns, row, strict=True))}
-            for result, plot in zip(self.found, self.plots(), strict=True)
-            for row in plot.rows
-        ]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return `records` as a pandas table."""
-        return to_pandas(self.records())
-
-    def plots(self) -> list[Plot]:
-        """Return the picture of each benchmark."""
-        return [repeats_plot(result) if isinstance(result, Repeats) else sizes_plot(result) for result in self.found]
-
-    def write(self, folder: Path | str) -> list[Path]:
-        """Write the pictures as SVG and PNG and their data as CSV.
-
-        Raises `UsageError` if the extra `report` is missing.
-        """
-        return write_plots(self.plots(), Path(folder))
-
-    def __repr__(self) -> str:
-        return "\n".join(
-            f"{result.benchmark}: {plot.summary}" for result, plot in zip(self.found, self.plots(), strict=True)
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

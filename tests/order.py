@@ -12,7 +12,6 @@ from tests.processes import UNIT
 TESTS = Path(__file__).resolve().parent
 
 LONG_FILES = (
-    "client/test_held_bytes.py",
     "client/test_transports.py",
     "verbs/test_sweep_runs.py",
     "scoring/test_scoring_simulation.py",

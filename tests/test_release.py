@@ -78,10 +78,6 @@ def test_a_question_about_the_command_rewrites_no_page(
     assert page.read_text("utf-8") == "from an index"
 
 
-def test_the_extra_of_older_instructions_installs_nothing() -> None:
-    assert PROJECT["optional-dependencies"]["hub"] == []
-
-
 def test_each_dependency_has_a_reason_and_a_size() -> None:
     page = (CHECKOUT / "docs" / "decisions.md").read_text("utf-8")
     for requirement in PROJECT["dependencies"]:
@@ -89,7 +85,7 @@ def test_each_dependency_has_a_reason_and_a_size() -> None:
         row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` |")), None)
         assert row is not None, f"no row for {name}"
         assert re.search(r"\| \d+\.\d", row), row
-    for extra in ("hub", "report", "llama-cpp", "antlr", "reasoning-gym", "vllm", "sglang", "ascend"):
+    for extra in ("parquet", "report", "llama-cpp", "reasoning-gym", "vllm", "sglang", "ascend"):
         assert f"`{extra}`" in page
 
 

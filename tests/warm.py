@@ -48,7 +48,7 @@ COMMANDS, WORKERS = "commands", "workers"
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
     *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan", "sweep_processes")),
-    *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
+    *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
     *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),

@@ -39,7 +39,6 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
             "`uv tool install 'reasoning-harness[llama-cpp,report]'`",
         ),
     ),
-    "docs/deciding.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/howto/trackers.md": (
         ("`uv tool install --with trackio .`", "`uv tool install --with trackio reasoning-harness`"),

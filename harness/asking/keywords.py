@@ -13,7 +13,6 @@ from harness.core.choices import (
     Api,
     LengthField,
     OutputsFormat,
-    SalvageMode,
     SecondGraderName,
     Thinking,
     TransportName,
@@ -40,7 +39,6 @@ class RunKeywords(TypedDict, total=False):
     choices_key: Texts
     id_key: str | None
     split: str | None
-    data_config: str | None
     prompt: str | None
     system_prompt: str | None
     model: str | None
@@ -49,11 +47,9 @@ class RunKeywords(TypedDict, total=False):
     server: str | None
     serve: str | Mapping[str, Any] | None
     api_key_env: str | None
-    api_key_file: FilePath | None
     header: Mapping[str, str] | Texts
     ca_file: FilePath | None
     concurrency: int | None
-    hash_weights: bool
     endpoints_file: FilePath | None
     api: Api
     transport: TransportName
@@ -77,7 +73,6 @@ class RunKeywords(TypedDict, total=False):
     max_tokens_field: LengthField | None
     stream: bool
     batch: bool
-    batch_file: FilePath | None
     rpm: float | None
     budget_tokens: int | None
     budget_usd: float | None
@@ -90,12 +85,9 @@ class RunKeywords(TypedDict, total=False):
     price_out: float | None
     prices: FilePath | None
     out: FilePath | None
-    accept_missing: bool
     accept_server_change: bool
     canary: bool
     fingerprint: bool | None
-    probe: bool
-    salvage: SalvageMode
 
 
 class ScoreKeywords(TypedDict, total=False):
@@ -211,12 +203,10 @@ class ProbeKeywords(TypedDict, total=False):
     provider: str | None
     server: str | None
     api_key_env: str | None
-    api_key_file: FilePath | None
     header: Mapping[str, str] | Texts
     ca_file: FilePath | None
     reference: str | None
     reference_api_key_env: str | None
-    reference_api_key_file: FilePath | None
     save_reference: FilePath | None
     checks: Texts
     context: int | None

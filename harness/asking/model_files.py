@@ -39,13 +39,12 @@ A few pieces are enough to tell checkpoints apart, since training changes nearly
 """
 
 
-def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
+def fingerprints(source: str) -> dict[str, str]:
     """Name of each of the model's files → its checksum `sha256:…`; {} if the model is not on this machine.
 
-    source: a folder, a file of weights, or a name on the hub (its snapshot in the local cache). Three more keys stand
+    source: a folder, a file of weights, or a name on the hub (its snapshot in the local cache). Two more keys stand
     for all weights files together: `weights` covers their names and sizes; `weights_sample` their sizes and pieces of
-    their contents, but not their names; `weights_sha256`, only with `hash_weights`, their names and whole contents, at
-    about a second per GB.
+    their contents, but not their names.
     """
     path = local(source)
     if path is None:
@@ -62,8 +61,6 @@ def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
         digests["weights"] = _digest(zip(names, sizes, strict=True))
         with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
             digests["weights_sample"] = _digest(sorted(zip(sizes, pool.map(_sample, shards), strict=True)))
-            if hash_weights:
-                digests["weights_sha256"] = _digest(zip(names, pool.map(_sha256, shards), strict=True))
     return digests
 
 

@@ -46,17 +46,14 @@ def _host_and_port(url: str) -> str:
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
-def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
-    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine.
-
-    hash_weights: also checksum the whole weights files, which takes about a second per GB.
-    """
+def facts_of(state: ServerState) -> ServerFacts:
+    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
     # Files that have vanished must not end a run whose server has the weights in memory.
     with contextlib.suppress(OSError):
-        files = model_files.fingerprints(state.source, hash_weights=hash_weights)
+        files = model_files.fingerprints(state.source)
     model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
     return ServerFacts(model=without_secrets(model), host={"launcher": state.engine, **state.versions})
 

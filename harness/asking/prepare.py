@@ -22,7 +22,7 @@ import msgspec
 
 from harness.asking import servers
 from harness.asking.advising import advise
-from harness.asking.batching import by_batch, file_as_server
+from harness.asking.batching import by_batch
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prices import prices_of, read_prices
@@ -285,7 +285,7 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 
 _SET_BY = {
     "endpoints": ("base_url", "server", "serve", "endpoints_file"),
-    "batch": ("batch", "batch_file"),
+    "batch": ("batch",),
     "prices": ("prices", "price_in", "price_out"),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
@@ -295,8 +295,8 @@ _SET_BY = {
     **{
         name: (name,)
         for name in (
-            "api", "seed", "transport", "stream", "fit_context", "accept_missing", "accept_server_change", "canary",
-            "budget_tokens", "budget_usd", "salvage", "attempts",
+            "api", "seed", "transport", "stream", "fit_context", "accept_server_change", "canary",
+            "budget_tokens", "budget_usd", "attempts",
         )
     },
 }  # fmt: skip
@@ -353,7 +353,7 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
 
 
 def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> float | None:
-    """Try each benchmark's own verifier on two answers, then on all references.
+    """Try each benchmark's own verifier on two answers.
 
     Raise `UsageError` for a verifier that could not grade: not trusted, not found, broken, too slow, or without a
     verdict on either answer (None is one if the run is `judged`).
@@ -372,7 +372,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
     # Imported late: without a verifier, a run grades nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_references, try_verifier
+    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_verifier
 
     verified = [of_card for of_card in own if not is_elsewhere(of_card[0].rules.grader)]
     grader_names([of_card[0] for of_card in verified])
@@ -383,12 +383,12 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: b
             Sentence(
                 f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
                 f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
-                f"(some seconds; at most {ALL_TRIES_SECONDS:g} s), and on every reference answer"
+                f"(some seconds; at most {ALL_TRIES_SECONDS:g} s)"
             )
         )
         trial = try_verifier(question, judged=judged, on_slow=lambda text: watcher.standing(Sentence(text)))
         deadline = trial.deadline or deadline
-        for doubt in (*trial.warnings, *(try_references(of_card, judged=judged) if len(of_card) > 1 else ())):
+        for doubt in trial.warnings:
             watcher.warn(Sentence(doubt))
     return deadline
 
@@ -493,7 +493,6 @@ def _with_data(
             answer_key=options.answer_key,
             id_key=options.id_key,
             split=options.split,
-            config=options.data_config,
             choices_key=options.choices_key,
             prompt=None if options.prompt else _prompt_for(options, first),
         ), None
@@ -506,7 +505,7 @@ def _with_data(
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(map(option, keys))} are only for data without a card: leave out the benchmark")
     card, samples = numbered[0]
-    return card.with_data(data, options.split, options.data_config), samples
+    return card.with_data(data, options.split), samples
 
 
 # Texts and not compiled patterns: compiling these takes as long as ten other patterns, and few runs need them.
@@ -616,8 +615,6 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
     must_answer: whether a server that does not answer is an error even if the run has begun before.
     """
-    if options.batch_file is not None:
-        return file_as_server(options)
     reached = None
     try:
         reached = servers.find(options, options.endpoints_file)
@@ -641,7 +638,7 @@ def _settings(
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(mode=options.salvage, engine=looks.engine or "")
+    salvage = Salvage(mode="exact", engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
@@ -669,7 +666,6 @@ def _settings(
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
         fit_context=options.fit_context,
-        accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
         fingerprint=_fingerprinted(questions_asked, reached, looks),
@@ -680,7 +676,7 @@ def _settings(
         salvage=salvage,
     )
     _object_early(settings, reached.provider, options.thinking, watcher)
-    return by_batch(settings, options, reached.provider) if options.batch or options.batch_file else settings
+    return by_batch(settings, options, reached.provider) if options.batch else settings
 
 
 def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks) -> bool:

@@ -28,7 +28,6 @@ from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
-from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
@@ -60,14 +59,8 @@ _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _HOLD_KEYS = frozenset({"environment", "api_key_env"})
 """Fields of a server's spec that may hold a key (`api_key_env` by mistake); errors do not repeat their values."""
 
-WEIGHTS_HASHED = "files.weights_sha256"
-"""The fact that holds the checksum of all weights of a server started here."""
-
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses that let a server listen on every network of its machine."""
-
-MAX_KEY_BYTES = 64 * 1024
-"""Largest size in bytes of a file that holds an API key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +103,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
     if not urls:
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
-    named = who.api_key_env is not None or who.api_key_file is not None
-    key = _key_of(who, variable) if named or provider.hosted or shared_key else None
+    key = _key_of(who, variable) if who.api_key_env is not None or provider.hosted or shared_key else None
 
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
@@ -134,15 +126,13 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
     # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
     states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
     if len(states) == 1:
-        return _with_record(states[0], who, provider, endpoints)
+        return _with_record(states[0], provider, endpoints)
     if states:
         about = {"commands": [command for state in states for command in state.commands]}
     return ReachedServers(provider=provider, endpoints=endpoints, about=about)
 
 
-def _with_record(
-    state: ServerState, who: WhichServer, provider: Provider, endpoints: tuple[Endpoint, ...]
-) -> ReachedServers:
+def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoint, ...]) -> ReachedServers:
     """The endpoints of a server that was started here, with what the supervisor recorded of it."""
     about = {
         "server": state.name,
@@ -151,7 +141,7 @@ def _with_record(
         "commands": state.commands,
         **state.versions,
     }
-    own = own_servers.facts_of(state, hash_weights=who.hash_weights)
+    own = own_servers.facts_of(state)
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
@@ -212,7 +202,7 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     # The server was started to expect the key of its own variable, whatever the run names.
     key = _from_environment(state.api_key_env) if state.api_key_env else _key_of(who, named)
     endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
-    return _with_record(state, who, provider, endpoints)
+    return _with_record(state, provider, endpoints)
 
 
 def address_of_running(name: str) -> str | None:
@@ -229,7 +219,7 @@ def _key_of(who: WhichServer, variable: str) -> Secret | None:
     Raises `UsageError` if the user named a variable that is not set, and no header: requests would go out without a
     key.
     """
-    key = _key(variable, who.api_key_file)
+    key = _from_environment(variable)
     if key is None and who.api_key_env is not None and not who.header:
         # The key itself may have been typed in the place of the variable's name.
         name = who.api_key_env if _VARIABLE_NAME.fullmatch(who.api_key_env) else "of that name"
@@ -240,26 +230,8 @@ def _key_of(who: WhichServer, variable: str) -> Secret | None:
 def key_variable(who: WhichServer) -> str | None:
     """The environment variable that `who` names and that holds the key; None without one."""
     # A name that is not set may be the key itself, typed in the wrong place; it must not be recorded.
-    named = who.api_key_env if who.api_key_file is None else None
+    named = who.api_key_env
     return named if named is not None and _from_environment(named) is not None else None
-
-
-def _key(variable: str, file: Path | None) -> Secret | None:
-    """The API key in the file if a file is named, else in the environment variable; None if that is not set.
-
-    Raises `UsageError` if the file cannot be read or holds no key.
-    """
-    if file is None:
-        return _from_environment(variable)
-    try:
-        text = read_named(file, MAX_KEY_BYTES).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text in UTF-8"
-        # The message leaves out the path, in whose place the key itself may have been typed.
-        raise UsageError(f"the file of the key cannot be read: {reason}; give its path", field="api_key_file") from None
-    if not text or "\n" in text or len(text) > MAX_KEY_BYTES:
-        raise UsageError("expected one line with the key in the file", field="api_key_file")
-    return Secret(text)
 
 
 def _from_environment(variable: str) -> Secret | None:
@@ -275,8 +247,7 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
         return
     raise UsageError(
-        f"{provider.label} needs a key: set {variable}, or give the key by {option('api_key_env')} or "
-        f"{option('api_key_file')}"
+        f"{provider.label} needs a key: set {variable}, or name another variable by {option('api_key_env')}"
     )
 
 
@@ -391,13 +362,6 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         raise down[0]
     for failure in down:
         watcher.warn(Sentence(f"{failure.sentence.marked} The run begins with the other endpoints."))
-    if who.hash_weights and WEIGHTS_HASHED not in reached.own.model:
-        watcher.warn(
-            Sentence(
-                f"no checksum of the weights is stored: {option('hash_weights')} needs a server that `harness serve` "
-                f"or {option('serve')} started on this machine, which {reached.endpoints[0].base_url} is not."
-            )
-        )
     if model is None:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with {option('model')}")
     described = discovery.describe(

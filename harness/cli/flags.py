@@ -32,7 +32,7 @@ from harness.cli.help import LineEnds, SeedType, under
 from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
 from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
+from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,7 +117,7 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["required"] = option.default is ...
         # click would pass an empty tuple, which differs from an option that was not given.
         attributes["callback"] = lambda _context, _parameter, value: None if value == () else value
-        attributes["multiple"] = option.is_list and option.kind not in (COMMAS, SERIES)
+        attributes["multiple"] = option.is_list and option.kind is not COMMAS
     if option.kind is SEED:
         attributes["default"] = option.default
     if option.complete is not None:
@@ -134,8 +134,6 @@ def _type(option: Option) -> Any:
         return click.Choice(option.choices)
     if option.kind in (SEED, LINES):
         return SeedType() if option.kind is SEED else LineEnds()
-    if option.kind is SERIES:
-        return click.STRING
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
@@ -356,9 +354,18 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the flags of a judge
 
 
-def judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=NO_FLAG))
+_OF_GRADING = ("scope", "votes", "override", "temperature", "max_tokens", "concurrency")
+"""Options of a judge that decide nothing before a run, when the judge is only tried."""
+
+
+def judge_options(function: F, without: Iterable[str] = ()) -> F:
+    """A decorator that gives a command the flags of a judge. without: options that get no flag here."""
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=(*NO_FLAG, *without)))
+
+
+def tried_judge_options(function: F) -> F:
+    """A decorator that gives a command the flags of a judge that is tried before a run."""
+    return judge_options(function, without=_OF_GRADING)
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:

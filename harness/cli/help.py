@@ -63,7 +63,7 @@ class Helping(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings: those in `first`, or all of them after --help-all."""
         rows: dict[str, list[tuple[str, str]]] = {}
-        hidden: list[str] = []
+        hidden = 0
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None:
@@ -75,7 +75,7 @@ class Helping(click.Command):
             elif parameter.name in (*self.first, "help_all", "help"):
                 heading = "Options"
             else:
-                hidden.append(parameter.opts[0])
+                hidden += 1
                 continue
             rows.setdefault(heading, []).append(without_range(record))
         if OTHER_HEADING in rows:
@@ -85,8 +85,7 @@ class Helping(click.Command):
                 formatter.write_dl(records)
         if hidden:
             formatter.write_paragraph()
-            shown = [name.split(" ")[0].rstrip(",") for name, _ in rows["Options"]]
-            formatter.write_text(f"{_hidden_count(hidden, shown)}: {ctx.command_path} --help-all")
+            formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
             formatter.write_paragraph()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -133,18 +132,8 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
     return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
 
 
-def _hidden_count(hidden: Sequence[str], shown: Sequence[str]) -> str:
-    """The words on the options that the short help hides: `40 more options, 12 of them --judge-…`."""
-    families = {flag: sum(name.startswith(f"{flag}-") for name in hidden) for flag in shown}
-    parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
-    return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
-
-
 SERVE_OPTION = "--serve-option"
 """The flag of a command that starts a server for itself; its value is KEY=VALUE, or engine-flag=WORD."""
-
-MIN_FAMILY = 5
-"""Hidden options that begin with the name of a shown option are counted from this many on."""
 
 _ALL = "harness.cli.help.all"
 

@@ -32,7 +32,6 @@ GROUPS = {
     "Ask": {
         "run": "Sample completions for benchmarks from a server; resume by the same command.",
         "sweep": "Run and score models × servers × settings × benchmarks from one file.",
-        "experiment": "Repeat a run, or give it more and more samples, to measure its error.",
         "benchmarks": "List the benchmark cards, or show one.",
         "status": "Show or steer a run from another terminal: concurrency, pause, drain, cancel.",
         "merge": "Join the run folders of several clients (shards) into one run.",
@@ -68,6 +67,8 @@ _OTHER_NAMES = {"watch": "sweep FILE --follow"}
 """Name that people try → the command that does this."""
 
 _GONE = {
+    "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
+    "--plots PICTURES` draws how they differ",
     "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
     "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",

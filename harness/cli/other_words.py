@@ -25,7 +25,7 @@ ELSEWHERE: dict[str, str] = dict(
             "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
             "judge-provider",
             "A judge is asked with a key from the environment (--judge-api-key-env) at most.": "judge-header "
-            "judge-api-key-file judge-ca-file judge-hash-weights",
+            "judge-api-key-file judge-ca-file",
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
             "server_pp": "pp-size pipeline-parallel-size",
@@ -72,6 +72,28 @@ ELSEWHERE: dict[str, str] = dict(
             "Verdicts are kept in the run's folder, always.": "cache-path",
             "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
+            "A run only tries its judge; this is an option of the scoring: `harness score RUN --judge MODEL …`.": (
+                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency"
+            ),
+            "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
+                "batch-file"
+            ),
+            "Checksums of the model's files and of pieces of its weights are stored always (docs/provenance.md).": (
+                "hash-weights"
+            ),
+            "A card's `config` names it, or the address of one file does: --data hf://datasets/OWNER/NAME/FILE.": (
+                "data-config"
+            ),
+            "Samples that cannot succeed stay missing; `harness score` grades the others and counts these.": (
+                "accept-missing"
+            ),
+            "Half-written answers are continued where that is exact; `harness score --no-salvaged` leaves them out.": (
+                "salvage"
+            ),
+            "`harness probe URL --quick` examines a server before a run.": "probe",
+            'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': (
+                "api-key-file reference-api-key-file"
+            ),
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",

@@ -47,8 +47,12 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
     )
     if options.plots is not None:
-        n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
-        click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")
+        plots = list(table.plots())
+        draw.write_plots(plots, options.plots)
+        for plot in plots:
+            if plot.name.endswith(("-repeats", "-samples")):
+                click.echo(f"{visible(plot.name)}: {plot.summary}")
+        click.echo(f"plots: {len(plots)} in {options.plots}, each as {', '.join(draw.FORMATS)}")
     try:
         page = table.write((options.out or default_folder(runs)).absolute())
     except StoreError as error:

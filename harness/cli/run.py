@@ -57,7 +57,7 @@ def _end_flags(function: F) -> F:
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_end_flags
 @run_options(SpreadRunOptions)
-@flags.judge_options
+@flags.tried_judge_options
 @flags.env_file_option
 def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,

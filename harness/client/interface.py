@@ -11,7 +11,7 @@ from typing import Protocol, TypedDict
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory, SoFar, WrittenTokens
+from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.secret import Secret
 
 DRAIN_S = 1.0
@@ -114,7 +114,6 @@ class TransportOptions(TypedDict, total=False):
     ca_file: Path | None
     insecure: bool
     secrets: Sequence[Secret]
-    memory: Memory | None
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:

@@ -10,7 +10,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,12 @@ from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 _NETWORK_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
 """Packages whose exceptions mean a failure of the network."""
-
-_PACKED = "x-harness-content-encoding"
-"""Header that hides the encoding of an error's body from the package, which would unpack it without a bound."""
 
 
 class OpenaiTransport:
@@ -43,11 +39,9 @@ class OpenaiTransport:
         ca_file: Path | None = None,
         insecure: bool = False,
         secrets: Sequence[Secret] = (),
-        memory: Memory | None = None,
     ) -> None:
         self._tls = not insecure if ca_file is None else tls_context(ca_file)
         self._secrets = tuple(secrets)
-        self._memory = memory or Memory()
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -64,7 +58,6 @@ class OpenaiTransport:
             started=time.monotonic(),
             started_utc=time.time(),
             max_body_bytes=max_body_bytes,
-            memory=self._memory,
             secrets=secrets_of(endpoint, self._secrets),
             written=arriving.written if arriving is not None else None,
         )
@@ -92,43 +85,13 @@ class OpenaiTransport:
         except TimeoutError:
             return deadlines.end_late(parser, time.monotonic())
         except Exception as error:  # noqa: BLE001 - as above
-            raise self._failure(error, parser, endpoint, deadlines) from None
+            raise _failure(error, parser, host_and_port(endpoint.base_url), deadlines) from None
 
     async def close(self) -> None:
         """Close all connections."""
         for client in self._clients.values():
             await client.close()
         self._clients.clear()
-
-    def _failure(
-        self, error: Exception, parser: ReplyParser, endpoint: Endpoint, deadlines: Deadlines
-    ) -> RequestFailed:
-        """What an exception of the package means. Raises it again if it is no failure of the network."""
-        address = host_and_port(endpoint.base_url)
-        if isinstance(error, RequestFailed):
-            return error
-        if isinstance(error, openai.APIStatusError):
-            headers = error.response.headers
-            return failure_of_status(
-                error.status_code,
-                error.response.content[:MAX_ERROR_BODY_BYTES],
-                content_encoding=headers.get(_PACKED, ""),
-                retry_after=headers.get("retry-after"),
-                retry_after_ms=headers.get("retry-after-ms"),
-                location=headers.get("location"),
-                secrets=parser.secrets,
-            )
-        if isinstance(error, openai.APITimeoutError):
-            return parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s")
-        cause = _cause(error)
-        if "certificate" in cause.lower() or "SSL" in cause:
-            message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
-            return parser.failure("refused", message)
-        message = f"cannot connect to {address}: {cause}"
-        # The number of the error is lost on its way through the package; the system's words are left.
-        if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
-            return parser.failure("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
-        return parser.failure("connect", message)
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
         """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off."""
@@ -148,7 +111,7 @@ class OpenaiTransport:
                 trust_env=False,  # a .netrc would add a password of its own
                 proxy=proxy_for(endpoint),
                 verify=self._tls,
-                event_hooks={"response": [_bound_refusal]},
+                event_hooks={"response": [partial(_refuse, secrets_of(endpoint, self._secrets))]},
             ),
         )
         return client
@@ -162,29 +125,53 @@ def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:
     return resource.with_streaming_response.create(**known, extra_body=fields)
 
 
-async def _bound_refusal(response: Any) -> None:
-    """Let the package see only the beginning of an error's body, still packed: it would read and unpack all of it."""
-    if response.status_code >= 300:
-        response.headers[_PACKED] = response.headers.pop("content-encoding", "")
-        response.aiter_raw = partial(_beginning, response, response.aiter_raw)
-
-
-async def _beginning(response: Any, pieces: Callable[[], AsyncIterator[bytes]], *_: Any) -> AsyncIterator[bytes]:
-    """The body's pieces up to the bound on bytes or seconds; then the response is closed."""
-    n_bytes, due = 0, time.monotonic() + ERROR_BODY_S
-    async for piece in pieces():
-        yield piece
-        n_bytes += len(piece)
-        if n_bytes >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
+async def _refuse(secrets: Sequence[Secret], response: Any) -> None:
+    """Raise `RequestFailed` for an error status, before the package reads the body, and unpacks it without a bound."""
+    if response.status_code < 300:
+        return
+    body, headers = b"", response.headers
+    due = time.monotonic() + ERROR_BODY_S
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
             break
-    await response.aclose()
+    raise failure_of_status(
+        response.status_code,
+        body[:MAX_ERROR_BODY_BYTES],
+        content_encoding=headers.get("content-encoding", ""),
+        retry_after=headers.get("retry-after"),
+        retry_after_ms=headers.get("retry-after-ms"),
+        location=headers.get("location"),
+        secrets=secrets,
+    )
+
+
+def _failure(error: Exception, parser: ReplyParser, address: str, deadlines: Deadlines) -> RequestFailed:
+    """What an exception of the package means. Raises it again if it is no failure of the network."""
+    inner = _innermost(error)
+    if isinstance(inner, RequestFailed):
+        return inner
+    if isinstance(error, openai.APITimeoutError):
+        return parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s")
+    cause = _cause(error)
+    if "certificate" in cause.lower() or "SSL" in cause:
+        message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
+        return parser.failure("refused", message)
+    message = f"cannot connect to {address}: {cause}"
+    # The number of the error is lost on its way through the package; the system's words are left.
+    if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
+        return parser.failure("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
+    return parser.failure("connect", message)
 
 
 def _cause(error: Exception) -> str:
-    """The innermost reason of a failure of the network. Raises any other exception again."""
+    """The reason of a failure of the network. Raises any other exception again."""
     if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _NETWORK_PACKAGES:
         raise error
-    inner: BaseException = error
-    while inner.__cause__ is not None or inner.__context__ is not None:
-        inner = inner.__cause__ or inner.__context__ or inner
-    return str(inner) or str(error) or type(inner).__name__
+    return str(_innermost(error)) or str(error) or type(error).__name__
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error

@@ -41,10 +41,8 @@ from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, Transpor
 from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory, SoFar
-from harness.core.about import install_line
+from harness.client.protocol.written import SoFar
 from harness.core.choices import TransportName
-from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
@@ -188,8 +186,6 @@ class Request:
         self._started = self._ended = self._reusable = False
         self._error_body: bytearray | None = None
         self._error_due = 0.0
-        self._events: list[bytes] = []  # whole events, and when each came, that wait for `_flush`
-        self._stamps: list[float] = []
 
     # ---- parsing
 
@@ -206,7 +202,6 @@ class Request:
                 self._http.feed_data(data)
                 if not self._started and data.strip(b"\r\n"):
                     raise httptools.HttpParserError("no status line")
-            self._flush()
             if self._ended:
                 self._finish("")
         except RequestFailed as failure:
@@ -270,22 +265,14 @@ class Request:
                 raise self._refusal()
         # The way of nearly every token: a chunk that is one event on one line.
         elif body[:7] == b"data: {" and body[-2:] == b"\n\n" and body.count(b"\n") == 2 and self.parser.at_event_border:
-            self._events.append(body[6:-2])
-            self._stamps.append(self._now)
+            self.parser.feed_event(body[6:-2], self._now)
         else:
-            self._flush()
             self.parser.feed(body, self._now)
 
     def on_message_complete(self) -> None:
         if self._http.get_status_code() >= 200:
             # llhttp knows this only until it begins the next message.
             self._ended, self._reusable = True, self._http.should_keep_alive()
-
-    def _flush(self) -> None:
-        if self._events:
-            events, stamps = self._events, self._stamps
-            self._events, self._stamps = [], []
-            self.parser.feed_events(events, stamps)
 
     @property
     def _chunked(self) -> bool:
@@ -387,8 +374,8 @@ class Transport:
     """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
 
     ca_file: PEM file of the certificate authorities to trust in place of the system's. insecure: accept any
-    certificate. secrets: texts in the bodies of requests that no message may show. memory: counts the bytes of all
-    replies, if transports share it. Raises `UsageError` if `ca_file` cannot be used.
+    certificate. secrets: texts in the bodies of requests that no message may show. Raises `UsageError` if `ca_file`
+    cannot be used.
     """
 
     def __init__(
@@ -397,12 +384,10 @@ class Transport:
         ca_file: Path | None = None,
         insecure: bool = False,
         secrets: Sequence[Secret] = (),
-        memory: Memory | None = None,
     ) -> None:
         self._secrets = tuple(secrets)
         self._insecure = insecure
         self._tls = None if ca_file is None else tls_context(ca_file)
-        self._memory = memory or Memory()
         self._servers: dict[str, Server] = {}
         # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
         # The endpoint is held, so that no other object gets its identity.
@@ -429,7 +414,6 @@ class Transport:
                 started=time.monotonic(),
                 started_utc=time.time(),
                 max_body_bytes=max_body_bytes,
-                memory=self._memory,
                 secrets=secrets,
                 written=arriving.written if arriving is not None else None,
             )
@@ -471,7 +455,6 @@ class Transport:
 
     def _look(self) -> None:
         now = time.monotonic()
-        self._memory.unparsed_bytes = sum(request.size for request in self._active)
         for request in [request for request in self._active if now >= request.look_at]:
             request.look(now)
         # No timer without requests: it would keep waking the loop, and hold the transport in memory.
@@ -607,12 +590,9 @@ def _proxy_authorization(proxy: str) -> dict[str, str]:
 
 
 def open_transport(name: TransportName = "http", **given: Unpack[TransportOptions]) -> interface.Transport:
-    """The transport of that name; `given` are the arguments of `Transport`. Raises `UsageError`."""
+    """The transport of that name; `given` are the arguments of `Transport`."""
     if name == "http":
         return Transport(**given)
-    try:
-        from harness.client.openai_sdk import OpenaiTransport
-    except ImportError as error:
-        message = f"it needs the package openai: {install_line('sdk')}"
-        raise UsageError(message, field="transport", value=name) from error
+    from harness.client.openai_sdk import OpenaiTransport
+
     return OpenaiTransport(**given)

@@ -76,18 +76,6 @@ def _number_as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
-def _parse_series(value: Any) -> Any:
-    """Numbers such as `8,16,…,256` as a list; anything but a text is returned unchanged. Raises `ValueError`."""
-    if not isinstance(value, str):
-        return value
-    from harness.core.series import numbers_of
-
-    try:
-        return numbers_of(value)
-    except ValueError as error:
-        raise ValueError("expected whole numbers such as 8,16,32 or 8,16,…,256") from error
-
-
 def _parse_object(value: Any) -> Any:
     """A JSON object written as text; anything but a text is returned unchanged. Raises `ValueError`."""
     if not isinstance(value, str):
@@ -121,9 +109,6 @@ COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
 
 NUMBERS = Kind("int | Sequence[int]", _number_as_tuple, int | tuple[int, ...])
 """A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
-
-SERIES = Kind("str | Sequence[int]", _parse_series, str | tuple[int, ...])
-"""A list of whole numbers, or a text such as `8,16,…,256` in which dots stand for the numbers between."""
 
 JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""

@@ -20,6 +20,7 @@ FILTERED = "its finish reason is that of a filter or a refusal"
 UNKNOWN_END = "its finish reason is a word that is not known"
 """After these words, and those above, the note gives the finish reason."""
 ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
+CUMULATIVE = "each event repeated the text before it; the last one was taken"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
 TOO_FEW_STATED = "its usage states fewer tokens than came as events"
@@ -34,7 +35,7 @@ AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, TOO_FEW_STATED, FILTERED, UNKNOWN_END,
-    ALL_REASONING,
+    ALL_REASONING, CUMULATIVE,
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 

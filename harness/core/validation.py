@@ -32,7 +32,7 @@ _IN_WORDS = (
 person wrote YAML, JSON or a command line; pydantic's words are Python's.
 """
 
-_HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs", "api_key_file"})
+_HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs"})
 """Fields that may hold a key under any name or under none, so their values are never shown."""
 
 

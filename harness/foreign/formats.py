@@ -102,17 +102,6 @@ def recognise(row: Row) -> Format:
     return "columns"
 
 
-def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
-    """The columns that can only hold the model's reply, so that a first pass for the questions need not decode them.
-
-    response: the column that the user names for the reply; None: the usual names. others: columns that the user names
-    for the reference, the question and the id.
-    """
-    texts = {response} if response is not None else {*RESPONSE_COLUMNS, *REASONING_COLUMNS}
-    needed = [name for name in (*others, *GOLD_COLUMNS, *ANSWER_COLUMNS, *QUESTION_COLUMNS) if name is not None]
-    return frozenset(name for name in texts if usual_columns.find((name,), needed) is None)
-
-
 def by_columns(
     rows: Iterable[Row],
     response: str | None,
@@ -238,7 +227,7 @@ def inspect(path: Path) -> Iterator[OutputRow]:
                 with archive.open(info) as file:
                     # The archive only claims the size in its directory, so the read is bounded as well.
                     data = file.read(MAX_MEMBER_BYTES + 1)
-                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where, constants=True), where)
+                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where)
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:

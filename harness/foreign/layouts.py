@@ -30,14 +30,11 @@ _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 _ROLES = ("HUMAN", "human", "user")
 
 
-def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
-    """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples.
-
-    again: whether this is the second reading; the first one leaves out the texts of the replies.
-    """
+def nemo_skills(path: Path) -> Iterator[OutputRow]:
+    """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples."""
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
-        for row in tables.stream(file, responses=True, again=again, unread=() if again else ("generation",)):
+        for row in tables.stream(file, responses=True):
             cells.require_columns(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
             response = Response(
                 cells.text_or_none(row.value["generation"]),
@@ -57,7 +54,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
 def opencompass(path: Path) -> Iterator[OutputRow]:
     """Read a file of predictions of OpenCompass; each prediction is a text or a list of texts. Raises `UsageError`."""
     shown = visible(str(path))
-    value = tables.parse_json(cells.decode_file(path), shown, constants=True)
+    value = tables.parse_json(cells.decode_file(path), shown)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is no file of OpenCompass: expected an object with a prediction for each number")

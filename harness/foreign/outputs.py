@@ -111,7 +111,7 @@ def read(
     ids = row_ids(seen, repeats, listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample]]:
-        again = _read_rows(path, format, keys, questions, again=True, half_done=half_done)
+        again = _read_rows(path, format, keys, questions, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
@@ -153,14 +153,13 @@ def _read_rows(
     keys: tuple[str | None, ...],
     questions: Sequence[Question],
     *,
-    again: bool = False,
     half_done: bool = False,
     checksum: tables.Checksum | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
-    keys: the columns that the user names for response, reference, question and id. again: whether this is the second
-    reading; the first one may leave out the texts of the responses. half_done: leave out an unfinished last line.
+    keys: the columns that the user names for response, reference, question and id. half_done: leave out an unfinished
+    last line.
     """
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -179,13 +178,12 @@ def _read_rows(
     if format == "inspect":
         return formats.inspect(path)
     if numbered:
-        return layouts.nemo_skills(path, again=again)
+        return layouts.nemo_skills(path)
     if format == "opencompass":
         return layouts.opencompass(path)
     if format == "sglang":
         return formats.sglang(path, questions)
-    unread = () if again else formats.response_columns(*keys)
-    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
+    rows = tables.stream(path, responses=True, half_done=half_done, checksum=checksum)
     first = next(rows)
     format = format or ("columns" if any(keys) else formats.recognise(first))
     rows = chain([first], rows)

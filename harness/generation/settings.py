@@ -100,18 +100,6 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batching:
-    """Who answers samples that are asked by the batch.
-
-    Either a provider's batch service (facts: its limits), or another program (file: the requests for it); the other
-    field is None.
-    """
-
-    facts: Batches | None = None
-    file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """One run's settings, made from options by `harness.asking.prepare` and carried out by `generate`.
 
@@ -130,7 +118,7 @@ class RunSettings:
     for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
     which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
     `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
-    continued. batching: who answers samples by the batch; None: they are asked one by one. stage: number of the
+    continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
     announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
 
@@ -161,7 +149,7 @@ class RunSettings:
     prices: Prices | None = None
     requests_per_minute: float | None = None
     salvage: Salvage = field(default_factory=Salvage)
-    batching: Batching | None = None
+    batching: Batches | None = None
     stage: int = 0
     announced: int = 0
 
@@ -278,7 +266,7 @@ class RunSettings:
             "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
             "salvage": self.salvage.mode,
-            "batch": None if self.batching is None else str(self.batching.file or "provider"),
+            "batch": None if self.batching is None else "provider",
             "deadlines": {
                 "connect": self.deadlines.connect,
                 "first_token": self.deadlines.first_token,

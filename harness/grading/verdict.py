@@ -50,7 +50,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.values import values_in
 
-VERSION = "32"
+VERSION = "33"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -74,6 +74,9 @@ MAX_VOTE_CHARS = 200
 
 _BOXED = ("box", "boxes", "open box")
 """Methods by which a box is found to be the answer."""
+
+_IN_PROSE = ("formula", "number", UNSTATED)
+"""Methods of an answer in prose: it is not called wrong if another value of the reply is right."""
 
 _DIGITS_OF_REPLY = 16
 """Number of digits of the checksum that is the vote of a whole reply."""
@@ -172,6 +175,8 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
     """
     if rule == UNSTATED and extraction is not None:
         answer = visible(extraction.answer, MAX_QUOTED_CHARS)
+        if extraction.behind and extraction.method in ("formula", "number"):
+            return f"found {answer} in the last sentence, but another value of the reply is right"
         if extraction.behind and extraction.method != UNSTATED:
             return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
@@ -357,8 +362,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
     if is_ruled and not states_something(extraction.answer):
         return None
-    if extraction.method == UNSTATED and not truncated and _is_one_number(question):
-        extraction = extraction._replace(behind=values_in(text, start, end))
+    if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
+        extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
     return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
@@ -540,17 +545,18 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
 
 def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
     """Return `decision`, the verdict on the text of an extracted answer, but undecided if the text behind it states a
-    value with another verdict, or if no sentence states the answer, unless no value of the reply is right.
+    value with another verdict, if it stands in prose and another value of the reply is right, or if no sentence states
+    it and not all values of the reply are known to be wrong.
 
     Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
     agree = all(verdict.outcome == decision.outcome for verdict in behind)
     if extraction.method == UNSTATED:
-        if extraction.behind and agree and decision.outcome == "wrong":
-            return decision
-    elif agree or decision.outcome == "undecided":
-        return decision
-    return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
+        stands = bool(extraction.behind) and agree and decision.outcome == "wrong"
+    else:
+        outcome = decision.outcome
+        stands = agree or outcome == "undecided" or (outcome == "correct" and extraction.method in _IN_PROSE)
+    return decision if stands else decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
 def _rule_in_words(rule: str, extraction: Extraction) -> str:
@@ -618,8 +624,9 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         return [*steps, "no box, phrase, formula or number was found"]
     answer, start, end, method, _, values = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
-    if method == UNSTATED:
+    if method in _IN_PROSE:
         values = ()
+    if method == UNSTATED:
         steps += ["no sentence states it as the answer: it is wrong only if every other value of the reply is, too"]
     steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)

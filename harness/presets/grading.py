@@ -80,9 +80,7 @@ class GradingOptions(AnyK):
     """The grades stay as they are."""
     salvaged: Annotated[
         bool,
-        Option(
-            f"Leave out samples that were continued after an interruption (see {option('salvage')}).", under=HEADING
-        ),
+        Option("Leave out samples that were continued after an interruption.", under=HEADING),
     ] = True
     """Such samples are graded in any case; this says whether they count."""
     also: Annotated[

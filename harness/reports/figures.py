@@ -6,19 +6,31 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from harness.core.codec import digest
 from harness.reports.plots.accuracy import Labelled, accuracy_plot, budget_plot, curve_plot
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.questions import scatter_plot
+from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.tables import AS_GRADED
 from harness.reports.trainings import steps_of
 from harness.scoring.moves import pairs
+from harness.scoring.resampling import Counts, real_repeats, real_sizes, resampled_repeats, resampled_sizes
 from harness.scoring.score import with_verdicts_by_hand
 
 MAX_PAIRS = 24
 """A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
+
+
+MIN_DRAWN = 2
+"""Smallest number of samples a question of a drawn repeat: one shows no spread."""
+
+DRAWN_REPEATS, SIZE_DRAWS = 30, 200
+"""Number of repeats that are drawn from the samples of one run: of their accuracies, and of each number of samples."""
 
 
 class RunBenchmark(NamedTuple):
@@ -100,6 +112,62 @@ def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
             for plot in of_run(part, alone=len(present) == 1):
                 stem = name if len(runs) == 1 else f"{part.run.label}-{name}"
                 yield dataclasses.replace(plot, name=f"{stem}-{plot.name}", subject=f"{part.run.label} · {name}")
+        yield from of_repeats(present)
+
+
+def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
+    """How the accuracies of repeats differ, and how the error falls with the number of samples.
+
+    Repeats are complete runs that differ by their seeds and numbers of samples alone. Of one run alone, they are drawn
+    from its samples.
+    """
+    complete = [part for part in present if part.benchmark.score is not None and not part.benchmark.score.n_missing]
+    repeated: dict[str, list[RunBenchmark]] = {}
+    for part in complete:
+        identity = {field: value for field, value in part.benchmark.record.identity.items() if field != "seed"}
+        questions = [item.question.question_id for item in part.benchmark.questions]
+        repeated.setdefault(digest([part.run.manifest.model, identity, questions]), []).append(part)
+    groups = [group for group in repeated.values() if len(group) > 1 or len(present) == 1]
+    for group in groups:
+        stem = f"{group[0].run.label}-" if len(groups) > 1 else ""
+        for plot in _repeats_drawn(group[0]) if len(group) == 1 else _repeats_made(group):
+            yield dataclasses.replace(plot, name=f"{stem}{plot.name}")
+
+
+def _repeats_drawn(part: RunBenchmark) -> Iterator[Plot]:
+    """The plots of repeats that are drawn from the samples of one run, if they are enough for two repeats of two."""
+    name, correct, counts = part.benchmark.name, *_counts(part)
+    stored = int(counts.min()) if len(counts) else 0
+    if stored < 2 * MIN_DRAWN:
+        return
+    n_repeats = min(DRAWN_REPEATS, stored // MIN_DRAWN)
+    yield repeats_plot(resampled_repeats(name, correct, counts, stored // n_repeats, n_repeats, seed=0))
+    ns = tuple(2**power for power in range(1, stored.bit_length()) if 2**power <= stored)
+    yield sizes_plot(resampled_sizes(name, correct, counts, ns, SIZE_DRAWS, seed=0))
+
+
+def _repeats_made(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
+    """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
+    name = group[0].benchmark.name
+    by_size: dict[int, list[RunBenchmark]] = {}
+    for part in group:
+        by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
+    cells: dict[int, tuple[Counts, Counts]] = {
+        n: (np.array([_counts(part)[0] for part in of_size]), np.array([_counts(part)[1] for part in of_size]))
+        for n, of_size in sorted(by_size.items())
+    }
+    n, most = max(by_size.items(), key=lambda size: len(size[1]))
+    if len(most) > 1:
+        yield repeats_plot(real_repeats(name, tuple(part.run.label for part in most), *cells[n]))
+    several = [cell for n, cell in cells.items() if n >= MIN_DRAWN]
+    if len(several) > 1:
+        yield sizes_plot(real_sizes(name, tuple(several)))
+
+
+def _counts(part: RunBenchmark) -> tuple[Counts, Counts]:
+    """(right samples, samples) of each question."""
+    questions = part.benchmark.questions
+    return np.array([item.correct for item in questions]), np.array([item.n for item in questions])
 
 
 def _of_scores(plots: Sequence[Plot | None], scored: Sequence[Labelled]) -> list[Plot]:

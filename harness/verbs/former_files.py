@@ -33,7 +33,7 @@ def changed_files(facts: dict[str, str], path: Path, present: dict[str, str] | N
     facts: from `recorded_checksums`. present: the checksums now, if they are known already.
     """
     files = model_files.fingerprints(str(path)) if present is None else present
-    # Only runs with `hash_weights` record a checksum of the whole weights.
+    # Runs of earlier versions may record a checksum of the whole weights.
     names = sorted({*facts, *files} - {"weights_sha256"})
     return [name for name in names if facts.get(name) != files.get(name)]
 

@@ -182,12 +182,8 @@ def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
     """Ask for every missing sample of a prepared run; if the options name a target error, sample until it is reached.
 
-    Raises what `generate` raises, and `StoppedByRule` if a requested probe finds a fault that would spoil the score.
+    Raises what `generate` raises.
     """
-    if prepared.options.probe:
-        from harness.verbs.probe.preflight import before_run
-
-        before_run(prepared, watcher)
     error = prepared.options.target_error
     if error is not None:
         from harness.verbs.target import until_error  # Imported late: only a run with a target grades.

@@ -7,7 +7,6 @@ names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -160,5 +159,3 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
-    batch_words: Callable[[Path, Path], tuple[str, ...]] | None = None
-    """A function (file of requests, file of results) → the command line that answers the requests."""

@@ -9,7 +9,6 @@ import contextlib
 import importlib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -98,14 +97,6 @@ def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
 def anonymous() -> Dialect:
     """The dialect of routers that hide their workers' model names."""
     return next(candidate for candidate in dialects() if candidate.hides_behind)
-
-
-def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
-    """The command line that answers a file of requests and writes a file of results.
-
-    It is that of the first engine that has such a command.
-    """
-    return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 
 def check(spec: ServerSpec) -> None:

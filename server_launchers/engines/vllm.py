@@ -7,7 +7,6 @@ that no argv contains it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -303,11 +302,6 @@ DIALECT = Dialect(
 )  # fmt: skip
 
 
-def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
-    """The command that answers a file of requests."""
-    return ("vllm", "run-batch", "-i", str(requests), "-o", str(results))
-
-
 ENGINE = Engine(
     summary="vLLM.",
     launcher=LAUNCHER,
@@ -321,5 +315,4 @@ ENGINE = Engine(
         *("lora-modules",),
     ),
     file_flags=("chat-template", "generation-config"),
-    batch_words=batch_words,
 )

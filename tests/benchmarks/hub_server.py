@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 class Dataset:
     """One data set. commits: files by path for each commit, the last one the newest. gated: needs the token.
 
-    broken_off: downloads that end after half of the file. checksum: the one that the hub names; None: the file's.
+    broken_off: downloads that end after half of the file.
     """
 
     commits: dict[str, dict[str, bytes]]
@@ -25,7 +25,6 @@ class Dataset:
     gated: bool = False
     redirected: bool = False
     broken_off: int = 0
-    checksum: str | None = None
 
     @property
     def newest(self) -> str:
@@ -34,22 +33,14 @@ class Dataset:
 
 @dataclass
 class Hub:
-    """The server's state. log: (method, path, authorization) of each request. ranges: the `Range` of each.
-
-    shifted: how many bytes after the one asked for a part begins. says_range: whether it says where it begins.
-    """
+    """The server's state. log: (method, path, authorization) of each request."""
 
     url: str = ""
     datasets: dict[str, Dataset] = field(default_factory=dict)
     token: str = "hf_right"
     approved: bool = True
     broken: int | None = None
-    shifted: int = 0
-    says_range: bool = True
-    leaderboards: dict[str, bytes] = field(default_factory=dict)
-    refused: dict[str, int] = field(default_factory=dict)
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
-    ranges: list[str | None] = field(default_factory=list)
 
 
 @contextmanager
@@ -90,20 +81,11 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         token = self.headers.get("Authorization")
         self.state.log.append((self.command, path, token))
-        self.state.ranges.append(self.headers.get("Range"))
         if self.state.broken:
             return self._error(self.state.broken, "", body)
         if path.startswith("/cdn/"):
             return self._cdn(path, body)
         parts = path.strip("/").split("/")
-        if parts[:2] == ["api", "datasets"] and parts[4:] == ["leaderboard"]:
-            name = "/".join(parts[2:4])
-            if name in self.state.refused:
-                return self._error(self.state.refused[name], "", body)
-            board = self.state.leaderboards.get(name)
-            if board is None:
-                return self._error(404, "", body)
-            return self._send(200, board, {"Content-Type": "application/json"}, body)
         if parts[:2] == ["api", "datasets"] and parts[4:5] == ["tree"]:
             return self._tree(self._dataset("/".join(parts[2:4])), parts[5], token, body)
         if parts[:2] == ["api", "datasets"] and len(parts) >= 4:
@@ -171,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         if file not in dataset.commits[commit]:
             return self._error(404, "EntryNotFound", body, {"X-Repo-Commit": commit})
         data = dataset.commits[commit][file]
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{dataset.checksum or hashlib.sha256(data).hexdigest()}"'}
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
         if dataset.redirected:
             headers |= {
                 "X-Linked-Etag": headers["ETag"],
@@ -181,8 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(302, b"", headers, body)
         if self.headers.get("Range"):
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-            start += self.state.shifted
-            headers |= {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if self.state.says_range else {}
+            headers |= {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
             return self._send(206, data[start:], headers, body, broken_off=dataset)
         return self._send(200, data, headers, body, broken_off=dataset)
 

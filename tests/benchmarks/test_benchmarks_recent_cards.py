@@ -1,7 +1,7 @@
 """Cards of 2025 and 2026 whose rows could not be read: each against a local hub that holds made-up rows of its form.
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.json_array, harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
+harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import documents, json_array, tables
+from harness.benchmarks.sources import documents, tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import Question
@@ -343,19 +343,33 @@ def array_of(values: list[Any], random: random.Random) -> bytes:
     return random.choice([b"", b"\xef\xbb\xbf \n"]) + text + random.choice([b"", b"\n "])
 
 
-@given(st.lists(st.recursive(st.none() | st.integers() | st.text('a"\\[]{}, é'), st.lists, max_leaves=5)), st.randoms())
-def test_the_elements_of_an_array_are_those_of_the_whole_text(values: list[Any], random: random.Random) -> None:
+@given(st.lists(st.dictionaries(st.just("q"), st.text('a"\\[]{}, é') | st.lists(st.integers()))), st.randoms())
+def test_the_rows_of_a_list_are_those_of_the_whole_text(values: list[Any], random: random.Random) -> None:
     text = array_of(values, random)
     for size in (1, 3, 1_000):
-        with mock.patch.object(json_array, "SLICE_BYTES", size):
-            assert [json.loads(element) for element in json_array.elements(io.BytesIO(text), 10_000)] == values
+        with mock.patch.object(tables, "_SLICE_CHARS", size):
+            rows = tables._array_rows(io.TextIOWrapper(io.BytesIO(text), "utf-8-sig"), "rows.json")
+            assert [row.value for row in rows] == values
 
 
-@pytest.mark.parametrize("text", [b"[1,2", b"[1] [2]", b"[1] x", b'[1] "]"', b'["a]', b"[1}}", b"[" + b"1" * 99])
-def test_an_array_that_does_not_end_well_is_refused_after_its_rows(text: bytes) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"[{},{}", "ends in row 3: the list is not closed"),
+        (b"[{}] [{}]", "holds text behind the end"),
+        (b"[{}] x", "holds text behind the end"),
+        (b'[{"a]', "row 1 of .* is broken JSON"),
+        (b"[{},]", "row 2 of .* is broken JSON"),
+        (b"[{}[{}]", "is broken JSON"),
+        (b"[" + b'{"a": 1},' + b'{"problem": }]', "row 2 of .* is broken JSON"),
+        (b'[{"a": "\xff"}]', "is not UTF-8"),
+    ],
+)
+def test_a_list_that_does_not_end_well_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
+    (tmp_path / "rows.json").write_bytes(text)
     for size in (1, 100):
-        with mock.patch.object(json_array, "SLICE_BYTES", size), pytest.raises(json_array.NoArrayError):
-            [*json_array.elements(io.BytesIO(text), 50)]
+        with mock.patch.object(tables, "_SLICE_CHARS", size), pytest.raises(UsageError, match=message):
+            tables.read(tmp_path / "rows.json")
 
 
 @pytest.mark.slow
@@ -369,9 +383,6 @@ def test_a_list_of_long_texts_is_read_in_the_memory_of_one(tmp_path: Path) -> No
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
-    path.write_text("[" + row + ', {"problem": }]')
-    with pytest.raises(UsageError, match=r"row 2 of .*rows.json is broken JSON"):
-        [*tables.stream(path)]
 
 
 def test_the_text_of_a_long_context_stands_before_its_question_and_may_be_long(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     (folder / "rubric.txt").write_text("It names the cause.")
     words = ["run", "--data", "sums.jsonl", "--serve-option", "max-model-len=40960", *SERVE]
     assert "judge:" not in harness(folder, *words).out
-    judge = ["--judge", "judge-god@http://me:secret@127.0.0.1:9", "--judge-scope", "all"]
+    judge = ["--judge", "judge-god@http://me:secret@127.0.0.1:9"]
     done = harness(folder, *words, *judge, "--judge-prompt", "rubric.txt", "--judge-api-key-env", "JUDGE_KEY")
     assert done.code == 0, done.err
-    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "all", ": votes": "1"}
+    rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided", ": votes": "1"}
     rows |= {": prompt": "rubric-[0-9a-f]{8}", ": key from": "JUDGE_KEY", ": sampling": "temperature 0.0"}
     for name, value in rows.items():
         assert re.search(rf"^ *judge{name} +{value}", done.out, re.MULTILINE), (name, done.out)
@@ -85,8 +85,8 @@ def test_the_most_requests_to_a_judge_are_its_votes_on_every_sample(folder: Path
     rows = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(7)]
     (folder / "seven.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["run", "--data", "seven.jsonl", "--samples", "5", "--serve-option", "max-model-len=40960", *SERVE]
-    done = harness(folder, *words, "--judge", "m@http://127.0.0.1:9", "--judge-votes", "3")
-    assert re.search(r"judge: requests +at most 105 ", done.out), done.out
+    done = harness(folder, *words, "--judge", "m@http://127.0.0.1:9")
+    assert re.search(r"judge: requests +at most 35 ", done.out), done.out
 
 
 def test_several_cards_are_one_run(folder: Path) -> None:

@@ -19,8 +19,6 @@ from tests.cli.test_verbs_options import command_of
 WORDS = {
     "run": [],
     "race": [],
-    "experiment repeats": [],
-    "experiment samples": ["--n", "2,4"],
     "sweep": [],
     "score": ["run"],
     "plan": ["run"],
@@ -127,7 +125,7 @@ def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, a
     [
         ("STREAM", "true", "HARNESS_RUN_STREAM=true"),
         ("CANARY", "0", "HARNESS_RUN_CANARY=0"),
-        ("HASH_WEIGHTS", "false", "HARNESS_RUN_HASH_WEIGHTS=false"),
+        ("FIT_CONTEXT", "false", "HARNESS_RUN_FIT_CONTEXT=false"),
         ("MAX_TOKENS", "5", "--max-tokens (HARNESS_RUN_MAX_TOKENS)"),
     ],
 )

@@ -24,8 +24,6 @@ from harness.core.options import Option, options_of
 PYTHON: dict[str, Callable[..., Any]] = {
     "run": harness.run,
     "race": partial(harness.race, candidates={}),
-    "experiment repeats": partial(harness.repeats, "run"),
-    "experiment samples": partial(harness.sample_sizes, "run", [2, 4]),
     "sweep": partial(harness.sweep, "file.yaml"),
     "score": partial(harness.score, "run"),
     "plan": partial(harness.plan, "run", 2),
@@ -145,7 +143,5 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
         verb: {one.name: one.help for one in command_of(verb).params if isinstance(one, click.Option)} for verb in VERBS
     }
     assert "candidate may use at most" in helps["race"]["samples"]
-    assert "of each repeat" in helps["experiment repeats"]["samples"]
-    assert "with --real" in helps["experiment samples"]["seed"]
     assert "`aime24:64` asks for 64 of aime24 alone" in helps["run"]["samples"]
-    assert len({helps[verb]["out"] for verb in ("run", "race", "experiment repeats", "sweep", "score")}) == 5
+    assert len({helps[verb]["out"] for verb in ("run", "race", "sweep", "score")}) == 4

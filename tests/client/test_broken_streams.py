@@ -1,7 +1,7 @@
 """A stream that ends early is one kind of failure with one count of tokens, whichever way its bytes are read.
 
-The fast transport reads runs of token events by templates, the libraries' transports hand over pieces of the body; a
-plain reading of the lines says what should come of both.
+The transport hands over whole events where it sees them, and pieces of the body elsewhere; a plain reading of the lines
+says what should come of both.
 
 For: harness.client.transport, harness.client.protocol.sse.
 """
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from tests.budget import examples, share_of
+from tests.budget import examples
 from tests.client.played import HEAD, LAST_CHUNK, played
 
 
@@ -83,15 +83,6 @@ def chunked(body: bytes, borders: list[int]) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
-def test_a_clean_end_after_any_number_of_tokens_is_a_cut_after_as_many() -> None:
-    for n in (1, 3, 9, 10, 20, 60):
-        body = token(" so", "reasoning") * n
-        borders = [len(body) // n * i for i in range(1, n)]
-        raw = HEAD + chunked(body, borders) + LAST_CHUNK
-        for reads in ([], [len(HEAD)], [len(raw) - len(LAST_CHUNK)]):
-            assert read_by_connection(raw, reads) == Outcome("cut", str(n), n), (n, reads)
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_a_stream_cut_anywhere_is_read_alike_in_any_chunks_and_reads(data: st.DataObject) -> None:
@@ -111,13 +102,3 @@ def test_a_stream_cut_anywhere_is_read_alike_in_any_chunks_and_reads(data: st.Da
     verdict = expected(body)
     assert read_plainly(body, data.draw(anywhere, "pieces"), "" if clean else "reset") == verdict
     assert read_by_connection(raw, reads) == verdict
-
-
-def test_every_cut_of_a_long_stream_is_read_alike() -> None:
-    body = token(" so", "reasoning") * 9 + token("4 ∑") * 9
-    size = len(token(" so", "reasoning"))
-    borders = [size * i for i in range(1, 10)] + [size * 9 + len(token("4 ∑")) * i for i in range(1, 9)]
-    for end in share_of(range(size, len(body) + 1)):
-        part = body[:end]
-        raw = HEAD + chunked(part, [border for border in borders if border < end]) + LAST_CHUNK
-        assert read_by_connection(raw, [len(HEAD)]) == read_plainly(part, []) == expected(part), end

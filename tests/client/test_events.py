@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from harness.client.protocol import sse
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
 from harness.client.protocol.written import SoFar
+from harness.core.records import Usage
+from harness.core.reply_notes import CUMULATIVE
 from harness.core.secret import Secret
 from tests.budget import examples
 from tests.client.dialects import Recording, broken, recordings, several_answers
@@ -259,18 +261,6 @@ def test_usage_that_cannot_be_true_is_unknown(usage: Any, completion: int | None
     assert got.usage.completion_tokens == completion
 
 
-def test_the_last_usage_counts_wherever_it_stands() -> None:
-    counts = [event(delta(content="x") | {"usage": {"completion_tokens": n}}) for n in (1, 2)]
-    got = reply(b"".join(counts) + event(delta(finish="stop") | {"usage": {"completion_tokens": 3}}) + DONE)
-    assert got.usage.completion_tokens == 3
-
-
-def test_reasoning_tokens_are_unknown_when_the_server_says_none_beside_a_reasoning() -> None:
-    usage = {"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 0}}
-    got = reply(event(delta(reasoning="hm", finish="stop") | {"usage": usage}) + DONE)
-    assert got.usage.reasoning_tokens is None
-
-
 def test_stamps_give_first_and_last_token_and_the_quantiles_of_the_gaps() -> None:
     got = reply(event(delta(role="assistant")), *[event(delta(content="x"))] * 4, event(delta(finish="stop")) + DONE)
     timing = got.timing
@@ -283,7 +273,7 @@ def test_times_are_in_order_although_the_clock_goes_back(stamps: list[float], en
     parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
     for at in stamps:
         if batch:
-            parser.feed_events([json.dumps(delta(content="a")).encode()], [at])
+            parser.feed_event(json.dumps(delta(content="a")).encode(), at)
         else:
             parser.feed(event(delta(content="a")), at)
     parser.feed(event(delta(finish="stop")) + DONE, stamps[-1])
@@ -323,23 +313,6 @@ def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
 
     assert so_far("the key is sk-0123456789abcdef0123") is None
     assert so_far("there is no key") is not None
-
-
-def test_the_texts_that_a_reply_holds_are_counted() -> None:
-    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
-    for _ in range(3000):
-        parser.feed(event(delta(content="x" * 50)), 1.0)
-    assert 3000 * 50 < parser.held_bytes < 6 * 3000 * 50
-
-
-def test_the_longest_event_has_4_mib() -> None:
-    assert "exceeds 4194304 bytes" in failure(b"data: " + b"x" * 4 * 1024 * 1024 + b"\n\n").message
-
-
-def test_a_count_of_zero_is_a_count() -> None:
-    usage = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}}
-    body = {"model": "m", "choices": [{"message": {"content": "42"}, "finish_reason": "stop"}], "usage": usage}
-    assert reply(json.dumps(body).encode()).usage.cached_tokens == 0
 
 
 def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:
@@ -488,30 +461,6 @@ def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
                 assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
 
 
-def test_text_after_the_finish_reason_is_kept_and_noted() -> None:
-    got = reply(event(delta(content="4", finish="stop")) + event(delta(content="2")) + DONE)
-    assert (got.text, got.notes) == ("42", ("text after the finish reason",))
-    assert reply(event(delta(content="42", finish="stop")) + event(delta(content="")) + DONE).notes == ()
-
-
-def test_a_second_reply_in_one_stream_is_no_sample() -> None:
-    second_reply = delta(content="no") | {"id": "r2"}
-    got = failure(event(delta(content="42", finish="stop")) + event(second_reply) + DONE)
-    assert (got.kind, got.retryable) == ("malformed", True)
-
-
-def test_ids_that_change_with_every_event_make_no_second_reply() -> None:
-    events = [delta(content="4"), delta(content="2", finish="stop"), delta(content="!")]
-    got = reply(b"".join(event(one | {"id": f"r{n}"}) for n, one in enumerate(events)) + DONE)
-    assert got.text == "42!"
-
-
-def test_texts_of_two_models_in_one_stream_are_no_sample() -> None:
-    got = failure(event(delta(content="4")) + event(delta(content="2", finish="stop") | {"model": "\x1b[2J"}) + DONE)
-    assert got.kind == "malformed"
-    assert r"texts of two models in one stream: m and \x1b[2J" in got.message
-
-
 def test_another_model_beside_the_texts_is_noted() -> None:
     texts = event(delta(content="42", finish="stop"))
     got = reply(event(delta(role="assistant") | {"model": "\x1b[2J"}) + texts + DONE)
@@ -557,3 +506,113 @@ def test_how_a_reply_ended_is_noted_where_a_score_has_to_say_it(delta: str, reas
 def test_a_reply_that_the_server_gave_up_is_asked_again(reason: str) -> None:
     outcome = failure(_stream('{"content":"4"}', reason))
     assert (outcome.kind, outcome.retryable) == ("server", True)
+
+
+# -- counts, typed parts
+
+
+def parts(*content: Any, finish: str | None = None) -> bytes:
+    return event(delta(content=list(content), finish=finish))
+
+
+def test_text_in_typed_parts_is_a_text_without_a_note() -> None:
+    got = reply(
+        parts({"type": "thinking", "thinking": [{"type": "text", "text": "so "}]})
+        + parts({"type": "text", "text": "4"})
+        + parts({"type": "text", "text": "2"}, finish="stop")
+        + DONE
+    )
+    assert (got.text, got.reasoning, got.notes) == ("42", "so ", ())
+
+
+def test_a_stream_that_ends_inside_an_event_says_how() -> None:
+    begun = event(delta(content="4")) + b'data: {"cho'
+    assert "(reset)" in failure(begun, cut="reset").message
+    assert "(cleanly)" in failure(begun).message
+
+
+def usage(**stated: Any) -> Usage:
+    return reply(event(delta(content="4", finish="stop")) + event({"choices": [], "usage": stated}) + DONE).usage
+
+
+@pytest.mark.parametrize(
+    ("stated", "reasoning"),
+    [
+        ({"completion_tokens_details": {"reasoning_tokens": 5}}, 5),
+        ({"completion_tokens_details": {"reasoning_tokens": 8}}, 8),
+        ({"completion_tokens_details": {"reasoning_tokens": 9}}, None),
+        ({"completion_tokens_details": {"reasoning_tokens": -1}}, None),
+        ({"completion_tokens_details": {"reasoning_tokens": "5"}, "reasoning_tokens": 4}, None),
+        ({"completion_tokens_details": {}, "reasoning_tokens": 4}, 4),
+        ({"completion_tokens_details": None, "reasoning_tokens": 4}, 4),
+        ({"reasoning_tokens": 4}, 4),
+        ({}, None),
+    ],
+)
+def test_reasoning_tokens_are_those_of_the_details_and_never_more_than_all(stated: Any, reasoning: int | None) -> None:
+    counts = usage(prompt_tokens=9, completion_tokens=8, **stated)
+    assert counts == Usage(prompt_tokens=9, completion_tokens=8, reasoning_tokens=reasoning)
+    assert usage(prompt_tokens=9, **stated).reasoning_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 6}}, 6),
+        ({"prompt_tokens_details": {"cached_tokens": 6}, "prompt_cache_hit_tokens": 3}, 6),
+        ({"prompt_tokens_details": {}, "prompt_cache_hit_tokens": 3}, 3),
+        ({"prompt_cache_hit_tokens": 3}, 3),
+        ({}, None),
+    ],
+)
+def test_cached_tokens_are_those_of_the_details_or_of_the_other_name(stated: Any, cached: int | None) -> None:
+    assert usage(prompt_tokens=9, completion_tokens=8, **stated).cached_tokens == cached
+
+
+def test_gaps_are_the_median_and_nearly_the_largest() -> None:
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=1 << 20)
+    arrived = 0.0
+    for gap in range(102):
+        arrived += gap
+        parser.feed(event(delta(content="x")), arrived)
+    parser.feed(event(delta(finish="stop")) + DONE, arrived)
+    timing = parser.finish().timing
+    assert (timing.gap_p50, timing.gap_p99, timing.events) == (51.0, 100.0, 102)
+    assert (timing.first_token, timing.last_token) == (0.0, arrived)
+
+
+def test_log_probabilities_are_counted_and_odd_ones_too() -> None:
+    value = delta(content="42", finish="stop")
+    value["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": None}, 7]}
+    got = reply(event(value) + DONE)
+    assert (got.n_logprobs, got.n_odd_logprobs) == (3, 2)
+
+
+def test_a_text_that_each_event_repeats_is_taken_once() -> None:
+    words = ["So", "So the", "So the answer", "So the answer is 42."]
+    sent = b"".join(event(delta(content=words[min(n, 3)], reasoning="no")) for n in range(5))
+    got = reply(sent + event(delta(finish="stop")) + DONE)
+    assert (got.text, got.notes) == (words[-1], (CUMULATIVE,))
+    assert got.reasoning == "no" * 5, "the same words again and again are a loop"
+    grown = reply(
+        event(delta(content="1")) + event(delta(content="12")) + event(delta(content="3", finish="stop")) + DONE
+    )
+    assert (grown.text, grown.notes) == ("1123", ())
+    assert (
+        "repeats the text before it"
+        in failure(*[event(delta(content="x" * n)) for n in range(99)], max_bytes=4000).message
+    )
+
+
+def test_what_is_hardly_an_answer_is_not_copied_while_it_comes() -> None:
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+    for whole in (True, False):
+        parser.feed(event(delta(content="x" * (LONG_REPLY_CHARS // 2 + whole))), 1.0)
+        assert (parser.so_far() is not None) is whole
+
+
+@pytest.mark.parametrize(("n", "kind"), [(sse.MAX_BODY_VALUES, "malformed"), (1000, None)])
+def test_a_body_of_a_million_values_is_not_decoded(n: int, kind: str | None) -> None:
+    body = b'{"choices":[{"index":0,"message":{"content":"42"},"finish_reason":"stop"}],"x":[' + b"[]," * n + b"0]}"
+    got = parse(body)
+    assert getattr(got, "kind", None) == kind

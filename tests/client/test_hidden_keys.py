@@ -1,17 +1,15 @@
-"""How much of a key is hidden: whole and in part, in each encoding, at every place; and what is left alone.
+"""Where a key is hidden, and what is left alone.
 
 For: harness.client.address.endpoint, harness.core.secret.
 """
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from harness.client.address import endpoint as address
-from harness.client.address.endpoint import Endpoint, expand_dns, quote_safely, redact, repeats_a_key, split_weight
+from harness.client.address.endpoint import Endpoint, expand_dns, quote_safely, redact, split_weight
 from harness.client.address.endpoint import without_repeats as shown
 from harness.core.errors import ServerError
 from harness.core.limits import MAX_MESSAGE_CHARS
@@ -25,40 +23,16 @@ def test_a_key_of_four_characters_is_hidden_and_a_shorter_placeholder_is_not() -
     assert redact("the key abc", [Secret("abc")]) == "the key abc"
 
 
-@pytest.mark.parametrize("start", range(0, len(KEY) - 9, 7))
-def test_ten_characters_of_a_key_are_hidden_in_a_message_and_nine_are_not(start: int) -> None:
-    part = KEY[start : start + 10]
-    assert redact(f"so: {part}.", [Secret(KEY)]) == f"so: {HIDDEN}."
-    assert redact(f"so: {part[1:]}.", [Secret(KEY)]) == f"so: {part[1:]}."
-
-
 def test_what_is_left_of_a_key_at_the_cut_is_not_shown() -> None:
-    """Nine characters of a key of 200 are left unrecognised there, and what was hidden before made the text short."""
-    key = "".join(f"{n:04d}" for n in range(50))
-    for n_before in range(201):
-        message = quote_safely("x" * n_before + f"{key} " * 100, [Secret(key)])
+    """The cut divides a key, and what was hidden before made the text short."""
+    key = "".join(f"{n:04d}" for n in range(500))
+    for n_before in range(0, 2001, 9):
+        message = quote_safely("x" * n_before + f"{key} " * 20, [Secret(key)])
         assert key[:2] not in message.replace(HIDDEN, ""), message
 
 
 def test_all_that_follows_the_first_word_of_a_header_is_one_key() -> None:
     assert redact("you sent yyyy zzzz!", [Secret("X yyyy zzzz")]) == f"you sent {HIDDEN}!"
-
-
-@pytest.mark.parametrize("n_before", [0, 1, 2])
-def test_a_key_in_base64_is_hidden_wherever_it_begins(n_before: int) -> None:
-    """Three bytes are four characters, so a key has three forms, by the number of bytes before it."""
-    text = base64.b64encode(b"u" * n_before + KEY.encode()).decode()
-    begin = 4 if n_before else 0
-    assert redact(text, [Secret(KEY)]) == f"{text[:begin]}{HIDDEN}{text[-4:]}"
-
-
-@pytest.mark.parametrize("start", range(len(KEY) - 15))
-def test_sixteen_characters_of_a_key_are_hidden_in_a_good_reply_and_fifteen_are_not(start: int) -> None:
-    part = KEY[start : start + 16]
-    assert shown(f"so: {part}.", [Secret(KEY)]) == f"so: {HIDDEN}."
-    assert repeats_a_key(f"so: {part}.", [Secret(KEY)])
-    assert shown(f"so: {part[1:]}.", [Secret(KEY)]) == f"so: {part[1:]}."
-    assert not repeats_a_key(f"so: {part[1:]}.", [Secret(KEY)])
 
 
 def test_a_key_of_eight_mixed_characters_is_hidden_in_a_good_reply_and_one_of_seven_is_not() -> None:

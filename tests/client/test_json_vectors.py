@@ -4,7 +4,7 @@ Restated, by its classes, from the cases of github.com/nst/JSONTestSuite (Nicola
 8259. Of the suite itself (1ef36fa) all 95 cases to accept are read and 185 of 188 to refuse are refused, as a body and
 as an event; the other three are `ON_PURPOSE`.
 
-For: harness.client.protocol.plain_event, harness.core.codec.
+For: harness.client.protocol.sse, harness.core.codec.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from harness.cli.help import spell
 from harness.cli.run import command as run
 from harness.client.address import providers
 from harness.client.address.providers import Provider
-from harness.client.protocol.failures import failure_of_status
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
@@ -240,61 +239,6 @@ def test_a_seed_without_effect_is_told() -> None:
     (ignored,) = providers.load("anthropic").objections("claude-sonnet-4-5", {"seed"})
     assert "--seed none" in spell(ignored.sentence, run)
     assert providers.load("groq").objections("qwen/qwen3-32b", {"seed"}) == []
-
-
-@pytest.mark.parametrize(
-    ("status", "words", "hint"),
-    [
-        (
-            400,
-            "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead.",
-            "--max-tokens-field max_completion_tokens",
-        ),
-        (400, "Unsupported value: 'temperature' does not support 0.6 with this model.", "--drop temperature"),
-        (400, "Unrecognized request argument supplied: top_k", "--drop top_k"),
-        (400, "property 'min_p' is unsupported", "--drop min_p"),
-        (
-            400,
-            'Invalid JSON payload received. Unknown name "repetition_penalty": Cannot find field.',
-            "repetition_penalty",
-        ),
-        (400, "`temperature` and `top_p` cannot both be specified for this model.", "--drop temperature --drop top_p"),
-        (400, "Unsupported parameter: 'stop' is not supported with this model.", "--drop stop"),
-        (400, "parameter.enable_thinking must be set to false for non-streaming calls", "no --thinking"),
-        (400, "body.chat_template_kwargs: Extra inputs are not permitted", "--chat-template-kwargs"),
-    ],
-)
-def test_a_servers_refusal_of_a_field_suggests_what_to_change(status: int, words: str, hint: str) -> None:
-    message = failure_of_status(status, json.dumps({"error": {"message": words}}).encode()).message
-    assert hint in spell(providers.suggestion(message) or "", run)
-
-
-def test_a_validation_error_of_a_field_suggests_what_to_change() -> None:
-    body = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
-    assert "--seed none" in spell(
-        providers.suggestion(failure_of_status(422, json.dumps(body).encode()).message) or "", run
-    )
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "HTTP 500: temperature is not supported",
-        "HTTP 400: please stop that, it is not allowed",
-        "HTTP 400: Invalid request",
-        "the connection was cut; temperature unknown",
-        "",
-    ],
-)
-def test_other_messages_suggest_nothing(message: str) -> None:
-    assert providers.suggestion(message) is None
-
-
-@given(st.text(max_size=300))
-def test_a_suggestion_never_repeats_the_servers_words(words: str) -> None:
-    hint = providers.suggestion(f"HTTP 400: unsupported {words} temperature")
-    assert hint is None or hint.startswith("the server rejects ")
-    assert hint is None or hint.isascii()
 
 
 def sent(name: str, model: str, thinking: Thinking | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
+from harness.client.protocol.events import odd_event
 from harness.client.protocol.written import WrittenTokens
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
@@ -31,7 +32,7 @@ def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: A
     completion = Completion(written)
     for ids in ([1], nonsense, [2]):
         choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
-        completion.add({"choices": [choice], "prompt_token_ids": nonsense}, 0.0)
+        completion.add(odd_event({"choices": [choice], "prompt_token_ids": nonsense}, begun=False)[0], 0.0)
     seen = completion.so_far()
     assert (seen.text, seen.ids, seen.prompt_ids) == ("aaa", None, None)
 

@@ -46,7 +46,7 @@ def test_a_command_line_is_shown_without_the_secrets_in_it(line: str) -> None:
     [
         "run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000/v1 --api-key-env MY_KEY --max-tokens 9",
         "run --data a.jsonl --question-key Problem --answer-key Answer --id-key id --prompt 'a: b=c'",
-        """run --extra-body '{"top_k": 20, "stop": ["a"]}' --api-key-file keys/one""",
+        """run --extra-body '{"top_k": 20, "stop": ["a"]}'""",
         "run --base-url unix:/a@b/c.sock --filter 'subject=maths' --rpm 3",
     ],
 )

@@ -322,7 +322,6 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
         ({"target_error": 10}, "target_error.*does not work with batch"),
         ({"budget_tokens": 5}, "budget_tokens"),
         ({"base_url": ["http://a", "http://b"]}, "batch takes only one address"),
-        ({"batch_file": tmp_path / "a.jsonl"}, "exclude each other"),
     ):
         with pytest.raises((harness.UsageError, harness.ServerError), match=message):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})
@@ -454,41 +453,6 @@ def _forked(asked: dict[str, Any]) -> int:
 
 
 # ---- files for another program
-
-
-def answer_file(requests: Path, lines: list[int] | None = None) -> None:
-    """What `vllm run-batch` makes of a file of requests."""
-    requests_of_file = [json.loads(line) for line in requests.read_text().splitlines()]
-    some = requests_of_file if lines is None else [requests_of_file[n] for n in lines]
-    results = requests.with_name("requests.results.jsonl")
-    results.write_bytes(b"".join(answered(line) + b"\n" for line in some))
-
-
-def test_a_file_is_written_for_another_program_and_its_results_are_read(asked: dict[str, Any], tmp_path: Path) -> None:
-    requests = tmp_path / "requests.jsonl"
-    offline = {**asked, "batch": False, "batch_file": requests}
-    first = harness.run(**offline)
-    assert first.outcome.n_owed == N * M
-    assert f"vllm run-batch -i {requests}" in first.outcome.stopped
-    lines = [json.loads(line) for line in requests.read_text().splitlines()]
-    assert {(line["url"], line["method"]) for line in lines} == {("/v1/chat/completions", "POST")}
-    assert len({line["custom_id"] for line in lines}) == N * M
-
-    answer_file(requests, [0, 1, 2, 3])
-    second = harness.run(**offline)
-    assert second.outcome.n_owed == 2
-    assert len(requests.read_text().splitlines()) == 2, "what has no result is written again, and nothing else"
-    answer_file(requests)
-    assert harness.run(**offline).complete
-    assert set(texts(asked["out"])) == KEYS
-
-
-def test_results_without_a_file_of_ours_change_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
-    requests = tmp_path / "requests.jsonl"
-    requests.with_name("requests.results.jsonl").write_bytes(b'{"custom_id":"x"}\nno\n\xff\n')
-    run = harness.run(**{**asked, "batch": False, "batch_file": requests})
-    assert run.outcome.n_owed == N * M
-    assert len(requests.read_text().splitlines()) == N * M
 
 
 @pytest.fixture(autouse=True)

@@ -286,32 +286,6 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
     assert (enough.code, "target reached: the sampling error is" in enough.err) == (0, True)
 
 
-def test_an_error_of_fewer_whole_rounds_than_are_judged_is_not_compared_with_the_target(
-    tmp_path: Path, harness: ControlCommand
-) -> None:
-    """One prompt is over the context: with --accept-missing the run is complete, but no round of it is whole."""
-    path = tmp_path / "sums.jsonl"
-    write_questions(tmp_path, 8)
-    long = json.dumps({"id": "long", "problem": "What is 8 + 1? " + "word " * 9000, "answer": "9"})
-    path.write_text(path.read_text(encoding="utf-8") + long + "\n", encoding="utf-8")
-
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "POST" and len(request.json["messages"][-1]["content"]) > 9000:
-            refused = {"error": {"message": "This model's maximum context length is 4096 tokens", "code": 400}}
-            return iter([http(400, refused)])
-        return answering(0.9)(request)
-
-    with FaultServer(answer) as server:
-        words = run_words(str(path), "--base-url", server.base_url, "--samples", "8", "--accept-missing")
-        done = harness(*words, "--target-error", "30")
-    assert done.code == 4, done.err
-    expected = (
-        "every question of sums has only 0 samples, because samples are missing, and the sampling error is judged"
-    )
-    assert expected in " ".join(done.err.split())
-    assert "would have to be" not in done.err
-
-
 def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(1.0)) as server:

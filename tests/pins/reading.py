@@ -102,11 +102,6 @@ def swept(value: Any) -> dict[str, Any]:
     return {"cells": {one["cell"]: pick(one, fields) for one in value["cells"]}, "means": value["means"]}
 
 
-def repeated(rows: Any) -> dict[str, Any]:
-    """What repeats or sizes show of a run's error."""
-    return {"experiment": [bare(row, "^(warnings|names|source)$") for row in plain(rows)]}
-
-
 REPORTED = f"({'|'.join(SCORE.split())}|(sampling|question)_(low|high)|(pass@|pass\\^|maj@).*)$"
 
 

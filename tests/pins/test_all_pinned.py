@@ -66,7 +66,7 @@ def test_every_command_and_every_function_is_pinned() -> None:
     assert every() - pinned(steps()) - ELSEWHERE.keys() == set()
 
 
-@pytest.mark.parametrize("name", ["score", "experiment samples", "serve vllm", "function merge"])
+@pytest.mark.parametrize("name", ["score", "serve vllm", "function merge"])
 def test_one_without_a_pin_is_named(name: str) -> None:
     """The rule can fail."""
     beginning = name.replace("function ", "harness.") if name.startswith("function") else f"harness {name}"

@@ -264,7 +264,6 @@ NAMED = {
     "a sweep": ("sweep", "PIPE.yaml"),
     "questions": ("run", "--data", "PIPE.jsonl", "--model", "m", "--base-url", "URL"),
     "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--endpoints", "PIPE"),
-    "a key": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--api-key-file", "PIPE"),
     "prices": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--prices", "PIPE"),
     "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
     "outputs": ("score", "PIPE.jsonl"),
@@ -280,5 +279,4 @@ def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, workspace
         os.mkfifo(workspace / name)
     done = harness(workspace, *(word.replace("URL", server.base_url) for word in NAMED[what]))
     assert done.code in (2, 3), done
-    shown = "--api-key-file" if what == "a key" else "PIPE"  # a key may have been typed in the place of its file
-    assert shown in done.err, done
+    assert "PIPE" in done.err, done

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.runs import RunFolder, suite_file
 from server_launchers.keeping import processes
 from tests import warm
 from tests.runs.recorded import intact_lines
@@ -50,8 +51,11 @@ from tests.system.command import argv, environment
 ENDS = (0, 1, 2, 3, 4)
 """Exit codes of a command that something disturbed and no signal ended."""
 
-UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
-"""Files of a run that hold times, or the order in which things happened."""
+UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl", "dropped.jsonl")
+"""Files of a run that hold times, the order in which things happened, or replies that were asked for once more."""
+
+COST_OF_SESSIONS = re.compile(r"^all sessions of .*\n", re.MULTILINE)
+"""What requests took that a kill cut off as well: a quiet campaign has none."""
 
 CREATED = re.compile(rb'"created": "[^"]*"')
 """When a folder of scores was made, in its record."""
@@ -154,6 +158,8 @@ def files_of(play: Play) -> dict[str, object]:
             continue
         if name.startswith(("state/", "live/", "cache/")):
             continue
+        if path.name == "suite.json" and suite_file.read(RunFolder(path.parent)) == suite_file.SuiteNote():
+            continue  # it says what no file says
         if path.name == "scores.json":
             values[name] = content_of_score(path)
         elif path.name == "grades.jsonl":
@@ -229,7 +235,9 @@ def undisturbed(play: Play) -> Outcome:
     with _beside(play):
         ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
     printed = [
-        "" if play.campaign.varies else out.replace(str(play.folder), "").replace(play.url or "no server", "URL")
+        ""
+        if play.campaign.varies
+        else COST_OF_SESSIONS.sub("", out.replace(str(play.folder), "").replace(play.url or "no server", "URL"))
         for _, out in ends
     ]
     return Outcome([code for code, _ in ends], printed, files_of(play), records(play.folder))

@@ -20,7 +20,7 @@ def hold_to_schema(words: Sequence[str], out: str, code: int) -> None:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """`experiment repeats` of `experiment repeats RUN --json`; `show` may be left out behind `published`."""
+    """`serve status` of `serve status --json`; `show` may be left out behind `published`."""
     spellings = (" ".join(words[:2]), words[0], f"{words[0]} show")
     return next(spelling for spelling in spellings if spelling in printing())
 

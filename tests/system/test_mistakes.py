@@ -278,21 +278,6 @@ def test_a_missing_package_is_named_with_a_line_that_installs_it(
     assert command in (sys.executable, "uv")
 
 
-def test_a_transport_whose_package_is_missing_is_refused_before_a_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FaultServer
-) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.delitem(sys.modules, "harness.client.openai_sdk", raising=False)
-    asked = ("run", "demo:1", "--transport", "openai", "--base-url", server.base_url, "--no-fingerprint")
-    done = harness(tmp_path, *asked)
-    assert done.code == 2, done.err
-    assert "--transport openai: it needs the package openai: " in done.err
-    assert re.search(r"install '(openai|reasoning-harness\[sdk\])", done.err), (
-        "an older editable install lacks the extra"
-    )
-    assert not any(request.method == "POST" for request in server.requests)
-
-
 def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]["llama-cpp"]
     server, openmp = declared

@@ -74,7 +74,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "environment": {"extra": {"OPENAI_API_KEY": KEY}},
     "header": {"words": ["--header", f"X-Key: {KEY}"]},
     "body": {"words": ["--extra-body", json.dumps({"api_key": KEY})]},
-    "file": {"words": ["--api-key-file", "key"]},
 }
 """Ways in which a key comes into the command's memory."""
 

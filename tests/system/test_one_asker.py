@@ -7,7 +7,6 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options import JudgeOptions, ProbeOptions, RunOptions, ScoreOptions
-from harness.asking.prepare import prepare
+from harness.asking.options import JudgeOptions, ProbeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.client.address import providers
 from harness.client.asker import Asker
-from harness.core.errors import StoppedByRule
 from harness.generation import fingerprint
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
@@ -29,7 +26,7 @@ from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
-from harness.verbs.probe import preflight, probe
+from harness.verbs.probe import probe
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
 from tests.budget import thinned
@@ -218,10 +215,6 @@ def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spe
     by_command["second opinion"] = asked(server)
     probe.probe(ProbeOptions.of(**who))
     by_command["probe"] = asked(server)
-    options = {"data": str(folder / "sums.jsonl"), "drop": ("temperature", "top_p"), "out": folder / "probed"}
-    with prepare(RunOptions.of(**who, **options)) as prepared, suppress(StoppedByRule):  # the toy is no sound server
-        preflight.before_run(prepared)
-    by_command["probe before a run"] = asked(server)
     return by_command
 
 

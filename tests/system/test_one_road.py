@@ -367,7 +367,6 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
         "prompt": "default",
         "questions": "default",
         "api": "default",
-        "salvage": "default",
         "model": "options",
         "endpoints": "options",
     }

@@ -11,13 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from click.testing import CliRunner
 
 import harness
-from harness.cli.main import cli
 from harness.core.errors import ServerError, StoreError
 from harness.generation.network import admission
-from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, completion, http
 
 KEY = "sk-0123456789abcdef"
@@ -267,18 +264,3 @@ def test_an_endpoint_that_was_down_at_the_start_is_looked_at_when_it_comes(
     assert run.outcome.complete
     assert any(r.method == "POST" for r in second.requests) == joins
     assert any("does not join" in warning for warning in run.outcome.warnings) != joins
-
-
-@pytest.mark.parametrize("words", [(), ("--hash-weights",)])
-def test_weights_that_cannot_be_hashed_are_told(words: tuple[str, ...], tmp_path: Path) -> None:
-    with FaultServer(Engine("a")) as server:
-        where = ("--base-url", server.base_url, "--out", str(tmp_path / "run"))
-        stderr = CliRunner().invoke(cli, ["run", "demo:1", "--limit", "1", *where, *words]).stderr
-        assert (f"which {server.base_url} is not" in " ".join(stderr.split())) == bool(words)
-
-
-def test_weights_of_a_server_that_was_started_here_are_hashed(ask: Any, embedded_server: RunningServer) -> None:
-    run = ask(server=embedded_server.name, max_tokens=4, hash_weights=True)
-    assert not any("checksum" in warning for warning in run.outcome.warnings)
-    (facts,) = manifest(run)["provenance"]["servers"].values()
-    assert facts["model"]["files.weights_sha256"].startswith("sha256:")

@@ -74,12 +74,6 @@ def test_a_folder_of_other_things_as_the_run_folder(tmp_path: Path) -> None:
             assert run.outcome.complete
 
 
-def test_a_configuration_is_for_data_sets_of_the_hub(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
-    with pytest.raises(UsageError, match=r"data_config: only a data set of the hub .* has configurations"):
-        harness.run(data=tmp_path / "q.jsonl", data_config="main", base_url="http://127.0.0.1:9", model="m")
-
-
 @pytest.mark.parametrize(
     ("preset", "model"), [("limo", "GAIR/LIMO"), ("openthinker3", "open-thoughts/OpenThinker3-7B")]
 )

@@ -167,16 +167,15 @@ def in_url(url: str, key: str) -> str:
 
 @pytest.mark.timeout(300)
 def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Commands, server: FaultServer) -> None:
-    (tmp_path / "key").write_text(CANARIES["file"] + "\n")
     (tmp_path / "servers").write_text(in_url(server.base_url, CANARIES["endpoints"]) + "\n")
-    given = {tmp_path / "key", tmp_path / "servers"}
+    given = {tmp_path / "servers"}
     header = ("--header", f"X-Key: {CANARIES['header']}")
     body = ("--extra-body", json.dumps({"api_key": CANARIES["body"]}))
     proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://user:{CANARIES['proxy']}@127.0.0.1:9")
 
     environ = {"OPENAI_API_KEY": CANARIES["environment"], **proxy}
     commands(*asked("a", "--base-url", server.base_url, *header, *body), **environ)
-    commands(*asked("b", "--endpoints", "servers", "--api-key-file", "key"))
+    commands(*asked("b", "--endpoints", "servers", "--api-key-env", "OWN_KEY"), OWN_KEY=CANARIES["file"])
     commands(*asked("a", "--base-url", server.base_url, *header, *body, "--dry-run"), **environ)
     gone = in_url("http://127.0.0.1:9", CANARIES["url"])
     commands(*asked("c", "--base-url", gone, *header, *body), code=2, **environ)
@@ -266,9 +265,6 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     commands("serve", "status", "--json", **key)
     commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
     commands("export", "a", "--to", "parquet")
-    commands("experiment", "repeats", "a", "--runs", "2", "--samples", "2", "--json", code=(*seen,))
-    real = ("experiment", "repeats", "--real", "--runs", "2", *asked("again", *where)[1:])
-    commands(*real, code=(*seen,), **key)
     race = ("--candidate", "cool temperature=0.6", "--candidate", "hot temperature=1.0", "--margin", "60")
     commands("race", *asked("race", *where)[1:], *race, code=(*seen,), **key)
     page = ("--save-reference", "reference.json")

@@ -55,11 +55,6 @@ def by_provider(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPat
     who["provider"] = "azure"
 
 
-def by_file(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "key").write_text(KEY)
-    who["api_key_file"] = folder / "key"
-
-
 def by_header(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     who["header"] = (f"X-Key: {KEY}",)
 
@@ -80,7 +75,7 @@ def by_body(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) 
     who["extra_body"] = {"api_key": KEY, "nested": [{"access_token": KEY}]}
 
 
-WAYS_IN = (by_environment, by_provider, by_file, by_header, by_mapping, by_user_info, by_query, by_body)
+WAYS_IN = (by_environment, by_provider, by_header, by_mapping, by_user_info, by_query, by_body)
 IN_THE_BODY = (by_body, by_query, by_user_info)
 """Ways of which the options hold the text as it was typed: these are not pickled here, but by `for_worker`."""
 

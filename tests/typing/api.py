@@ -51,12 +51,8 @@ def scores(run: harness.Run) -> None:
 
 
 def experiments(run: harness.Run) -> None:
-    repeats = harness.repeats(run, 30)
-    assert_type(repeats, harness.Experiment)
-    assert_type(repeats.write("figures"), list[Path])
     assert_type(harness.compare(["a", "b"])[0].decision.run, str)
     assert_type(harness.plan("results/run", 2)[0].samples, int | None)
-    assert_type(harness.sample_sizes("results/run", [8, 16]).records(), list[dict[str, Any]])
     swept = harness.sweep("limo10", model="GAIR/LIMO", serve="vllm", judge=harness.Judge(model="judge"))
     assert_type(swept, harness.Swept)
     assert_type(swept.lost, dict[str, str])
@@ -64,7 +60,6 @@ def experiments(run: harness.Run) -> None:
     harness.sweep("limo10", modle="GAIR/LIMO")  # type: ignore[call-arg]
     raced = harness.race("aime24:64", candidates={"cool": {"temperature": 0.6}, "hot": {"temperature": 1.0}})
     assert_type(raced.decided, bool)
-    harness.repeats("aime24:64", runs=30, real=True, base_url="http://127.0.0.1:8000", temperature=0.6)
     harness.score(run, k=10)
     harness.report([run], k=[10, 20])
 

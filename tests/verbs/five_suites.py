@@ -294,13 +294,7 @@ def main() -> None:
                     sys.stdout.write(f"| {shown.head} | `harness sweep {words}` | {row} |\n")
             if words.startswith("sglang"):
                 run = next(Path(folder).glob("sglang*/*+aime24"))
-                for experiment in EXPERIMENTS:
-                    done = harness(Path(folder), "experiment", *experiment.format(run).split())
-                    sys.stdout.write(done.out)
-
-
-EXPERIMENTS = ("repeats {} --runs 32 --out figures", "samples {} --n 8,16,32 --out figures")
-"""SGLang's two figures, drawn from one run."""
+                sys.stdout.write(harness(Path(folder), "report", str(run), "--plots", "figures").out)
 
 
 if __name__ == "__main__":

@@ -174,7 +174,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         return able(request) if refusal is None else iter([refusal])
 
     with FaultServer(SERVED) as server, FaultServer(waking) as judge:
-        words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3")
+        words = run_words(tmp_path, server, judge.base_url)
         done = harness(tmp_path, *words)
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
@@ -183,7 +183,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         assert "it called the right answer correct and the wrong answer incorrect" in " ".join(done.err.split())
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
-        assert command[command.index("--judge-votes") + 1] == "3"
+        assert command[command.index("--judge") + 1] == f"judge@{judge.base_url}"
         scored = harness(tmp_path, *command)
         assert scored.code == 0, scored.err
         assert "2 samples decided by the judge" in scored.out

@@ -410,10 +410,8 @@ def keys_of(server: FaultServer) -> set[str]:
             (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
             ((), "key-shared", ""),
             (("--api-key-env", "MINE"), "key-mine", ""),
-            (("--api-key-file", "mine.txt"), "key-in-file", ""),
             (("--api-key-env", "UNSET", "--header", "X-Secret: key-header"), "key-header", ""),
             (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
-            (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
             (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
         ]
     ),
@@ -421,7 +419,6 @@ def keys_of(server: FaultServer) -> set[str]:
 def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
     tmp_path: Path, words: tuple[str, ...], own: str, theirs: str
 ) -> None:
-    (tmp_path / "mine.txt").write_text("key-in-file\n")
     toy = Toy(chance=random.Random(2))
     with FaultServer(answering(toy, Fault())) as server, FaultServer(answering(toy, Fault())) as true:
         asked = ("probe", server.base_url, "--reference", true.base_url, "--checks", "weights", "--json", *words)

@@ -39,12 +39,9 @@ ROOMS = {
     "inflight": Room("runs.inflight", "runs/test_runs_inflight.py"),
     "record": Room("runs.record", "runs/test_runs_record.py runs/test_runs_keys.py"),
     "reply": Room(
-        "client.protocol.sse client.protocol.completion client.protocol.event_fields client.protocol.plain_event"
+        "client.protocol.sse client.protocol.completion client.protocol.events"
         " client.protocol.usage client.protocol.written client.protocol.reply",
-        "client/test_event_forms.py client/test_events.py client/test_believed.py"
-        " client/test_written.py client/test_returns.py client/test_reply_counts.py"
-        " client/test_held_bytes.py::test_a_reply_of_a_few_bytes_is_counted_and_one_that_is_gone_is_not"
-        " client/test_held_bytes.py::test_what_a_parser_holds_is_counted",
+        "client/test_events.py client/test_believed.py client/test_written.py client/test_reply_counts.py",
     ),
     "transport": Room(
         "client.transport client.loop",

@@ -12,8 +12,6 @@ from harness.asking.options.deciding import (
     PlanBasis,
     PlanOptions,
     RaceRules,
-    RepeatsRules,
-    SizesRules,
     VerifyOptions,
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
@@ -39,11 +37,9 @@ __all__ = [
     "PlanOptions",
     "ProbeOptions",
     "RaceRules",
-    "RepeatsRules",
     "ReportOptions",
     "RunOptions",
     "ScoreOptions",
-    "SizesRules",
     "VerifyOptions",
     "WhichServer",
 ]

@@ -1,4 +1,4 @@
-"""The options of verbs that decide between runs, and of experiments on the error of an accuracy.
+"""The options of verbs that decide between runs.
 
 Differences are in points: one point is one hundredth of an accuracy.
 """
@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.core.errors import UsageError, option
-from harness.core.options import POINTS, SERIES, Option, Options
-
-MAX_REPEATS = 10_000
-"""Largest number of repeats of an experiment; a larger number is a typing mistake."""
+from harness.core.options import POINTS, Option, Options
 
 
 class Margin(Options):
@@ -159,44 +156,3 @@ class RaceRules(Options):
     step: Annotated[
         int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
     ] = 2
-
-
-class Reality(Options):
-    """Whether the repeats of an experiment are sampled anew, or drawn from a stored run."""
-
-    real: Annotated[
-        bool,
-        Option(
-            "Sample each repeat anew, with seeds of its own, instead of drawing it from a stored run; takes the "
-            "options of `harness run`."
-        ),
-    ] = False
-
-
-class RepeatsRules(Reality):
-    """The number of repeats of a run."""
-
-    runs: Annotated[int, Option("Repeats. Default: 30.", least=2, most=MAX_REPEATS)] = 30
-
-
-class SizesRules(Reality):
-    """The numbers of samples that are tried, and the number of repeats of each."""
-
-    n: Annotated[
-        tuple[int, ...],
-        Option("Numbers of samples, such as 8,16,32; 8,16,…,256 doubles up to 256.", metavar="N,N,…", kind=SERIES),
-    ]
-    runs: Annotated[
-        int | None,
-        Option(f"Repeats of each number. Default: 200 draws; with {option('real')} one.", least=1, most=MAX_REPEATS),
-    ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` unless `n` holds two different numbers, each 2 or more."""
-        super()._check()
-        if len(set(self.n)) < 2 or min(self.n) < 2:
-            raise UsageError(
-                "expected at least two different numbers of samples, each 2 or more (one sample shows no spread)",
-                field="n",
-                value=",".join(map(str, self.n)),
-            )

@@ -9,7 +9,7 @@ from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
 from harness.core.options import Option
 
-NO_FLAG = ("base_url", "provider", "server", "api_key_file", "header", "ca_file", "hash_weights")
+NO_FLAG = ("base_url", "provider", "server", "header", "ca_file")
 """Options of a judge that Python takes; on the command line the address stands behind the model's name."""
 
 

@@ -34,10 +34,6 @@ class ProbeRules(Options):
             metavar="VARIABLE",
         ),
     ] = None
-    reference_api_key_file: Annotated[
-        Path | None,
-        Option(f"File with the key of a server that {option('reference')} names, on one line.", secret=True),
-    ] = None
     save_reference: Annotated[
         Path | None,
         Option(
@@ -67,16 +63,16 @@ class ProbeRules(Options):
     def _check(self) -> None:
         """Raise `UsageError` if `save_reference` is a folder, and for a reference's key without a reference."""
         super()._check()
-        for name in ("reference_api_key_env", "reference_api_key_file"):
-            if self.reference is None and getattr(self, name) is not None:
-                raise UsageError(
-                    f"it is the key of a reference server; name that server with {option('reference')}", field=name
-                )
+        if self.reference is None and self.reference_api_key_env is not None:
+            raise UsageError(
+                f"it is the key of a reference server; name that server with {option('reference')}",
+                field="reference_api_key_env",
+            )
         if self.save_reference is not None and self.save_reference.is_dir():
             raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
 
 
-NO_SERVER = ("serve", "concurrency", "hash_weights")
+NO_SERVER = ("serve", "concurrency")
 NO_FIELD = ("max_tokens_field", "stream")
 """Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency, length
 and way of replying.

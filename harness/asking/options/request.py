@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
@@ -110,12 +109,3 @@ class BatchOptions(Options):
             under=BATCH,
         ),
     ] = False
-    batch_file: Annotated[
-        Path | None,
-        Option(
-            "Write the requests to FILE for another program, such as `vllm run-batch`; the same command reads the "
-            "results from a file beside it (a.jsonl: a.results.jsonl).",
-            under=BATCH,
-            metavar="FILE",
-        ),
-    ] = None

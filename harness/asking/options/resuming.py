@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.asking.options.headings import RESUMING
-from harness.core.choices import SalvageMode
 from harness.core.options import Option, Options
 
 
@@ -14,9 +13,6 @@ class Resuming(Options):
     """Where a run is stored, and the conditions for continuing it. See docs/running.md and docs/provenance.md."""
 
     out: Annotated[Path | None, Option("Run folder. Default: results/ and the model's name.", under=RESUMING)] = None
-    accept_missing: Annotated[
-        bool, Option("Count samples that cannot succeed (a prompt too long) as done.", under=RESUMING)
-    ] = False
     accept_server_change: Annotated[
         bool,
         Option(
@@ -37,18 +33,3 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = None
-    probe: Annotated[
-        bool,
-        Option(
-            "Make the quick checks of `harness probe` first; a finding that would spoil the score stops the run.",
-            under=RESUMING,
-        ),
-    ] = False
-    salvage: Annotated[
-        SalvageMode,
-        Option(
-            "Continue answers that were half written when a session was killed or a stream broke, if the server gets "
-            "the same tokens again.",
-            under=RESUMING,
-        ),
-    ] = "exact"

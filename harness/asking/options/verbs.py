@@ -14,12 +14,10 @@ from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
     RaceRules,
-    RepeatsRules,
-    SizesRules,
     VerifyOptions,
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
-from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
+from harness.asking.options.headings import ASKED, RESUMING, WHOM
 from harness.asking.options.limits import Limits, Money
 from harness.asking.options.probing import ProbeOptions
 from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
@@ -28,7 +26,7 @@ from harness.asking.options.score import ScoreOptions
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError, option
-from harness.core.options import SEED, Option, Options, options_of
+from harness.core.options import Option, Options, options_of
 from harness.presets.sampling import SamplingOption, SamplingOptions
 
 
@@ -73,29 +71,21 @@ class RunOptions(
                 field="target_error",
                 value=self.target_error,
             )
-        if self.batch or self.batch_file is not None:
-            self._check_batch("batch" if self.batch else "batch_file")
+        if self.batch:
+            self._check_batch()
         if self.price_in is not None and self.prices is not None:
             raise UsageError(f"{option('prices')} and {option('price_in')} both set the prices: give one of them")
 
-    def _check_batch(self, way: str) -> None:
-        """Raise `UsageError` for options that mean nothing when all samples are asked at once and answered hours
-        later.
-
-        way: the option that is used, `batch` or `batch_file`, for messages.
-        """
-        if self.batch and self.batch_file is not None:
-            raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve", "probe")
-        if given := [name for name in others if getattr(self, name) not in (None, False)]:
+    def _check_batch(self) -> None:
+        """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve")
+        if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
-                f"it does not work with {option(way)}, which sends all requests at once: leave one of them out",
+                f"it does not work with {option('batch')}, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
         if len(self.base_url) > 1:
-            raise UsageError(f"{option(way)} takes only one address: leave the others out", field="base_url")
-        if self.batch_file is not None and not self.model:
-            raise UsageError(f"it needs {option('model')}, because no server is asked for the name", field="batch_file")
+            raise UsageError(f"{option('batch')} takes only one address: leave the others out", field="base_url")
 
 
 # ---- which verb takes which
@@ -146,44 +136,6 @@ class RaceOptions(RunOptions, RaceRules):
     ] = None
 
 
-class RepeatedOptions(RunOptions):
-    """The options of an experiment. Repeats are drawn from a stored run, or sampled with the options of a run."""
-
-    samples: Annotated[
-        int | None,
-        Option(
-            "Samples per question of each repeat. Default: the largest number for which repeats share no sample; with "
-            f"{option('real')} the card's.",
-            under=ASKED,
-            least=1,
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Option(
-            f"Seed of the drawing; with {option('real')} the run seed, from which the repeats' seeds come.",
-            under=SAMPLING,
-            strict=False,
-            kind=SEED,
-        ),
-    ] = 0
-    out: Annotated[
-        Path | None,
-        Option(
-            f"Folder of the pictures. Default: RUN; with {option('real')} experiments/NAME, also of the run folders.",
-            under=RESUMING,
-        ),
-    ] = None
-
-
-class RepeatsOptions(RepeatedOptions, RepeatsRules):
-    """The options of an experiment of repeats."""
-
-
-class SizesOptions(RepeatedOptions, SizesRules):
-    """The options of an experiment with several numbers of samples."""
-
-
 class SweepOptions(RunOptions):
     """The options of a sweep; options of a run override the file's."""
 
@@ -201,7 +153,6 @@ class Verb:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-_NO_TRIAL = "an experiment has neither a pilot nor a dry run: use `harness run` for these"
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
 _NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
 
@@ -214,8 +165,6 @@ VERBS: dict[str, Verb] = {
         },
     ),
     "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
-    "experiment repeats": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
-    "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(
         ScoreOptions,

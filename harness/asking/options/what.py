@@ -18,7 +18,7 @@ def _shard(value: Any) -> Any:
 SHARD = Kind("str", _shard)
 """Kind of an option that holds a part of a run, such as `2/8`; its value gets the canonical spelling."""
 
-OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split", "data_config")
+OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split")
 """Names of the options that say how the file in `data` is read."""
 
 
@@ -79,10 +79,6 @@ class WhatIsAsked(Options):
         Option(f"Column of the question's id in {option('data')}. Default: id, or a checksum of the row.", under=ASKED),
     ] = None
     split: Annotated[str | None, Option(f"Split of {option('data')}, a folder of splits.", under=ASKED)] = None
-    data_config: Annotated[
-        str | None,
-        Option(f"Configuration of {option('data')}, a data set of the hub that has several.", under=ASKED),
-    ] = None
     prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED, complete="prompts")] = (
         None
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from harness.asking.options.headings import LIMITS, RESUMING, WHOM
+from harness.asking.options.headings import LIMITS, WHOM
 from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError, option
 from harness.core.options import Kind, Option, Options
@@ -103,7 +103,6 @@ class WhichServer(Options):
             metavar="VARIABLE",
         ),
     ] = None
-    api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM, secret=True)] = None
     header: Annotated[
         tuple[tuple[str, Secret], ...],
         Option(
@@ -121,10 +120,6 @@ class WhichServer(Options):
         int | None,
         Option("Requests in flight. Default: what the server states, else 64.", under=LIMITS, least=1),
     ] = None
-    hash_weights: Annotated[
-        bool,
-        Option("Also store the SHA-256 of each file of the weights (servers started here only).", under=RESUMING),
-    ] = False
 
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
@@ -171,7 +166,7 @@ class HowReached(Options):
     transport: Annotated[
         TransportName,
         Option(
-            "Transport of requests. http: our own. openai: the openai package (extra sdk).",
+            "Transport of requests. http: our own. openai: the openai package.",
             under=WHOM,
         ),
     ] = "http"

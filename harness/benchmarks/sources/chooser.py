@@ -25,9 +25,7 @@ def read(card: Card) -> Rows:
         if separator:
             return _of_plugin(scheme, source)
         if source.config is not None:
-            raise UsageError(
-                "only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="data_config"
-            )
+            raise UsageError("only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="config")
         path = local_path(card, source)
         # Tests of programs may be as long as a model's outputs, and hold any characters.
         has_tests = card.program is not None

@@ -1,24 +1,22 @@
-"""Data sets of the Hugging Face hub: files only (`hub_client`); code of a data set is never run.
+"""Data sets of the Hugging Face hub: files only, by the hub's library; code of a data set is never run.
 
     listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
 
-The cache is that of the hub's own library, in the library's layout: the harness and the library each read what the
-other has downloaded. Once a pinned commit has been read, it needs no network again. The usual environment variables of
-the hub hold, and are read at each call: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME
-or HF_HUB_CACHE.
+The cache is the library's own, so that other tools' downloads are read too. Beside them stand our listings: once a
+pinned commit has been read, it needs no network again. The usual environment variables of the hub hold: HF_ENDPOINT (a
+mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,17 +29,14 @@ from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
 from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
-from harness.core.inert import quoted, visible
+from harness.core.inert import visible
 from harness.core.limits import MAX_NAME_BYTES
-
-if TYPE_CHECKING:
-    from harness.benchmarks.sources.hub_client import Client, HubRefusalError
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
-DOWNLOADS_AT_ONCE = 8
-"""Number of files of a snapshot that are downloaded at the same time."""
+TIMEOUT_SECONDS = 20.0
+"""Longest wait for the hub's description of a data set."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -66,7 +61,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
     if file and split:
         raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
     if file and config:
-        raise UsageError(f"{visible(url)} names one file; leave out {option('data_config', config)}")
+        raise UsageError(f"{visible(url)} names one file; leave out the configuration {visible(config)!r}")
     return HubSource(
         kind="hub",
         id=name,
@@ -123,27 +118,6 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
     return _paths(source, listing, [path])[0], listing.revision
 
 
-def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
-    """Make sure that all files of a data set that match `patterns`, and none of `left_out`, are in the cache.
-
-    Files that the cache lacks are downloaded. Returns (the local folder of the data set, the commit). A file in the
-    folder may be a link into the cache of the hub's library. Raises `UsageError`.
-    """
-    listing = _listing(source, [])
-    files = [
-        file
-        for file in listing.files
-        if any(fnmatchcase(file, pattern) for pattern in patterns)
-        and not any(fnmatchcase(file, pattern) for pattern in left_out)
-    ]
-    absent = [file for file in files if not _cached_file(source, listing, file)]
-    if absent:
-        with _asking(source) as client, ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
-            # `list` brings the first failure of a download out of its thread.
-            list(pool.map(lambda file: _download(client, source, listing, file), absent))
-    return _snapshot_folder(source, listing), listing.revision
-
-
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
     """The listing of the source's files. notes: gets a sentence for the score if the hub could not be reached.
 
@@ -190,18 +164,23 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
 
     notes: gets a sentence for each fact that the user should know.
     """
-    from harness.benchmarks.sources import hub_client  # with its HTTP library, which few commands need
-
     saved = _saved_listing(source)
     try:
-        with _asking(source) as client:
-            answer = hub_client.description(client, endpoint(), source.id, source.revision)
+        with _asking(source) as library:
+            answer = library.HfApi(endpoint()).dataset_info(
+                source.id, revision=source.revision, timeout=TIMEOUT_SECONDS
+            )
+            described = answer.card_data.to_dict().get("configs") if answer.card_data else None
+            listing = _Listing(
+                revision=str(answer.sha),
+                files=[sibling.rfilename for sibling in answer.siblings or ()],
+                configs=[entry for entry in described or () if isinstance(entry, dict)],
+            )
     except _NoNetworkError as error:
         if saved is None:
             raise
         notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
         return saved
-    listing = _read_description(answer)
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
         raise UsageError(f"{host()} states no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
@@ -209,18 +188,6 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
     return listing
-
-
-def _read_description(answer: dict[str, Any]) -> _Listing:
-    """The listing in the hub's answer, whose parts may be absent."""
-    card_data, siblings = answer.get("cardData"), answer.get("siblings")
-    configs = card_data.get("configs") if isinstance(card_data, dict) else None
-    names = [item.get("rfilename") for item in siblings or () if isinstance(item, dict)]
-    return _Listing(
-        revision=str(answer.get("sha")),
-        files=[name for name in names if isinstance(name, str)],
-        configs=[entry for entry in configs or () if isinstance(entry, dict)],
-    )
 
 
 def _saved_listing(source: HubSource) -> _Listing | None:
@@ -252,23 +219,21 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 
 def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:
-    """The paths of data files in the cache; those that are not there are downloaded first, over one connection."""
-    missing = [file for file in dict.fromkeys(files) if _cached_file(source, listing, file) is None]
-    if missing:
-        with _asking(source) as client:
-            for file in missing:
-                _download(client, source, listing, file)
+    """The paths of data files in the cache; those that are not there are downloaded first. Raises `UsageError`."""
+    for file in dict.fromkeys(files):
+        if _path_in_cache(source, listing, file) is None:
+            raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
+        if _cached_file(source, listing, file) is None:
+            with _asking(source) as library:
+                library.hf_hub_download(
+                    source.id,
+                    file,
+                    repo_type="dataset",
+                    revision=listing.revision,
+                    cache_dir=_cache(),
+                    endpoint=endpoint(),
+                )
     return [_snapshot_folder(source, listing) / file for file in files]
-
-
-def _download(client: Client, source: HubSource, listing: _Listing, file: str) -> None:
-    """Download a data file into the cache. Raises `UsageError`."""
-    from harness.benchmarks.sources import hub_client
-
-    path = _path_in_cache(source, listing, file)
-    if path is None:
-        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
-    hub_client.download(client, endpoint(), source.id, listing.revision, file, path)
 
 
 def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
@@ -301,43 +266,46 @@ class _NoNetworkError(UsageError):
 
 
 @contextlib.contextmanager
-def _asking(source: HubSource) -> Iterator[Client]:
-    """Context manager with a client for the hub. A failure of a request inside it is raised as a `UsageError`."""
-    from harness.benchmarks.sources import hub_client
-
+def _asking(source: HubSource) -> Iterator[Any]:
+    """Context manager with the hub's library. A failure of a request inside it is raised as a `UsageError`."""
     if _offline():
         raise _NoNetworkError(f"{source.id} is not in the cache and HF_HUB_OFFLINE is set")
+    import huggingface_hub
+    from huggingface_hub import errors
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    page = f"{host()}/datasets/{source.id}"
+    disable_progress_bars()
+    # The library's warnings name the whole address, in which a password may stand.
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
-        with hub_client.connect(_home()) as client:
-            yield client
-    except hub_client.HubRefusalError as error:
-        raise _refusal(source, error) from error
-    except hub_client.UnreachableError as error:
-        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
-    except (hub_client.BadDownloadError, OSError, ValueError) as error:
-        raise UsageError(f"cannot read {source.id} from {host()}: {quoted(str(error))}") from error
-
-
-def _refusal(source: HubSource, refusal: HubRefusalError) -> UsageError:
-    """The error for a refusal of the hub, with what to do about it."""
-    page, code, status = f"{host()}/datasets/{source.id}", refusal.error_code, refusal.status
-    if code == "GatedRepo" or status == 403:
-        return UsageError(
-            f"{source.id} is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
-        )
-    if code == "RevisionNotFound":
-        return UsageError(
+        yield huggingface_hub
+    except errors.RevisionNotFoundError as error:
+        raise UsageError(
             f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another "
             "revision"
-        )
-    if code == "EntryNotFound":
-        return UsageError(f"{source.id} no longer has a file that it lists; look at {page}")
-    # The hub answers 401 for a private data set and for one that does not exist.
-    if code == "RepoNotFound" or status == 401:
-        return UsageError(
-            f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
-        )
-    return UsageError(f"{host()} answered {status} for {source.id}; try again later")
+        ) from error
+    except errors.LocalEntryNotFoundError as error:  # the library's word for a hub that does not answer
+        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
+    except errors.EntryNotFoundError as error:
+        raise UsageError(f"{source.id} no longer has a file that it lists; look at {page}") from error
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if isinstance(error, errors.GatedRepoError) or status == 403:
+            refusal = f"is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
+            raise UsageError(f"{source.id} {refusal}") from error
+        # The hub answers 401 for a private data set and for one that does not exist.
+        if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
+            raise UsageError(
+                f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
+            ) from error
+        raise UsageError(f"{host()} answered {status} for {source.id}; try again later") from error
+    except UsageError:
+        raise
+    except Exception as error:  # which HTTP library raises them is the hub library's choice
+        if isinstance(error, OSError) and error.strerror:
+            raise UsageError(f"cannot fetch {source.id} from {host()}: {error.strerror}") from error
+        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
 
 
 def endpoint() -> str:
@@ -353,13 +321,6 @@ def host() -> str:
 
 def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
-
-
-def headers() -> dict[str, str]:
-    """Headers for a request to the hub, with the user's token if there is one."""
-    from harness.benchmarks.sources import hub_client
-
-    return hub_client.headers(_home())
 
 
 def _home() -> Path:

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
-_NAME_ONE = f"{option('data_config')} for {option('data')}, `config` in a card"
+_NAME_ONE = "by the address of a file, or by `config` in a card"
 _FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 _COMPRESSION = ("", ".gz", ".zst")
 _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "dev": "validation"}

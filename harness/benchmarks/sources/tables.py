@@ -2,27 +2,28 @@
 
 Guarantees: a row keeps its values and says where it stands; whatever is wrong is one sentence with file and line. JSON
 Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
-are accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits,
-deep nesting, files and fields over the bounds of `limits`.
+are accepted. Refused: other encodings than UTF-8, NaN and infinities in questions, numbers of thousands of digits,
+deep nesting, files and fields over the bounds of `limits`. Of two equal keys of an object, the last one counts.
 
 Long: the formats share one set of bounds and one way of naming what is wrong.
 """
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
-import datetime
-import decimal
 import gzip
 import io
 import json
 import math
 import os
+import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import msgspec
 
@@ -30,13 +31,12 @@ from harness.benchmarks.limits import (
     FREE_UNPACKED_BYTES,
     MAX_DATA_BYTES,
     MAX_DEPTH,
-    MAX_ELEMENT_BYTES,
+    MAX_ELEMENT_CHARS,
     MAX_FIELD_CHARS,
     MAX_RESPONSE_CHARS,
     MAX_ROWS,
     MAX_UNPACKED_RATIO,
 )
-from harness.benchmarks.sources import json_array
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -82,38 +82,8 @@ def read(
     responses: bool = False,
     damaged_rows: int = 0,
 ) -> list[Row]:
-    """All rows of a file. Raises `UsageError`.
-
-    split: chooses a list from a JSON file that is a mapping of lists, or a file from a folder with a file per split.
-    shown: the file's name for messages. responses: whether the file holds replies of models. Their texts may be long
-    and have lone surrogates, and tools write NaN beside them; in questions all of this is refused. damaged_rows: see
-    `harness.benchmarks.card.UrlSource`.
-    """
-    shown = visible(shown or str(path))
-    if path.is_dir():
-        return [row for part in _split_files(path, split) for row in read(part, responses=responses)]
-    refuse_unread(path, shown)
-    suffix, compression = _suffixes(path)
-    if suffix == ".parquet":
-        rows = _parquet_rows(path, shown)
-    else:
-        data = _read_bytes(path, compression, shown)
-        if suffix in (".csv", ".tsv"):
-            text = _text(data, shown)
-            rows = csv_rows(text, shown, "\t" if suffix == ".tsv" else None, damaged_rows)
-        elif suffix == ".json":
-            rows = _json_rows(data, shown, split, responses)
-        else:
-            begins = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-            if suffix not in (".jsonl", ".ndjson") and begins not in (b"{", b""):
-                raise UsageError(
-                    f"{shown} does not begin with a JSON object, and the end of its name decides how it is read: name "
-                    "a table FILE.csv or FILE.tsv"
-                )
-            rows = _json_lines(data, shown, responses)
-    if split is not None and suffix != ".json":
-        raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
-    return list(_check_rows(rows, shown, responses))
+    """All rows of a file, as `stream` yields them. Raises `UsageError`."""
+    return list(stream(path, split, shown, responses=responses, damaged_rows=damaged_rows))
 
 
 def stream(
@@ -122,149 +92,161 @@ def stream(
     shown: str | None = None,
     *,
     responses: bool = False,
-    again: bool = False,
-    unread: Collection[str] = (),
+    damaged_rows: int = 0,
     half_done: bool = False,
     checksum: Checksum | None = None,
 ) -> Iterator[Row]:
-    """The rows of a file, as `read` returns them, but one at a time if the format allows. Raises `UsageError`.
+    """The rows of a file, one at a time if the format allows. Raises `UsageError`.
 
-    split: the split to read in a file with several. shown: the file's name in messages; None: its path. responses: as
-    in `read`. again: whether this file was read before, so that repeated keys need not be searched again. unread:
-    columns that the caller does not use; their texts are checked, and may be returned empty. half_done: whether to
-    leave out an unfinished last line, whose writer was killed. checksum: counts the bytes of a JSONL file that is read
-    line by line.
+    split: chooses a list from a JSON file that is a mapping of lists, or a file from a folder with a file per split.
+    shown: the file's name in messages; None: its path. responses: whether the file holds replies of models. Their texts
+    may be long and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
+    damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to leave out an unfinished last line,
+    whose writer was killed. checksum: counts the bytes of a JSONL file that is read line by line.
     """
-    suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
-    if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
-        named = visible(shown or str(path))
-        yield from _check_rows(
-            _stream_lines(path, named, responses, again, frozenset(unread), half_done, checksum), named, responses
+    if path.is_dir():
+        for part in _split_files(path, split):
+            yield from stream(part, responses=responses)
+        return
+    shown = visible(shown or str(path))
+    refuse_unread(path, shown)
+    suffix, compression = _suffixes(path)
+    if split is not None and suffix != ".json":
+        raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
+    with _opened(path, "" if suffix == ".parquet" else compression, shown) as file:
+        if suffix == ".parquet":
+            rows = _parquet_rows(file, shown)
+        elif suffix in (".csv", ".tsv"):
+            rows = csv_rows(_text(file, shown), shown, "\t" if suffix == ".tsv" else None, damaged_rows)
+        elif suffix == ".json":
+            rows = _json_rows(file, shown, split)
+        else:
+            if suffix not in (".jsonl", ".ndjson"):
+                _refuse_table(file, shown)
+            rows = _json_lines(file, shown, half_done, checksum)
+        yield from _check_rows(rows, shown, responses)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, compression: str, shown: str) -> Iterator[BinaryIO]:
+    """Context manager with the file, unpacked. Raises `UsageError`.
+
+    compression: a suffix such as ".gz" or ".zst"; empty for a plain file. shown: the file's name in messages.
+    """
+    try:
+        with open_named(path) as raw:
+            yield io.BytesIO(_unpack(raw, compression, shown)) if compression else raw
+    except FileNotFoundError as error:
+        raise _no_file(path, shown) from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
+
+
+def _unpack(raw: BinaryIO, compression: str, shown: str) -> bytes:
+    """The unpacked content of a compressed file, within the bounds. Raises `UsageError`."""
+    most, packer = _max_unpacked_bytes(raw), "gzip" if compression in (".gz", ".gzip") else "zstd"
+    try:
+        # One byte over the bound shows a file that is too large without unpacking the rest.
+        if packer == "gzip":
+            with gzip.open(raw) as file:
+                data = file.read(most + 1)
+        else:
+            from harness.benchmarks.sources import zstandard
+
+            data = zstandard.unpack(raw, most + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        raise UsageError(f"{shown} is damaged or no {packer} file: {quoted(str(error))}") from error
+    if len(data) > most:
+        raise UsageError(f"{shown} unpacks to more than {most} bytes")
+    return data
+
+
+def _refuse_table(file: BinaryIO, shown: str) -> None:
+    """Raise `UsageError` for a file whose name does not say its format, unless it begins as JSON Lines do."""
+    if file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b""):
+        raise UsageError(
+            f"{shown} does not begin with a JSON object, and the end of its name decides how it is read: name a table "
+            "FILE.csv or FILE.tsv"
         )
-    elif suffix == ".json" and not compression and path.is_file() and split is None and _is_array(path):
-        named = visible(shown or str(path))
-        yield from _check_rows(_stream_array(path, named, responses), named, responses)
-    else:
-        yield from read(path, split, shown, responses=responses)
+    file.seek(0)
 
 
-def _is_array(path: Path) -> bool:
-    try:
-        with open_named(path) as file:
-            return json_array.begins_array(file)
-    except OSError:  # `read` says why
-        return False
-
-
-def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
-    """The rows of a file that is one JSON list, read one by one. Raises `UsageError`.
-
-    shown: the file's name in messages. responses: whether the rows hold replies of models, in which NaN is accepted.
-    """
-    try:
-        with open_named(path) as file:
-            if os.fstat(file.fileno()).st_size > MAX_DATA_BYTES:
-                raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
-            for number, element in enumerate(json_array.elements(file, MAX_ELEMENT_BYTES), 1):
-                where = f"row {number} of {shown}"
-                try:
-                    text = element.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise UsageError(f"{where} is not UTF-8; save the file as UTF-8") from error
-                yield _row_of(parse_json(text, where, responses), where)
-    except json_array.NoArrayError as error:
-        raise UsageError(f"{shown} {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
-
-
-def _stream_lines(
-    path: Path,
-    shown: str,
-    responses: bool,
-    again: bool,
-    unread: frozenset[str],
-    half_done: bool,
-    checksum: Checksum | None,
+def _json_lines(
+    lines: Iterable[bytes], shown: str, half_done: bool = False, checksum: Checksum | None = None
 ) -> Iterator[Row]:
-    """The rows of a JSONL file, line by line; the parameters are those of `stream`. Raises `UsageError`."""
+    """The rows of JSON Lines; the parameters are those of `stream`. Raises `UsageError`."""
     size = 0
-    try:
-        with open_named(path) as file:
-            for number, line in enumerate(file, 1):
-                size += len(line)
-                if checksum is not None:
-                    checksum.add(line)
-                if size > MAX_DATA_BYTES:
-                    raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
-                if half_done and not line.endswith(b"\n") and _decode_fast(line) is None:
-                    return
-                if line.isspace():
-                    continue
-                where = f"{shown}:{number}"
-                value = _decode_fast(line) if again else _decode_without_repeats(line, unread)
-                if value is not None:
-                    yield Row(where, value)
-                    continue
-                # The careful parser reads the other lines, or says what is wrong with them.
-                try:
-                    # A byte-order mark may begin the file; further on it is text.
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
-                except UnicodeDecodeError as error:
-                    offset = size - len(line) + error.start
-                    raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
-                yield _row_of(parse_json(text, where, responses), where)
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
-
-
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
-    """The fields of a line that is a JSON object without repeated keys, lists or objects in it; else None.
-
-    None also if the line's layout leaves a doubt. In the result, the texts of the columns `unread` are replaced by "".
-
-    The line's length shows a repeated key. `left` counts the bytes that neither the fields nor their punctuation
-    explain: 0 in a compact line, 2n - 1 in a line of n fields by json.dumps, which puts a blank after each colon and
-    comma. The decoder keeps only one of two fields with the same key, so the other one makes `left` larger.
-    """
-    try:
-        fields = _FIELDS.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    values = [memoryview(value) for value in fields.values()]
-    if not values or any(value[0] in b"{[" for value in values):
-        return None
-    names = [len(name.encode()) for name in fields]
-    # For each field two quotes, a colon and a comma, which the last field lacks; and two braces: 4n - 1 + 2.
-    left = len(line.rstrip(b"\r\n")) - sum(map(len, values)) - sum(names) - (4 * len(names) + 1)
-    # A dropped field may be just as long as these blanks. So the first colon must have its blank; any other layout is
-    # left to the careful parser.
-    if left and (left != 2 * len(names) - 1 or line.find(b'": ') != names[0] + 2):
-        return None
-    if unread.isdisjoint(fields) or not line.isascii():  # beyond ASCII, a text must be read to be checked
-        return _decode_fast(line)
-    try:
-        return {
-            name: "" if name in unread and value[0] == _QUOTE and len(value) <= MAX_RESPONSE_CHARS else _value(value)
-            for name, value in zip(fields, values, strict=True)
-        }
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-_QUOTE = ord('"')
-_value = msgspec.json.Decoder().decode
+    for number, line in enumerate(lines, 1):
+        size += len(line)
+        if checksum is not None:
+            checksum.add(line)
+        if size > MAX_DATA_BYTES:
+            raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
+        if line.isspace():
+            continue
+        where, value = f"{shown}:{number}", _decode_fast(line)
+        if value is not None:
+            yield Row(where, value)
+            continue
+        if half_done and not line.endswith(b"\n"):
+            return
+        # The careful parser reads the other lines, or says what is wrong with them.
+        try:
+            # A byte-order mark may begin the file; further on it is text.
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            offset = size - len(line) + error.start
+            raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
+        if text:
+            yield _row_of(parse_json(text, where), where)
 
 
 def _decode_fast(line: bytes) -> dict[str, Any] | None:
-    """The object in a line of JSON, by the fast decoder, which keeps the last of two equal keys; None if it fails."""
+    """The object in a line of JSON, by the fast decoder; None if it fails."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+_SLICE_CHARS = 1024 * 1024
+"""Characters of a JSON list that are read at a time."""
+
+_SIGN = re.compile(r"[ \t\r\n]*([\[,\]])[ \t\r\n]*")
+
+
+def _array_rows(text: TextIO, shown: str) -> Iterator[Row]:
+    """The rows of a JSON list, in the memory of the longest one. Raises `UsageError`. shown: its name in messages."""
+    decode = json.JSONDecoder().raw_decode
+    rest, number, expected, more = "", 0, "[", True
+    while more:
+        # A row that does not end in the slices so far is parsed again when as much text more is there.
+        piece = text.read(max(_SLICE_CHARS, len(rest)))
+        rest, more, at = rest + piece, bool(piece), 0
+        while sign := _SIGN.match(rest, at):
+            if sign[1] not in expected:
+                raise UsageError(f"{shown} is broken JSON: {sign[1]!r} behind row {number}")
+            if sign[1] == "]":
+                if rest[sign.end() :] or text.read(_SLICE_CHARS).strip():
+                    raise UsageError(f"{shown} holds text behind the end of the list")
+                return
+            if not number and rest.startswith("]", sign.end()):
+                at, expected = sign.end(), "]"
+                continue
+            where = f"row {number + 1} of {shown}"
+            try:
+                value, end = decode(rest, sign.end())
+            except (ValueError, RecursionError):
+                if not more or len(rest) - at > MAX_ELEMENT_CHARS:
+                    parse_json(rest[sign.end() :], where)  # says what is wrong
+                    raise
+                break
+            if more and end == len(rest):
+                break
+            number, at, expected = number + 1, end, ",]"
+            yield _row_of(value, where)
+        rest = rest[at:]
+    raise UsageError(f"{shown} ends in row {number + 1}: the list is not closed")
 
 
 def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
@@ -358,40 +340,9 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     return matching
 
 
-def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
-    """The file's content, unpacked, within the bounds. Raises `UsageError`.
-
-    compression: a suffix such as ".gz" or ".zst"; empty for a plain file. shown: the file's name in messages.
-    """
-    most = MAX_DATA_BYTES
-    try:
-        # Checked before the file is opened, because opening a pipe waits for its other end.
-        _refuse_special(path, shown)
-        with open_named(path) as raw:
-            if compression:
-                most = _max_unpacked_bytes(os.fstat(raw.fileno()).st_size)
-            if compression in (".gz", ".gzip"):
-                # One byte over the bound shows a file that is too large without unpacking the rest.
-                with gzip.open(raw) as file:
-                    data = file.read(most + 1)
-            elif compression:
-                data = _zstd(raw, most)
-            else:
-                data = raw.read(most + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(f"{shown} is damaged or no gzip file: {quoted(str(error))}") from error
-    except FileNotFoundError as error:
-        raise _no_file(path, shown) from error
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
-    if len(data) > most:
-        raise UsageError(f"{shown} unpacks to more than {most} bytes")
-    return data
-
-
-def _max_unpacked_bytes(packed_bytes: int) -> int:
-    """Largest unpacked size of a compressed file. packed_bytes: the file's own size."""
-    return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed_bytes))
+def _max_unpacked_bytes(file: BinaryIO) -> int:
+    """Largest unpacked size of a compressed file."""
+    return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * os.fstat(file.fileno()).st_size))
 
 
 def _no_file(path: Path, shown: str) -> UsageError:
@@ -402,23 +353,11 @@ def _no_file(path: Path, shown: str) -> UsageError:
     return UsageError(f"there is no file {shown}{hint}")
 
 
-def _refuse_special(path: Path, shown: str) -> None:
-    """Raise `UsageError` for a pipe or a device, reading from which might never end."""
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{shown} is no regular file: a pipe or a device is not read")
-
-
-def _zstd(raw: BinaryIO, most: int) -> bytes:
-    """The content of a zstd file, at most `most` bytes and one more. Raises `UsageError`."""
-    from harness.benchmarks.sources import zstandard
-
-    try:
-        return zstandard.unpack(raw, most + 1)
-    except ValueError as error:
-        raise UsageError(f"{visible(raw.name)} is damaged or no zstd file: {quoted(str(error))}") from error
-
-
-def _text(data: bytes, shown: str) -> str:
+def _text(file: BinaryIO, shown: str) -> str:
+    """The whole file as text. Raises `UsageError`. shown: its name in messages."""
+    data = file.read(MAX_DATA_BYTES + 1)
+    if len(data) > MAX_DATA_BYTES:
+        raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -429,51 +368,53 @@ def _text(data: bytes, shown: str) -> str:
         raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); {how}") from error
 
 
-def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
-    for number, line in enumerate(_text(data, shown).split("\n"), 1):
-        if line.strip():
-            yield _row_of(parse_json(line, f"{shown}:{number}", responses), f"{shown}:{number}")
-
-
-def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
+def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
     """The rows of a JSON file: a list of objects, a mapping with such lists by split, or one object a line.
 
-    shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
+    shown: the file's name in messages.
     """
-    text = _text(data, shown)
+    if file.read(_SLICE_CHARS).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+        if split is not None:
+            raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
+        file.seek(0)
+        text = io.TextIOWrapper(file, "utf-8-sig")
+        try:
+            yield from _array_rows(text, shown)
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{shown} is not UTF-8; save the file as UTF-8") from error
+        finally:
+            text.detach()  # otherwise it would close the file
+        return
+    file.seek(0)
+    content = _text(file, shown)
     try:
-        value = parse_json(text, shown, responses)
+        value = parse_json(content, shown)
     except UsageError:
         # Many files called .json hold one object a line.
-        first, _, rest = text.lstrip().partition("\n")
+        first, _, rest = content.lstrip().partition("\n")
         if not (rest.strip() and first.rstrip().endswith("}")):
             raise
         if split is not None:
             raise UsageError(f"{shown} is one object a line and has no splits; leave out the split") from None
-        yield from _json_lines(data, shown, responses)
+        file.seek(0)
+        yield from _json_lines(file, shown)
         return
-    if isinstance(value, dict):
-        lists = {key: item for key, item in value.items() if isinstance(item, list)}
-        if not lists:
-            by_name = {key: _named_rows(item) for key, item in value.items()}
-            lists = {key: rows for key, rows in by_name.items() if rows}
-        if split is None and len(lists) == 1:
-            value = next(iter(lists.values()))
-        elif split in lists:
-            value = lists[split]
-        else:
-            if not lists:
-                raise UsageError(f"{shown} is a mapping without a list of rows; expected a list of objects")
-            near = near_names(split, lists) if split else ""
-            names = ", ".join(map(visible, lists))
-            raise UsageError(
-                f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
-            )
-    elif split is not None:
-        raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
-    if not isinstance(value, list):
+    if not isinstance(value, dict):
         raise UsageError(f"{shown} must hold a list of objects, found {_json_type(value)}")
-    for number, item in enumerate(value, 1):
+    lists = {key: item for key, item in value.items() if isinstance(item, list)}
+    if not lists:
+        by_name = {key: _named_rows(item) for key, item in value.items()}
+        lists = {key: rows for key, rows in by_name.items() if rows}
+    if not lists:
+        raise UsageError(f"{shown} is a mapping without a list of rows; expected a list of objects")
+    name = next(iter(lists)) if split is None and len(lists) == 1 else split
+    if name not in lists:
+        near = near_names(split, lists) if split else ""
+        names = ", ".join(map(visible, lists))
+        raise UsageError(
+            f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
+        )
+    for number, item in enumerate(lists[name], 1):
         yield _row_of(item, f"row {number} of {shown}")
 
 
@@ -497,8 +438,7 @@ def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: 
     """The rows of a CSV or TSV file. Raises `UsageError`.
 
     shown: the file's name in messages. delimiter: the character between two cells; None: as the header has it.
-    damaged_rows: number of rows with a
-    wrong number of cells that the card expects; they are left out.
+    damaged_rows: number of rows with a wrong number of cells that the card expects; they are left out.
     """
     if text.lstrip().startswith("{"):
         raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
@@ -535,76 +475,27 @@ def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: 
         raise UsageError(f"{shown}:{read_to + 1} is no valid CSV: {quoted(str(error))}") from error
 
 
-def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
-    """The rows of a Parquet file. Raises `UsageError`."""
-    # Imported late, because these modules load numpy, which few commands need.
-    from harness.benchmarks.sources.parquet.columns import TooLargeError
-    from harness.benchmarks.sources.parquet.nesting import rows
-    from harness.benchmarks.sources.parquet.thrift import DamagedError
+def _parquet_rows(file: BinaryIO, shown: str) -> Iterator[Row]:
+    """The rows of a Parquet file. Raises `UsageError`. shown: its name in messages."""
+    from harness.benchmarks.sources import parquet
 
-    _refuse_special(path, shown)
+    most = _max_unpacked_bytes(file)
     try:
-        with open_named(path) as file:
-            n_bytes = os.fstat(file.fileno()).st_size
-            if n_bytes > MAX_DATA_BYTES:
-                raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
-            most = _max_unpacked_bytes(n_bytes)
-            for number, cells in enumerate(rows(file, n_bytes, most), 1):
-                where = f"row {number} of {shown}"
-                yield Row(where, {key: _json_value(cell, where) for key, cell in cells.items()})
-    except FileNotFoundError as error:
-        raise _no_file(path, shown) from error
-    except TooLargeError as error:
+        for number, line in enumerate(parquet.lines(file, most), 1):
+            where = f"row {number} of {shown}"
+            yield Row(where, _decode_fast(line) or parse_json(line.decode(), where))
+    except parquet.TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
-    except DamagedError as error:
+    except parquet.DamagedError as error:
         raise UsageError(
             f"{shown} cannot be read as Parquet, so write or fetch it again: {quoted(str(error))}"
         ) from error
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
 
-def _json_value(value: Any, where: str) -> Any:
-    """A Parquet cell as a JSON value: dates and decimals become text."""
-    if isinstance(value, dict):
-        return {str(key): _json_value(item, where) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(item, where) for item in value]
-    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
-        return str(value)
-    if isinstance(value, decimal.Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where} holds {value}; a number used as question or reference must be finite")
-    return value
-
-
-def parse_json(text: str, where: str, constants: bool = False) -> Any:
-    """The JSON value in `text`; a repeated key is refused. constants: whether NaN and Infinity are accepted.
-
-    Raises `UsageError` that begins with `where`.
-    """
-
-    def constant(name: str) -> float:
-        if constants:
-            return float(name)
-        raise UsageError(f"{where} holds {name}, which JSON does not know")
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """The object of these pairs. Raises `UsageError` for a repeated key."""
-        value = dict(pairs)
-        if len(value) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise UsageError(f"{where} has the key {visible(twice, 100)!r} twice")
-        return value
-
-    if len(text) > MAX_DATA_BYTES:
-        raise UsageError(f"{where} is longer than {MAX_DATA_BYTES} characters")
+def parse_json(text: str, where: str) -> Any:
+    """The JSON value in `text`, also NaN and infinities. Raises `UsageError` that begins with `where`."""
     try:
-        return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         line = f" (line {error.lineno})" if error.lineno > 1 else ""
         raise UsageError(f"{where}{line} is broken JSON: {error.msg} at column {error.colno}") from error
@@ -653,7 +544,7 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
         if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             return "holds half a surrogate pair"
     elif isinstance(value, float):
-        return "" if responses or math.isfinite(value) else "holds a number that is out of range"
+        return "" if responses or math.isfinite(value) else "holds a number that is not finite"
     elif isinstance(value, dict | list):
         items = value.values() if isinstance(value, dict) else value
         return next(filter(None, (_problem_of(item, depth + 1, longest, responses) for item in items)), "")

@@ -9,29 +9,21 @@ The proxy of a connection, the first rule that fits (names of variables in upper
 
 A URL that begins `dns+`, such as `dns+http://servers:8000`, stands for one URL for each machine behind the name.
 
-A server may repeat our key in an error or in an answer: whole or in part, as it is, percent-encoded or in base64.
-
-    function          text                               hidden
-    quote_safely      words of a server, for a message   `PART_CHARS` characters of a key in a row, bearer tokens
-    without_repeats   a good reply                       `REPEATED_CHARS` characters of a key in a row
-
-Two rules, because a message may lose a word and an answer may not. Time and memory grow with the length that is shown,
-not with what a server sent: a long text is cut first, a margin beyond the shown length, so that no key is cut in two
-and left unrecognised at the edge.
+A server may repeat our key in an error (`quote_safely`) or in an answer (`without_repeats`): two rules, because a
+message may lose a word and an answer may not. Time and memory grow with the length that is shown, not with what a
+server sent: a long text is cut first, a margin beyond that length, so that no key is cut in two and left unrecognised.
 """
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import ServerError, UsageError
@@ -153,18 +145,15 @@ def split_weight(text: str) -> tuple[str, float]:
 # ---- hiding keys in a server's words
 
 
-PART_CHARS = 10
-"""Length of a part of a key that is hidden in messages; a shorter part may be an ordinary word."""
-
-REPEATED_CHARS = 16
-"""Length of a part of a key that is hidden in good replies; a shorter part may be the model's own words."""
-
 _MIN_REPEATED_CHARS = 8
 """Shortest key that is hidden in good replies.
 
-A key of fewer than `REPEATED_CHARS` characters is hidden there only if it is not made of letters alone or of digits
-alone: keys such as `EMPTY` and `anything` are words of answers, too.
+A key of fewer than `_SURE_CHARS` characters is hidden there only if it is not made of letters alone or of digits alone:
+keys such as `EMPTY` and `anything` are words of answers, too.
 """
+
+_SURE_CHARS = 16
+"""A key of this many characters is hidden in good replies, whatever they are: it is no word of an answer."""
 
 _MIN_SECRET_CHARS = 4
 """Shortest key that is hidden in messages.
@@ -173,11 +162,7 @@ Shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the text.
 """
 
 _MARGIN_CHARS = 1024
-"""Characters beyond the shown text that are searched, too.
-
-Of a key that the cut divides, at most `PART_CHARS` - 1 characters are left unrecognised; they stand in this margin,
-which is not shown.
-"""
+"""Characters beyond the shown text that are searched, too: a key or an address that the cut divides is not shown."""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 
@@ -188,93 +173,50 @@ def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secre
     return (*key, *(value for _, value in endpoint.headers), *others)
 
 
-def _texts_to_hide(secrets: Iterable[Secret]) -> tuple[str, ...]:
+def _texts_to_hide(secrets: Iterable[Secret]) -> list[str]:
     """The characters of the secrets, to search a text for them; "Bearer KEY" also as "KEY"."""
     values = [secret.reveal() for secret in secrets]
     values += [value.split(None, 1)[1] for value in values if " " in value.strip()]
-    return tuple(value for value in values if len(value) >= _MIN_SECRET_CHARS)
+    # The longest first: a key that contains another would leave its rest in the text.
+    return sorted((value for value in values if len(value) >= _MIN_SECRET_CHARS), key=len, reverse=True)
 
 
 def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """`text` with `[hidden]` in place of secrets, their parts and bearer tokens; names and passwords in URLs are cut.
+    """`text` with `[hidden]` in place of secrets and bearer tokens; names and passwords in URLs are cut.
 
     A text that a server can make long goes through `quote_safely` instead, which bounds the work.
     """
-    return _redact(text, _texts_to_hide(secrets))
-
-
-def _redact(text: str, hidden: tuple[str, ...]) -> str:
-    """`text` with the hidden values, parts of them, bearer tokens and passwords in addresses replaced."""
-    # The longest first: a key that contains another would leave its rest in the text.
-    for secret in sorted(hidden, key=len, reverse=True):
+    for secret in _texts_to_hide(secrets):
         text = text.replace(secret, HIDDEN)
-    text = _without_parts(text, _parts(hidden))
     text = _BEARER.sub(lambda match: f"{match[1]} {HIDDEN}", text)
     return without_user_info(text)
 
 
 def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     """A server's words for a message: secrets hidden (`redact`), cut, and made harmless (`inert.quoted`)."""
-    hidden = _texts_to_hide(secrets)
+    secrets = tuple(secrets)
+    margin = max(_MARGIN_CHARS, *(len(secret.reveal()) for secret in secrets), 0)
     text = text.strip()
-    clipped = text[: MAX_MESSAGE_CHARS + 2 * _MARGIN_CHARS]
-    safe = _redact(clipped, hidden)
-    return quoted(safe if len(clipped) == len(text) else f"{safe[:-_MARGIN_CHARS]}…")
-
-
-def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:
-    """Whether a good reply contains a key, or a part of one that `without_repeats` hides."""
-    # The quick test first: nearly no text contains a block of a key.
-    may_contain = any(block in text for runs in _runs(_texts_to_hide(secrets)) for block in runs.blocks)
-    return may_contain and without_repeats(text, secrets) != text
+    clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
+    safe = redact(clipped, secrets)
+    return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
 
 
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
-    """The text of a good reply with `[hidden]` in place of keys and long parts of keys; nearly always the same text.
+    """The text of a good reply with `[hidden]` in place of keys; nearly always the same text.
 
     A placeholder that was given as the key, such as `EMPTY`, stays: it may be a word of the answer. secrets: the keys
     to hide.
     """
-    for runs in _runs(_texts_to_hide(secrets)):
-        if any(block in text for block in runs.blocks):
-            text = _without_parts(text, runs.parts, runs.n_chars)
+    for value in _texts_to_hide(secrets):
+        for word in value.split():
+            is_word = word.isalpha() or word.isdecimal()
+            if len(word) >= _SURE_CHARS or (len(word) >= _MIN_REPEATED_CHARS and not is_word):
+                text = text.replace(word, HIDDEN)
     return text
 
 
-class _Runs(NamedTuple):
-    """The parts of keys that are hidden in good replies, all of one length.
-
-    n_chars: that length. parts: every run of that many characters in a key. blocks: the keys cut into pieces of half
-    that length. Every part contains at least one block, so a text without a block contains no part: that quick test
-    suffices for nearly all texts.
-    """
-
-    n_chars: int
-    blocks: tuple[str, ...]
-    parts: frozenset[str]
-
-
-@lru_cache(64)
-def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
-    """The texts that are hidden in a good reply because they are keys or parts of keys, grouped by their length.
-
-    Of a long key every piece of `REPEATED_CHARS` characters is hidden, of a shorter key the whole.
-    """
-    by_length: dict[int, set[str]] = {}
-    for word in {word for value in values for word in value.split()}:
-        if len(word) >= REPEATED_CHARS:
-            spellings = (spelling for spelling in _spellings(word) if len(spelling) >= REPEATED_CHARS)
-            by_length.setdefault(REPEATED_CHARS, set()).update(spellings)
-        elif len(word) >= _MIN_REPEATED_CHARS and not (word.isalpha() or word.isdecimal()):
-            by_length.setdefault(len(word), set()).add(word)
-    return tuple(_runs_of(n_chars, spellings) for n_chars, spellings in by_length.items())
-
-
-def _runs_of(n_chars: int, spellings: Iterable[str]) -> _Runs:
-    """Every run of `n_chars` characters in the spellings of secrets, and the blocks that find them quickly."""
-    half = n_chars // 2
-    blocks = {text[start : start + half] for text in spellings for start in range(0, len(text) - half + 1, half)}
-    return _Runs(n_chars, tuple(sorted(blocks)), _parts_of(spellings, n_chars))
+# ---- routes
 
 
 def host_and_port(url: str) -> str:
@@ -286,48 +228,6 @@ def host_and_port(url: str) -> str:
     if ":" in host:
         host = f"[{host}]"
     return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
-
-
-@lru_cache(64)
-def _parts(secrets: tuple[str, ...]) -> frozenset[str]:
-    """Every run of `PART_CHARS` characters of the secrets, in each encoding."""
-    return _parts_of((spelling for secret in secrets for spelling in _spellings(secret)), PART_CHARS)
-
-
-def _spellings(secret: str) -> list[str]:
-    """A secret in each encoding in which a server may repeat it: as it is, percent-encoded, in base64."""
-    raw = secret.encode("utf-8", "surrogatepass")
-    # Base64 encodes three bytes at a time, so a secret looks different by where in a triple it begins. The first and
-    # last characters also depend on the neighbours, and are left out.
-    encoded = [base64.b64encode(b"\0" * skip + raw).decode()[4 if skip else 0 : -4] for skip in range(3)]
-    return [secret, quote(secret, safe="", errors="surrogatepass"), *encoded]
-
-
-def _parts_of(spellings: Iterable[str], n_chars: int) -> frozenset[str]:
-    """Every run of `n_chars` characters in the given texts."""
-    return frozenset(text[start : start + n_chars] for text in spellings for start in range(len(text) - n_chars + 1))
-
-
-def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) -> str:
-    """`text` with `[hidden]` in place of every stretch that is covered by `parts`, all of `n_chars` characters."""
-    if not parts:
-        return text
-    parts_shown: list[str] = []
-    start = copied_to = 0
-    while start <= len(text) - n_chars:
-        if text[start : start + n_chars] not in parts:
-            start += 1
-            continue
-        end = start + n_chars
-        # At the end of the text this piece is shorter than every part.
-        while text[end - n_chars + 1 : end + 1] in parts:
-            end += 1
-        parts_shown += [text[copied_to:start], HIDDEN]
-        copied_to = start = end
-    return "".join([*parts_shown, text[copied_to:]])
-
-
-# ---- routes
 
 
 def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -5,7 +5,7 @@ that it was taken from, and whether somebody read it there (`checked`). A fact t
 and never stops a run. `generic` stands for all other servers, those of the user among them.
 
 Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
-spellings and to object to requests; loading and recognising providers; advice after a server's refusal.
+spellings and to object to requests; loading and recognising providers; the fields that a server's refusal names.
 
 Long: every kind of fact that a file may hold stands beside the one place that reads it.
 """
@@ -527,22 +527,6 @@ _REJECTS = re.compile(
 _CLIENT_ERROR = re.compile(r"\bHTTP 4(00|22)\b")
 _ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
 """Fields whose names are also English words; a message names them only if it marks them as names (quotes, a dot)."""
-
-
-def suggestion(message: str) -> str | None:
-    """Advice for a server's refusal (HTTP 400, 422) that names a field of the request; None if it names none."""
-    message = message[:MAX_MESSAGE_CHARS]
-    if not _is_rejection(message):
-        return None
-    if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
-        # OpenAI names the rejected field first, then the one to use instead.
-        first = min(("max_tokens", "max_completion_tokens"), key=message.index)
-        second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
-        return f"the server rejects {first}: try {option('max_tokens_field', second)}"
-    named = rejected_fields(message, dict.fromkeys((*DROPPABLE, *engines.our_names(), *_CURES)))
-    if not named:
-        return None
-    return f"the server rejects {', '.join(named)}: try another value, or {leaving_out(named)}"
 
 
 def rejected_fields(message: str, names: Iterable[str]) -> list[str]:

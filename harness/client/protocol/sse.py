@@ -13,7 +13,7 @@ outcome.
     done       ignored (noted if not blank)           the body ends
     failed     refused with the same failure          never
 
-The way of a byte through the state `events`, with the buffers (their sizes are counted in `memory` at each read):
+The way of a byte through the state `events`, with the buffers:
 
     read ──▶ _partial        ──▶ line ──▶ _data           ──▶ event ──▶ Completion
              unfinished line              data lines of the             checks the event and adds it
@@ -21,7 +21,7 @@ The way of a byte through the state `events`, with the buffers (their sizes are 
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
-instance); after the finish reason it is noted. `feed_events` is a shortcut for whole events that the transport has
+instance); after the finish reason it is noted. `feed_event` is a shortcut for a whole event that the transport has
 found; both give the same reply.
 
 Long: this module is one state machine, which reads every form that a body takes.
@@ -30,18 +30,17 @@ Long: this module is one state machine, which reads every form that a body takes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.endpoint import quote_safely, repeats_a_key
+from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.event_fields import BadEvent
+from harness.client.protocol.events import BadEvent, decode_event, odd_event
 from harness.client.protocol.failures import failure_of_event
-from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
-from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, WrittenTokens
+from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core import codec
 from harness.core.finish_words import ending
 from harness.core.inert import quoted
@@ -59,6 +58,9 @@ _SNIPPET_BYTES = 400
 
 _EVENT_NAME_BYTES = 32
 """First bytes of an event's name that are kept; only the name `error` has a meaning here."""
+
+LONG_REPLY_CHARS = 4_000_000
+"""A longer reply is not copied again and again while it comes. An answer of 128k tokens has 0.5 million."""
 
 EVENT_FRAME_BYTES = len(b"data: \n\n")
 """Bytes of an event on one line beside its data."""
@@ -79,32 +81,13 @@ class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
     started: when the request was sent, in seconds on the clock whose times are passed to `feed`. started_utc: the same
-    moment as Unix time. clock: the source of these times, for the record. memory: counts the bytes that the reply
-    holds; None: nothing is counted. secrets: texts that no message may show. written: records the reply's token ids, if
-    another request may have to continue it.
+    moment as Unix time. clock: the source of these times, for the record. secrets: texts that no message may show.
+    written: records the reply's token ids, if another request may have to continue it.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_after_cr",
-        "_arrived",
-        "_bytes",
-        "_completion",
-        "_data",
-        "_event_name",
-        "_events",
-        "_failure",
-        "_has_data",
-        "_max_bytes",
-        "_partial",
-        "_share",
-        "_snippet",
-        "_started_utc",
-        "_state",
-        "clock",
-        "request_id",
-        "secrets",
-        "started",
+        "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_has_data",
+        "_max_bytes", "_partial", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -115,7 +98,6 @@ class ReplyParser:
         max_body_bytes: int,
         request_id: str | None = None,
         clock: Literal["kernel", "user"] = "user",
-        memory: Memory | None = None,
         secrets: Iterable[Secret] = (),
         written: WrittenTokens | None = None,
     ) -> None:
@@ -137,12 +119,6 @@ class ReplyParser:
         self._event_name = b""  # the `event:` field of the unfinished event
         self._events = 0  # events read so far
         self._snippet = b""  # the first bytes of the body
-        self._share = None if memory is None else Share(memory)
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory that the reply takes now, in bytes, rounded up."""
-        return self._completion.held_bytes + len(self._partial) + len(self._data)
 
     @property
     def done(self) -> bool:
@@ -177,7 +153,7 @@ class ReplyParser:
 
     @property
     def at_event_border(self) -> bool:
-        """Whether the next byte begins an event, so that `feed_events` may be called."""
+        """Whether the next byte begins an event, so that `feed_event` may be called."""
         return self._state != "json" and not self._partial and not self._has_data and not self._event_name
 
     def feed(self, data: bytes, arrived: float) -> None:
@@ -203,55 +179,38 @@ class ReplyParser:
             self._partial += data
         # With `[DONE]` within the limit, what follows is ignored in any case.
         if over > 0 and not self.done:
-            raise self._runaway()
-        self._count()
+            why = (
+                "each event repeats the text before it"
+                if self._completion.is_cumulative
+                else "does the server ignore max_tokens?"
+            )
+            raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: {why}")
 
-    def feed_events(self, events: Sequence[bytes], stamps: Sequence[float]) -> None:
-        """Read whole events, as `feed` would read `data: EVENT` and a blank line for each.
+    def feed_event(self, data: bytes, arrived: float) -> None:
+        """Read a whole event, as `feed` would read `data: DATA` and a blank line.
 
-        events: the JSON object of each event; the last one may be `[DONE]`. stamps: when each arrived. The caller
-        checks `at_event_border` first. Raises `RequestFailed`.
+        data: the JSON object of the event, or `[DONE]`. The caller checks `at_event_border` first.
         """
-        if not events or self._is_over():
-            return
-        n_bytes = self._bytes + sum(map(len, events)) + EVENT_FRAME_BYTES * len(events)
-        if n_bytes > self._max_bytes:
-            # Some of these may still fit: the general way stops at the right byte.
-            for data, arrived in zip(events, stamps, strict=True):
-                self.feed(b"data: %b\n\n" % data, arrived)
+        n_bytes = self._bytes + len(data) + EVENT_FRAME_BYTES
+        if n_bytes > self._max_bytes or self._state in ("done", "failed"):
+            self.feed(b"data: %b\n\n" % data, arrived)
             return
         self._bytes = n_bytes
         self._state = "events"
-        add = self._completion.add_plain
-        for data, arrived in zip(events, stamps, strict=True):
-            if arrived > self._arrived:
-                self._arrived = arrived
-            if data == b"[DONE]":
-                self._state = "done"
-                return
-            try:
-                plain = decode_plain_event(data)
-            # Deeply nested JSON makes msgspec raise RecursionError.
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self._dispatch_odd(data)
-            else:
-                self._events += 1
-                try:
-                    add(plain, self._arrived)
-                except BadEvent as bad:
-                    raise self._unbelievable(bad) from None
-        self._count()
+        if arrived > self._arrived:
+            self._arrived = arrived
+        self._dispatch(data)
 
     def so_far(self) -> SoFar | None:
         """The part of the reply that has been read.
 
         None if it is too long to be copied again and again, or if it repeats a key, which must not be stored.
         """
-        if self.held_bytes > LONG_REPLY_BYTES:
+        if self._completion.n_chars > LONG_REPLY_CHARS:
             return None
         seen = self._completion.so_far()
         texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
-        return None if any(repeats_a_key(text, self.secrets) for text in texts if text) else seen
+        return None if any(without_repeats(text, self.secrets) != text for text in texts if text) else seen
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.
@@ -287,15 +246,6 @@ class ReplyParser:
             request_id=self.request_id,
         )
         return without_keys(reply, self.secrets)
-
-    def _count(self) -> None:
-        """Report the reply's memory, once per read. Raises `RequestFailed` if memory is short and the reply is long."""
-        # A reply that is whole is never thrown away for want of memory: it is handed over at once.
-        if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
-            megabytes = self.held_bytes // 1_000_000
-            raise self._fail(
-                "runaway", f"the reply takes {megabytes} MB, and all replies in flight take more memory than allowed"
-            )
 
     def _is_over(self) -> bool:
         """Whether `[DONE]` has come, so that further bytes are ignored. If the reply has failed, raises the failure."""
@@ -420,32 +370,25 @@ class ReplyParser:
         self._dispatch(data)
 
     def _dispatch(self, data: bytes) -> None:
-        """Read the data of one event: `[DONE]`, a plain event, or any other JSON object."""
+        """Read the data of one event: `[DONE]` or a JSON object."""
         # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
             return
+        self._events += 1
         if not self._event_name:
             try:
-                plain = decode_plain_event(data)
+                self._completion.add(decode_event(data), self._arrived)
+                return
+            except BadEvent as bad:
+                raise self._unbelievable(bad) from None
+            # Deeply nested JSON makes msgspec raise RecursionError.
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 pass
-            else:
-                self._events += 1
-                try:
-                    self._completion.add_plain(plain, self._arrived)
-                except BadEvent as bad:
-                    raise self._unbelievable(bad) from None
-                return
-        self._dispatch_odd(data)
-
-    def _dispatch_odd(self, data: bytes) -> None:
-        """Read an event of an unusual form, or data that is no event at all."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = self._decode_slowly(data)
-        self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
                 raise self._remember(failure_of_event(value, self.secrets))
@@ -459,7 +402,10 @@ class ReplyParser:
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
             raise self._remember(failure_of_event(error, self.secrets))
         try:
-            self._completion.add(value, self._arrived)
+            event, notes = odd_event(value, begun=bool(self._completion.stamps))
+            for note in notes:
+                self._completion.note(note)
+            self._completion.add(event, self._arrived)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
 
@@ -547,9 +493,6 @@ class ReplyParser:
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
-
-    def _runaway(self) -> RequestFailed:
-        return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: does the server ignore max_tokens?")
 
     def _remember(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure

@@ -1,32 +1,25 @@
-"""Where batches go: to a provider's service, or into a file for a program that answers it. Blocking.
+"""Sends requests to a provider as batches, says how far these are, and reads their results. Blocking.
 
-A `BatchProvider` takes requests in batches and returns their results, line by line. Steps that can be repeated without
-harm are repeated until the patience (in seconds) is over. A batch is begun only once: before a second try, it is looked
-up in the provider's list.
+Steps that can be repeated without harm are repeated until the patience (in seconds) is over. A batch is begun only
+once: before a second try, it is looked up in the provider's list.
 """
 
 from __future__ import annotations
 
 import secrets
-import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence, ServerError, StoreError, option
-from harness.core.files import open_untrusted, write_atomically
+from harness.core.errors import Sentence, ServerError, option
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
-from harness.runs.line_file import lines
-from server_launchers.engines import table as engines
 
 T = TypeVar("T")
 
@@ -47,30 +40,11 @@ class EndedBatch(NamedTuple):
     words: str
 
 
-class BatchProvider(Protocol):
-    """A service or file that takes many requests as one batch, says how far it is, and hands back the replies.
+class ServiceBatches:
+    """Batches at a provider. path: the path of a request, as lines and batches name it.
 
     Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
-
-    most_requests: int
-    most_bytes: int
-
-    def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Request id → name of the batch that asks it already; ids that no batch asks are left out."""
-        ...
-
-    def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """Send these requests (id → body); return the name of their batch."""
-        ...
-
-    def look(self, name: str) -> EndedBatch | Sentence:
-        """Look at a batch: return the batch if it has ended, else a sentence on its state."""
-        ...
-
-
-class ServiceBatches:
-    """Batches at a provider. path: the path of a request, as lines and batches name it."""
 
     def __init__(
         self,
@@ -94,7 +68,7 @@ class ServiceBatches:
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Return the batch that holds each of these requests, as `BatchProvider.find`.
+        """Request id → name of the batch that asks it already; ids that no batch asks are left out.
 
         A batch without a service id may or may not have been submitted, so it is first looked up at the service by the
         name we gave it.
@@ -197,52 +171,3 @@ class ServiceBatches:
                 if self._sleep(wait):
                     raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)
-
-
-class FileBatches:
-    """A file of requests for a program such as vLLM's own, and the file of results that it writes beside it."""
-
-    most_requests = 10**9
-    most_bytes = 10**15
-
-    def __init__(self, file: Path, path: str, model: str, *, on_written: Callable[[str], None]) -> None:
-        """on_written: gets a sentence on how to answer the file, once it holds all requests."""
-        self.file = file
-        self._path = f"/v1{path}"
-        self._model = model
-        self._on_written = on_written
-
-    @property
-    def results(self) -> Path:
-        """The path of the results: `requests.results.jsonl` beside `requests.jsonl`."""
-        return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
-
-    def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Every id → the name of the file of results, if that file exists; else empty.
-
-        Whether the file has a result for each id shows only when it is read.
-        """
-        return dict.fromkeys(ask_ids, self.results.name) if self.results.exists() else {}
-
-    def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """Write the file of requests; return its name."""
-        write_atomically(self.file, (request_line(ask, self._path, body) for ask, body in asks.items()))
-        command = shlex.join(engines.batch_words(self.file, self.results))
-        self._on_written(
-            f"{count_noun(len(asks), 'request')} {are(len(asks))} in {visible(str(self.file), 200)}; answer them, for "
-            f"example with `{visible(command, 600)}` with the model {visible(self._model, 100)}"
-        )
-        return self.file.name
-
-    def look(self, name: str) -> EndedBatch | Sentence:
-        """The file of results if it has this name, which is complete; else a sentence that results are awaited."""
-        if name != self.results.name:
-            return Sentence(f"{visible(str(self.file), 200)} waits for its results")
-        return EndedBatch(name, self._lines(), self.results.stat().st_mtime, 0.0, f"{visible(name, 100)} is read")
-
-    def _lines(self) -> Iterator[bytes]:
-        try:
-            with open_untrusted(self.results) as file:
-                yield from (line.data for line in lines(file) if line.data)
-        except OSError as error:
-            raise StoreError(f"cannot read {self.results}: {error.strerror or error}.") from error

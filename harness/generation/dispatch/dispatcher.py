@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.providers import suggestion
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
 from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
@@ -449,15 +448,12 @@ class Dispatcher:
             self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
 
     def cure(self, task: Task, kind: str, message: str) -> str:
-        """The option to change after a refusal of this kind; empty if the server's message names none."""
+        """The option to change after a refusal of this kind; empty if the server's message does not tell."""
         most = self._settings.benchmarks[task.benchmark].sampling.max_tokens
-        if kind == "too_long" and most is not None:
-            fits = smaller_max_tokens(message, most)
-            if fits is not None:
-                return (
-                    f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
-                )
-        return suggestion(message) or ""
+        fits = smaller_max_tokens(message, most) if kind == "too_long" and most is not None else None
+        if fits is None:
+            return ""
+        return f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
 
     # ---- the user's commands
 

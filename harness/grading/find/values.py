@@ -47,17 +47,19 @@ STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s
 """The end of a sentence or a line."""
 
 
-def values_in(text: str, lo: int, hi: int) -> tuple[str, ...]:
-    """Return every value that text[lo:hi] states, once each; none if a value may be written in a way that is not read,
-    or if there are more than `MAX_VALUES`.
+def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]:
+    """Return the last `MAX_VALUES` values that text[lo:hi] states, once each.
+
+    only_all: none, if there are more, or if a value may be written in a way that is not read.
     """
     # Imported here: most answers stand in a box or behind a label.
     from harness.answers.grammar.numerals import IN_WORDS
     from harness.answers.grammar.units import unit_of
     from harness.grading.find.beside import unit_behind
 
-    if hi - lo > TAIL_CHARS or _OUTSIDE_FORMULAS.search(FORMULA.sub(" ", text[lo:hi])) is not None:
+    if only_all and (hi - lo > TAIL_CHARS or _OUTSIDE_FORMULAS.search(FORMULA.sub(" ", text[lo:hi])) is not None):
         return ()
+    lo = max(lo, hi - TAIL_CHARS)
     values = [match.group() for pattern in (FORMULA, IN_WORDS, _EXPRESSION) for match in pattern.finditer(text, lo, hi)]
     first = None
     for number in NUMBER.finditer(text, lo, hi):
@@ -67,7 +69,7 @@ def values_in(text: str, lo: int, hi: int) -> tuple[str, ...]:
         link = _LINK.match(text, number.end(), hi)
         first = number.start() if link is not None and (not link[1] or unit_of(link[1])) else None
     distinct = tuple(dict.fromkeys(values))
-    return distinct if len(distinct) <= MAX_VALUES else ()
+    return () if only_all and len(distinct) > MAX_VALUES else distinct[-MAX_VALUES:]
 
 
 def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[int, int]:

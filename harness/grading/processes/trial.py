@@ -1,14 +1,13 @@
 """The trial of a benchmark's own verifier before a run: it must give a verdict on at least one of two answers.
 
 Which verdict it gives proves nothing, since a reference may say what a reply must fulfil and be no right answer itself.
-A verifier that gives no verdict on the reference nor on a wrong answer would leave every sample undecided. Afterwards
-the verifier is called on the reference of each further question, since a benchmark may have several kinds of questions.
+A verifier that gives no verdict on the reference nor on a wrong answer would leave every sample undecided.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.core.errors import UsageError, option
@@ -22,9 +21,6 @@ from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
 """Deadline of one answer in the trial, in seconds; longer than the default of grading, which an option can raise."""
-
-REFERENCES_SECONDS = 5.0
-"""The references of further questions are tried for about this many seconds in all: a person waits for them."""
 
 WRONG_ANSWER = "no such answer"
 """The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
@@ -55,9 +51,9 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
 
     judged: a judge will decide the answers for which the verifier returns None, so None is no lack of a verdict.
     on_slow: gets a sentence if the trial takes longer than `SLOW_SECONDS`.
-    Warns if the verifier gives no verdict on one of the two answers, states different totals of parts for them, or
-    takes longer than grading allows by default. Raises `UsageError` if the verifier gives no verdict on either answer,
-    or takes longer than `TRIAL_SECONDS` on one of them or `ALL_TRIES_SECONDS` in all.
+    Warns if the verifier gives no verdict on one of the two answers, or takes longer than grading allows by default.
+    Raises `UsageError` if the verifier gives no verdict on either answer, or takes longer than `TRIAL_SECONDS` on one
+    of them or `ALL_TRIES_SECONDS` in all.
     """
     answers = dict.fromkeys((question.references[0], WRONG_ANSWER))
     grader = quoted(question.rules.grader)
@@ -67,7 +63,7 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
     look = _clock(no_verdict, on_slow)
     causes: dict[str, str] = {}
     slow: list[str] = []
-    left_open, totals = False, {}
+    left_open = False
     for answer in answers:
         verdict = _verdict(question, answer, DEADLINE_SECONDS, look)
         if verifier.is_late(verdict.rule):
@@ -78,14 +74,12 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
             raise UsageError(
                 f"{no_verdict}: it {verifier.failure(verdict.rule)} on the answer {slow[-1]}. Make it faster"
             )
-        if verdict.parts is not None:
-            totals[answer] = verdict.parts.total
         if judged and verdict.rule == verifier.LEFT_OPEN:
             continue
         left_open |= verdict.rule == verifier.LEFT_OPEN
         if (cause := _cause(verdict)) is not None:
             causes[answer] = cause
-    warnings = _uneven_totals(totals, grader, subject)
+    warnings: list[str] = []
     deadline = TRIAL_SECONDS if slow else None
     if slow:
         warnings.append(
@@ -106,52 +100,6 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
     fate = "the judge decides such samples in its place" if judged else unjudged
     warnings.append(f"the verifier {grader} gives no verdict on some answers to {subject}: {why}; {fate}")
     return Trial(warnings, deadline)
-
-
-def try_references(questions: Sequence[Question], *, judged: bool = False) -> list[str]:
-    """Call the verifier of these questions on the reference of each, until `REFERENCES_SECONDS` have passed.
-
-    All questions have one verifier, and `try_verifier` has tried the first. Return a warning if the verifier gives no
-    verdict on the reference of a further one. judged: as in `try_verifier`.
-    """
-    causes: dict[int, str] = {}
-    n, ends = 0, float("inf")
-    with Pool(1, DEADLINE_SECONDS) as pool:
-        for n, question in enumerate(questions, 1):
-            answer = question.references[0]
-            verdict = verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
-            cause = None if judged and verdict.rule == verifier.LEFT_OPEN else _cause(verdict)
-            if cause is not None:
-                causes[n - 1] = cause
-            # The first verdict includes the start of a worker.
-            ends = min(ends, time.monotonic() + REFERENCES_SECONDS)
-            if time.monotonic() >= ends:
-                break
-    if not causes.keys() - {0}:
-        return []
-    first = min(causes)
-    unjudged = f"Samples without a verdict count as wrong, unless a judge decides them ({JUDGE})"
-    fate = "The judge decides samples without a verdict" if judged else unjudged
-    of = f"{n:,}" if n == len(questions) else f"the first {n:,} of {len(questions):,}"
-    return [
-        f"the verifier {quoted(questions[first].rules.grader)} gives no verdict on {len(causes):,} of {of} reference "
-        f"answers; on that of question {visible(questions[first].question_id, 60)} "
-        f'("{visible(questions[first].references[0], 60)}"): {causes[first]}. {fate}'
-    ]
-
-
-def _uneven_totals(totals: dict[str, int], grader: str, subject: str) -> list[str]:
-    """A warning if a verifier states different totals of parts for answers to one question; else none.
-
-    totals: answer → its total. grader, subject: the verifier and the question, in words.
-    """
-    if len(set(totals.values())) < 2:
-        return []
-    stated = " and ".join(f'{total:,} for "{visible(answer, 60)}"' for answer, total in totals.items())
-    return [
-        f"the verifier {grader} states different totals of parts for answers to {subject}: {stated}. State one total "
-        "for all answers to a question; else the score leaves the shares of right parts out"
-    ]
 
 
 def _by_cause(causes: dict[str, str]) -> dict[str, list[str]]:

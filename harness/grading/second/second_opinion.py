@@ -40,7 +40,7 @@ class SecondGrader(NamedTuple):
 
 SECOND_GRADERS = {
     "math-verify": SecondGrader("math-verify", "math_verify_child.py", "pip install math-verify"),
-    "sympy": SecondGrader("sympy's parse_latex", "sympy_child.py", "pip install sympy antlr4-python3-runtime==4.11.1"),
+    "sympy": SecondGrader("sympy's parse_latex", "sympy_child.py", "pip install 'antlr4-python3-runtime>=4.11,<4.12'"),
 }
 """Second graders by the value of option `also`."""
 

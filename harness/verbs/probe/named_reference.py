@@ -91,10 +91,6 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
         return self.begun
 
 
-KEY_OPTIONS = ("api_key_env", "api_key_file")
-"""Options that name the probed server's key; the options for the reference's key have the prefix `reference_`."""
-
-
 def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | SavedReference | None:
     """The reference that the options name: a saved file, the address of a server with or without #MODEL, or the name of
     a running server; None without one.
@@ -115,9 +111,9 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
             )
         return SavedReference.read(Path(named))
     url, _, model = named.partition("#")
-    keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
     url = servers.address_of_running(url) or url
-    who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, **keys)
+    key_variable = options.reference_api_key_env
+    who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, api_key_env=key_variable)
     try:
         (server, *_) = probed(who, watcher, options, shared_key=False)
     except (ServerError, UsageError) as error:
@@ -128,12 +124,9 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
 
 
 def _of_reference(sentence: Sentence) -> str:
-    """Return the sentence with the options for the reference's key in place of those for the probed server's key."""
-    marked = sentence.marked
-    for name in KEY_OPTIONS:
-        # The last character closes the mark. It is not searched for, because the option's value may stand before it.
-        marked = marked.replace(option(name)[:-1], option(f"reference_{name}")[:-1])
-    return marked
+    """Return the sentence with the option for the reference's key in place of that for the probed server's key."""
+    # The last character closes the mark. It is not searched for, because the option's value may stand before it.
+    return sentence.marked.replace(option("api_key_env")[:-1], option("reference_api_key_env")[:-1])
 
 
 def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:

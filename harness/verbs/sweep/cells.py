@@ -325,6 +325,8 @@ def _axis(
     entries: list[Entry] = []
     for index, given in enumerate(content.get(axis, ())):
         entries += _entries(file, axis, (axis, index), given)
+    if axis == "sampling":
+        entries = _repeated(file, entries, over)
     names: dict[str, str] = {}
     for entry in entries:
         if entry.name in names:
@@ -334,6 +336,42 @@ def _axis(
             )
         names[entry.name] = entry.where
     return entries
+
+
+def _repeated(file: SweepFile, entries: list[Entry], over: Mapping[str, Any]) -> list[Entry]:
+    """The entries of the sampling, each with every seed of the file's `repeat` and every number of its `samples`.
+
+    over: options from the command line. Raises `UsageError` if they, or a benchmark, set the same.
+    """
+    content = file.content
+    by_option = {"samples": content.get("samples"), "seed": range(1, content.get("repeat", 0) + 1)}
+    axes = [[(name, value) for value in values] for name, values in by_option.items() if values]
+    if not axes:
+        return entries
+    numbered = [given for given in content.get("benchmarks", ()) if _has_number(given)]
+    if content.get("samples") and numbered:
+        raise UsageError(
+            f"{file.where(('samples',))}: `samples` sets the numbers of samples: leave the number out of `benchmarks`"
+        )
+    if clash := [name for name, values in by_option.items() if values and over.get(name) is not None]:
+        raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
+    return [
+        replace(
+            entry,
+            name="-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in chosen)])),
+            label=" ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in chosen)])),
+            options={**entry.options, **dict(chosen)},
+        )
+        for entry in entries or [Entry(name="", label="")]
+        for chosen in itertools.product(*axes)
+    ]
+
+
+def _has_number(benchmark: Any) -> bool:
+    """Whether this entry of `benchmarks` has a number of samples of its own."""
+    if isinstance(benchmark, str):
+        return benchmark.rpartition(":")[2].isdigit()
+    return "samples" in benchmark or _has_number(str(benchmark.get("benchmark", "")))
 
 
 # The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.

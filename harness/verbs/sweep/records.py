@@ -45,7 +45,7 @@ REFUSED = "its samples are of other settings: "
 """The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
 
 _NO_MATTER = (
-    "header", "api_key_env", "api_key_file", "ca_file", "concurrency",
+    "header", "api_key_env", "ca_file", "concurrency",
     "rpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip

@@ -29,7 +29,7 @@ from server_launchers.spec import ENGINES, OPTIONS, ServerOption
 OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
-JUDGE_OWN = ("provider", "api_key_file", "header", "ca_file", "hash_weights")
+JUDGE_OWN = ("provider", "header", "ca_file")
 """Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
@@ -181,6 +181,12 @@ def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
     return Annotated[model, BeforeValidator(_as(short).func, json_schema_input_type=str | model)]
 
 
+_REPEATS: Mapping[str, Any] = {
+    "repeat": (Count, _may_be_left_out(description="Runs of each cell, with the seeds 1, 2 …")),
+    "samples": (_some(Count), _may_be_left_out(description="Numbers of samples a question, each a run of each cell.")),
+}
+
+
 @cache
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
@@ -240,6 +246,7 @@ def sweep_model() -> type[BaseModel]:
         servers=(_some(servers), _may_be_left_out()),
         prompts=(_some(prompts), _may_be_left_out()),
         sampling=(_some(sampling), _may_be_left_out()),
+        **_REPEATS,
         benchmarks=(_some(benchmarks), _may_be_left_out(description="May be left out if the extended file has them.")),
         score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),

@@ -1,11 +1,11 @@
-"""`harness sweep` and `experiment`, and their functions: the requests of their runs, and their numbers."""
+"""`harness sweep` and its function: the requests of their runs, and their numbers."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from tests.pins import reading, stored
+from tests.pins import reading
 from tests.pins.server import judging, solving
 from tests.pins.stage import Scene, Stage, write_sums
 
@@ -55,36 +55,4 @@ def no_sweep(stage: Stage) -> None:
         stage.python("sweep", file)
 
 
-def drawn_from_a_run(stage: Stage) -> None:
-    """Repeats and sizes, drawn from the samples of a stored run."""
-    stored.copy("first", stage.folder, scored=True)
-    words = ["experiment", "repeats", "first", "--runs", "4", "--samples", "2", "--out", "figures", "--json"]
-    stage.command(*words, read=reading.repeated)
-    stage.python("repeats", "first", 4, samples=2, read=lambda one: reading.repeated(one.found))
-    words = ["experiment", "samples", "first", "--n", "2,3", "--runs", "5", "--out", "figures", "--json"]
-    stage.command(*words, read=reading.repeated)
-    stage.python("sample_sizes", "first", [2, 3], runs=5, read=lambda one: reading.repeated(one.found))
-    stage.command("experiment", "repeats", "first", "--samples", "9")
-    stage.command("experiment", "samples", "first", "--n", "2")
-    stage.command("experiment", "repeats", "first", "--temperature", "1")
-    stage.python("repeats", "first", 4, temperature=1.0)
-
-
-def really_sampled(stage: Stage) -> None:
-    """Repeats with seeds of their own, asked of a server, by both doors; a run of each size."""
-    write_sums(stage.folder, 2)
-    server = stage.server("server", solving(50))
-    words = ["--real", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--base-url", server.base_url, "--json"]
-    more = ["--runs", "2", "--samples", "2", "--out", "by-command"]
-    stage.command("experiment", "repeats", *words, *more, read=reading.repeated)
-    stage.requests(server)
-    stage.python(
-        "repeats", [], 2, real=True, data="sums.jsonl", id_key="id", canary=False, samples=2,
-        base_url=server.base_url, out="by-python", read=lambda one: reading.repeated(one.found),
-    )  # fmt: skip
-    stage.requests(server)
-    stage.command("experiment", "samples", *words, "--n", "2,3", "--out", "out", read=reading.repeated)
-    stage.requests(server)
-
-
-SCENES: tuple[Scene, ...] = (sweep, judged, no_sweep, drawn_from_a_run, really_sampled)
+SCENES: tuple[Scene, ...] = (sweep, judged, no_sweep)

@@ -40,7 +40,7 @@ REPORT_SECONDS = 10.0
 """Seconds between two lines about the progress of the shards."""
 
 _ONE_CLIENT = (
-    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch", "batch_file",
+    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 

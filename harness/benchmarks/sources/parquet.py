@@ -1,0 +1,90 @@
+"""The rows of a Parquet file, by arro3 in a process of its own: a damaged file may end that library's process.
+
+    parent   open file as standard input ─▶ child   a line of JSON for each row; a last line that is a text: the error
+
+The child has a limit on its memory and its processor time, and the parent counts what it writes.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from server_launchers import isolated
+
+FREE_MEMORY_BYTES = 1024**3
+"""Address space of the child beside what the file may unpack to."""
+
+MAX_CPU_SECONDS = 1800
+"""Longest processor time of the child."""
+
+BATCH_ROWS = 128
+"""Rows that are unpacked at a time."""
+
+
+class DamagedError(Exception):
+    """The file cannot be read as Parquet. The message says why."""
+
+
+class TooLargeError(Exception):
+    """The file unpacks to more than the caller allows."""
+
+
+def lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
+    """Each row of the open file as a line of JSON. Raises `DamagedError`, and `TooLargeError` beyond `max_bytes`.
+
+    Dates and decimals are text, bytes are `<3 bytes>`.
+    """
+    with subprocess.Popen(
+        isolated.command(__name__, str(max_bytes)),
+        stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=isolated.environment(),
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        n_bytes = 0
+        try:
+            for line in child.stdout:
+                if line.startswith(b'"'):
+                    raise DamagedError(str(json.loads(line)))
+                n_bytes += len(line)
+                if n_bytes > max_bytes:
+                    raise TooLargeError
+                yield line
+            if child.wait():
+                raise DamagedError("it is damaged, or a row of it needs too much memory")
+        finally:
+            child.kill()
+
+
+def _write_rows(max_bytes: int) -> None:
+    """Write the rows of standard input to standard output: the child's part."""
+    from arro3.io import read_parquet
+
+    memory = FREE_MEMORY_BYTES + max_bytes
+    for limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, MAX_CPU_SECONDS)):
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    batches = read_parquet("/dev/fd/0", batch_size=BATCH_ROWS)
+    names = batches.schema.names
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"it has the column {twice} twice")
+    for batch in batches:
+        rows: Any = batch.to_struct_array()
+        sys.stdout.writelines(json.dumps(row.as_py(), ensure_ascii=False, default=_plain) + "\n" for row in rows)
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON lacks, as text."""
+    return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    try:
+        _write_rows(int(sys.argv[1]))
+    except BaseException as error:  # noqa: BLE001 - a panic of the library is none of the others
+        sys.stdout.write(json.dumps(str(error)[:500]) + "\n")

@@ -1,1 +1,0 @@
-"""Rows of Parquet files, read here without a library (docs/decisions.md): `nesting.rows` is the door."""

@@ -1,0 +1,234 @@
+"""One event of a stream, or a whole body, as typed fields: what `Completion` adds to the reply.
+
+Nearly all events are of the usual form, and decode straight into `Event`, in a third of the time of plain JSON: at most
+one choice, of index 0, with texts that are strings and no unknown field. `odd_event` makes the same value of any other
+form, or says why the event cannot be believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from harness.core.reply_notes import MORE_CHOICES, UNREAD_TEXT
+
+MAX_NAME_CHARS = 1024
+"""Longest id, model name, fingerprint or finish reason that is accepted."""
+
+_SILENT_FIELDS = frozenset({
+    "content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields",
+})  # fmt: skip
+"""Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
+
+_FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
+_NoneOfThem = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
+"""An empty list, or null: the field is there and holds nothing."""
+
+
+# These objects hold no cycles, so the garbage collector need not track thousands of them a second.
+class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What an event adds to the texts."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    role: str | None = None
+    refusal: None = None
+    tool_calls: _NoneOfThem = None
+    function_call: None = None
+    annotations: _NoneOfThem = None
+    audio: None = None
+
+
+class Token(msgspec.Struct, gc=False):
+    """The log-probability of a token; None if it is no number."""
+
+    logprob: float | None = None
+
+
+class Logprobs(msgspec.Struct, gc=False):
+    """The log-probabilities of an event's tokens."""
+
+    content: list[Token] | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """The choice of index 0. text: of the completions API, which sends no delta."""
+
+    delta: Delta | None = None
+    index: Literal[0] | None = None
+    finish_reason: str | None = None
+    text: str | None = None
+    message: None = None
+    error: None = None
+    token_ids: Any = None
+    logprobs: Logprobs | None = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """An event that is no error."""
+
+    choices: Annotated[list[Choice], msgspec.Meta(max_length=1)]
+    error: None = None
+    usage: dict[str, Any] | None = None
+    prompt_token_ids: Any = None
+    model: str | None = None
+    id: str | None = None
+    system_fingerprint: str | None = None
+
+
+decode_event = msgspec.json.Decoder(Event).decode
+"""Decodes the JSON of an event of the usual form; `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` else.
+"""
+
+
+class BadEvent(ValueError):
+    """An event that cannot be believed, so that its reply fails. The message says what is wrong with the event."""
+
+
+def odd_event(value: dict[str, Any], *, begun: bool) -> tuple[Event, list[str]]:
+    """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
+    usage, choices = value.get("usage"), value.get("choices")
+    if choices is not None and type(choices) is not list:
+        raise BadEvent(f"its choices are no list but {json_kind(choices)}")
+    notes: list[str] = []
+    ours = [choice for choice in choices or () if _is_ours(choice, notes)]
+    if len(ours) > 1:
+        raise BadEvent(f"{len(ours)} choices of index 0 in one event, expected one")
+    prompt_ids = value.get("prompt_token_ids")
+    event = Event(
+        choices=[_choice(choice, notes, begun=begun) for choice in ours],
+        usage=usage if type(usage) is dict else None,
+        prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
+        model=_string_or_none(value.get("model")),
+        id=_string_or_none(value.get("id")),
+        system_fingerprint=_string_or_none(value.get("system_fingerprint")),
+    )
+    return event, notes
+
+
+def _is_ours(choice: object, notes: list[str]) -> bool:
+    """Whether the choice has index 0, or no index.
+
+    Other choices are noted and not read: they belong to requests with `n` > 1, which the harness never sends.
+    """
+    if type(choice) is not dict:
+        raise BadEvent(f"a choice is no object but {json_kind(choice)}")
+    index = choice.get("index")
+    if index is None or (type(index) is int and index == 0):
+        return True
+    if type(index) is not int or index < 0:
+        raise BadEvent(f"a choice whose index is {json_kind(index)}")
+    notes.append(MORE_CHOICES)
+    return False
+
+
+def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
+    delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
+    if message is not None and (delta is not None or begun):
+        raise BadEvent("a whole message beside parts of one")
+    body = message if delta is None else delta
+    if body is not None and type(body) is not dict and body != []:  # gateways written in PHP make [] of an empty object
+        raise BadEvent(f"its message is no object but {json_kind(body)}")
+    reason = choice.get("finish_reason")
+    if reason is not None and type(reason) is not str:
+        raise BadEvent(f"its finish_reason is {json_kind(reason)}")
+    return Choice(
+        delta=None if body is None else _delta(body or {}, notes),
+        finish_reason=reason,
+        text=_text(text, "text") if text or body is None else None,
+        token_ids=choice.get("token_ids"),
+        logprobs=Logprobs([Token(value) for value in _logprobs(choice.get("logprobs"))]),
+    )
+
+
+def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
+    """The texts of a delta or a message; what is not read of it is noted."""
+    content = body.get("content")
+    thoughts = [_text(body.get(name), name) for name in ("reasoning_content", "reasoning")]
+    if type(content) is list:
+        parts = [*_parts(content, notes)]
+        content, thought = (_joined(text for kind, text in parts if kind == which) for which in ("text", "thinking"))
+        thoughts.insert(0, thought)
+    # Some servers send the same reasoning in two fields, or leave one empty: the first with characters counts.
+    reasoning = next(filter(None, thoughts), "" if "" in thoughts else None)
+    for name, value in body.items():
+        if not value or name in _SILENT_FIELDS:
+            continue
+        if name == "refusal":
+            notes.append("refusal")
+        elif name in ("tool_calls", "function_call"):
+            notes.append("tool call")
+        # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
+        elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
+            notes.append(_unread(name))
+    return Delta(content=_text(content, "content"), reasoning=reasoning)
+
+
+def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's are."""
+    for part in content:
+        if type(part) is not dict:
+            raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
+        thinking, text = part.get("thinking"), part.get("text")
+        if type(thinking) is list:
+            if not all(type(each) is dict and type(each.get("text")) is str for each in thinking):
+                raise BadEvent("a part of its reasoning is no text")
+            thinking = "".join(each["text"] for each in thinking)
+        for kind, value in (("thinking", thinking), ("text", text)):
+            if value is not None:
+                yield kind, _text(value, "part of its content", "a ") or ""
+        if thinking is None and text is None:
+            notes.append(_unread(str(part.get("type"))))
+
+
+def _joined(texts: Iterator[str]) -> str | None:
+    """The texts as one; None if there is none."""
+    found = [*texts]
+    return "".join(found) if found else None
+
+
+def _text(value: object, name: str, article: str = "its ") -> str | None:
+    if value is not None and type(value) is not str:
+        raise BadEvent(f"{article}{name} is no string but {json_kind(value)}")
+    return value
+
+
+def _unread(name: str) -> str:
+    return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
+
+
+def _logprobs(stated: object) -> list[float | None]:
+    """The log-probability of each token in a choice's `logprobs`; None where it is missing or no number.
+
+    The chat API has them under `content`, the completions API under `token_logprobs`.
+    """
+    if not isinstance(stated, dict):
+        return []
+    values = stated.get("token_logprobs")
+    if isinstance(content := stated.get("content"), list):
+        values = [token.get("logprob") if isinstance(token, dict) else None for token in content]
+    return [value if type(value) in (int, float) else None for value in values] if isinstance(values, list) else []
+
+
+def _string_or_none(value: object) -> str | None:
+    """`value` if it is a string that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def name_of(name: str, field: str) -> str:
+    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: its field, for the message."""
+    if len(name) > MAX_NAME_CHARS:
+        raise BadEvent(f"its {field} has {len(name)} characters, more than {MAX_NAME_CHARS}")
+    return name
+
+
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+
+
+def json_kind(value: object) -> str:
+    """The JSON type of a value, for a message."""
+    return _KINDS.get(type(value), "null")
