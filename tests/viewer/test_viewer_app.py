@@ -313,7 +313,7 @@ def test_the_second_run_is_compared_with_the_first(results: Path, client: httpx.
         client.get("/api/compare", params={"first": first, "second": second, "benchmark": "demo"}).json()["settings"]
         for first, second in (("a", "c"), ("c", "a"))
     ]
-    (field, before, after) = next(change for change in both[0] if change[0] == "run seed")
+    (field, before, after) = next(change for change in both[0] if change[0] == "seed")
     assert (before != "9", after) == (True, "9")
     assert [field, after, before] in both[1]
 
