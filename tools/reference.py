@@ -76,7 +76,7 @@ EXITS = {
 }
 
 VARIABLES = {
-    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; `harness demo` sets it.",
+    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; the demo sets it.",
     "HARNESS_CACHE": "Folder of weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder of what is known of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",

@@ -35,7 +35,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Signals
+from harness.generation.network.control import Desk, Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.thread import Network
@@ -287,7 +287,6 @@ class Runner:
         return Network(
             dispatcher,
             session.journals,
-            self._folder,
             open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
             on_event=on_event,
@@ -328,10 +327,13 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        on_progress = self._listener.on_progress
+        on_progress, desk = self._listener.on_progress, Desk(self._folder)
         try:
             while not ended:
+                desk.show(network.progress)
                 ended = network.join(self._listener.interval)
+                if (orders := desk.new_orders()) is not None:
+                    network.obey(*orders)
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()
@@ -344,6 +346,7 @@ class Runner:
                     on_progress = None
                     signals.take(signal.SIGPIPE)
         finally:
+            desk.clear()
             # Whatever was raised here, the thread must have ended before its journals are closed.
             if not ended:
                 network.stop("the progress display failed")

@@ -104,7 +104,7 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
     assert rows["seed_field"] == ("seed", "provider generic")
-    assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
+    assert [rows[name][1] for name in ("samples", "model")] == ["card", "server"]
     assert "stream_usage" not in rows, "a decider is no value"
     assert not rows.keys() & {"sampling_from", "spelt_by", "chosen_by"}
     assert "questions_made.rows_digest" not in rows, "nobody decides a checksum"

@@ -26,6 +26,7 @@ from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
 from harness.generation.network.thread import LOOK_AROUND_S
 from harness.generation.settings import RunSettings
@@ -89,6 +90,11 @@ class BatchLoop:
         """Wait up to `seconds`; return whether the thread has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+    def obey(self, orders: Orders, _former: Orders) -> None:
+        """Follow a user's order to end; the number of requests and pauses mean nothing to a batch."""
+        if orders.draining:
+            self.stop("drained by `harness status`")
 
     def stop(self, why: str) -> None:
         """End the session after the present step, and leave the batches as they are."""
