@@ -324,16 +324,6 @@ def test_a_frame_needs_pandas_and_says_so(questions: Path, monkeypatch: pytest.M
         scores.to_frame()
 
 
-def test_pandas_reads_scores_as_columns_of_numbers(questions: Path) -> None:
-    Path("outputs.jsonl").write_text('{"gen": "the answer is 5", "answer": 5}\n{"gen": "6", "answer": 5}\n')
-    scores = harness.score("outputs.jsonl", workers=1)
-    frame = scores.to_frame()
-    assert len(frame) == len(scores) == 1
-    assert frame["accuracy"].dtype.kind == "f"
-    assert frame["accuracy"][0] == 0.5
-    assert set(frame.columns) == set(scores.records()[0])
-
-
 def test_importing_the_package_imports_nothing_heavy() -> None:
     heavy = ["openai", "sympy", "pydantic", "aiohttp", "numpy", "httpx", "click", "asyncio"]
     code = f"import sys, harness; dir(harness); print([m for m in {heavy} if m in sys.modules])"
