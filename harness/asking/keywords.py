@@ -66,7 +66,6 @@ class RunKeywords(TypedDict, total=False):
     seed: int | None
     thinking: Thinking | None
     thinking_tokens: int | None
-    prefill: str | None
     extra_body: str | Mapping[str, Any]
     chat_template_kwargs: str | Mapping[str, Any]
     drop: Texts

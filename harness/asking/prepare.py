@@ -703,14 +703,11 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         api=options.api,
         thinking=options.thinking,
         thinking_tokens=options.thinking_tokens,
-        prefill=options.prefill,
         engine=engine,
     )
     for name in ("extra_body", "chat_template_kwargs"):
         if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
-            set_by = next(
-                name for name in ("thinking", "thinking_tokens", "prefill") if getattr(options, name) is not None
-            )
+            set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
             both = f"{option(set_by, getattr(options, set_by))} and {option(name)}"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
     return Spelling(
@@ -719,7 +716,6 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
         max_tokens_field=options.max_tokens_field or theirs.max_tokens_field,
         seed_field=theirs.seed_field,
-        prefill=theirs.prefill,
         chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
         extra_body={**theirs.extra_body, **options.extra_body},
     )
@@ -735,9 +731,8 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
     }
     if options.thinking is not None:
         by["thinking"] = theirs
-    for name in ("thinking_tokens", "prefill"):
-        if getattr(options, name) is not None:
-            by[name] = theirs
+    if options.thinking_tokens is not None:
+        by["thinking_tokens"] = theirs
     for name in ("extra_body", "chat_template_kwargs"):
         given = getattr(options, name)
         by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}

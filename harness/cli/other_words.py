@@ -91,6 +91,9 @@ ELSEWHERE: dict[str, str] = dict(
                 "salvage"
             ),
             "`harness probe URL --quick` examines a server before a run.": "probe",
+            "A server's chat template may begin each reply: `harness serve ENGINE MODEL --chat-template FILE`.": (
+                "prefill"
+            ),
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': (
                 "api-key-file reference-api-key-file"
             ),

@@ -136,9 +136,6 @@ POINTS = Kind("float", _refuse_fraction)
 SEED = Kind("int", lambda value: value)
 """A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
-LINES = Kind("str", lambda value: value)
-"""A text of several lines. The command line reads `\\n` in it as the end of a line; Python takes it as it is."""
-
 _KINDS: Mapping[Any, Kind] = {Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS}
 """The field's type → the kind of an option whose declaration names none."""
 

@@ -215,7 +215,6 @@ class RunSettings:
             # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
             **({} if part is None else {SHARD: {"part": part.shard, "selection": part.digest}}),
-            **({} if self.spelling.prefill is None else {"prefill": self.spelling.prefill["content"]}),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
@@ -253,7 +252,6 @@ class RunSettings:
             "stream_usage": self.spelling.stream_usage,
             "max_tokens_field": self.spelling.max_tokens_field,
             "seed_field": self.spelling.seed_field,
-            "prefill_marks": self.spelling.prefill_marks,
             "spelt_by": dict(self.spelt_by),
             "order": self.order,
             "fit_context": self.fit_context,

@@ -82,7 +82,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
     identity = {
         "extra_body": {"api_key": secret, "n": [1, 2]},
-        "prefill": "long " * 100,
+        "system_prompt": "long " * 100,
         "seed": None,
     }
     folder = write_run(
@@ -99,7 +99,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     assert entry.facts["model"] == "org/model-7b"
     assert entry.facts["own.sampling.temperature"] == 0.6
     assert entry.facts["own.extra_body.n"] == "[1, 2]"
-    assert str(entry.facts["own.prefill"]).startswith("sha256:")
+    assert str(entry.facts["own.system_prompt"]).startswith("sha256:")
     assert "own.seed" not in entry.facts
     printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
@@ -334,14 +334,15 @@ def test_the_samples_of_a_deleted_checkpoint_are_of_the_settings_that_made_them(
         (tmp_path / "s.yaml").write_text(json.dumps(content))
         return plan_of("s.yaml", {}, {})
 
-    made = planned(prefill="So")
+    made = planned(system_prompt="So")
     (cell,) = made.cells
     curve = records.of_curve(made, cell, sampled_now=False)
     record = CellRecord(cell=cell.name, stage="scored", of_samples="", of_curve=curve, scoring="")
     records.write(made, record)
-    for run in ({"prefill": "So"}, {"prefill": "So", "samples": 1}, {"prefill": "So", "concurrency": 3}):
+    so = {"system_prompt": "So"}
+    for run in (so, so | {"samples": 1}, so | {"concurrency": 3}):
         records.refuse_other_curve(planned(**run), planned(**run).cells[0])
-    for run in ({}, {"prefill": "Then"}, {"prefill": "So", "max_tokens": 9}, {"prefill": "So", "api": "completions"}):
+    for run in ({}, {"system_prompt": "Then"}, so | {"max_tokens": 9}, so | {"api": "completions"}):
         now = planned(**run)
         assert records.of_curve(now, now.cells[0], sampled_now=False) == curve, "a failure without samples keeps it"
         with pytest.raises(StoreError) as refused:
