@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from harness.benchmarks.card import Card
 
-PACKAGES = ("openai", "httpx", "aiohttp", "mpmath", "xllamacpp", "huggingface-hub")
+PACKAGES = ("openai", "httpx", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
 FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""

@@ -64,11 +64,10 @@ def follow(
 
 
 def _goes_on(folder: RunFolder) -> bool:
-    """Whether the run answers, or a process holds it. Reads no samples."""
-    from harness.cli.status import progress_of
+    """Whether a process holds the run. Reads no samples."""
     from harness.runs.going import holder_of
 
-    return progress_of(folder) is not None or holder_of(folder) is not None
+    return holder_of(folder) is not None
 
 
 def _words(score: Score) -> str:

@@ -73,7 +73,7 @@ _GONE = {
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
     "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
     "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
-    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume, --drain or --cancel",
+    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
     "diff": "`harness compare A B --samples` shows where two runs differ",
     "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
     "plugins": "`harness doctor` lists and tries the plug-ins",

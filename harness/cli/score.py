@@ -77,7 +77,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL --dry-run --price-in 0.5 --price-out 2
+    harness score results/qwq-32b --judge MODEL --dry-run --prices 0.5,2
     """
     _load_numpy()
     from harness.runs.layout import labels
@@ -137,7 +137,6 @@ def _score_each(
     """
     from harness.cli import following
     from harness.cli.terminal import Terminal
-    from harness.grading.processes.pool import sharing_workers
     from harness.scoring.pipeline import score_run
     from harness.verbs.score import refuse_any, score
 
@@ -145,17 +144,16 @@ def _score_each(
         refuse_any(sources, options, judge)
     by_rules = following.follow if follow else score_run
     scored = []
-    with sharing_workers():
-        for source in sources:
-            with Terminal() as watcher:
-                try:
-                    scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
-                except NotWritable as error:
-                    if RunFolder(source).manifest.is_file():
-                        run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
-                        line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
-                        error.add(f"A copy in this folder, scored: `{line}`")
-                    raise
+    for source in sources:
+        with Terminal() as watcher:
+            try:
+                scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
+            except NotWritable as error:
+                if RunFolder(source).manifest.is_file():
+                    run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
+                    line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
+                    error.add(f"A copy in this folder, scored: `{line}`")
+                raise
     return scored
 
 

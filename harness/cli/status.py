@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from harness.cli.help import SpelledCommand, spell
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.runs.going import OnDisk
     from harness.runs.layout import RunFolder
     from harness.showing.running_score import RunningScore
-    from harness.verbs.sweep.records import SeenSweep
+    from harness.verbs.sweep.cell_record import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -54,14 +54,12 @@ def _prints() -> Any:
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
 @click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
-@click.option("--concurrency", metavar="N", help="Have RUN keep so many requests in flight.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Have RUN keep so many requests in flight."
+)
 @click.option("--pause", is_flag=True, help="Have RUN send no further request until --resume.")
 @click.option("--resume", is_flag=True, help="Have a paused RUN go on.")
 @click.option("--drain", is_flag=True, help="Have RUN end when its requests in flight have ended.")
-@click.option(
-    "--cancel", metavar="QUESTION[:SAMPLE]", help="Have RUN give up this sample (or all of the question) for now."
-)
-@click.option("--reload", is_flag=True, help="Have RUN read the file of --endpoints again.")
 def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> None:
     """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
 
@@ -76,14 +74,14 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
     harness status results/qwq-32b --concurrency 128
     """
     from harness.runs.layout import RunFolder
-    from harness.verbs.sweep import records
+    from harness.verbs.sweep import cell_record
 
     if orders := {verb: value for verb, value in steering.items() if value}:
         if run is None or len(orders) > 1 or as_json or watch:
             raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
         _steer(run, *orders.popitem())
         return
-    sweep = records.look(run) if run is not None else None
+    sweep = cell_record.look(run) if run is not None else None
     states = [look(RunFolder.open(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
@@ -104,19 +102,17 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
             click.echo(line)
 
 
-def _steer(run: Path, verb: str, value: str | bool) -> None:
-    """Tell the run that is going on in the folder `run` what to do, and print its answer. Raises `UsageError` if the
-    run refuses it. value: of the verb; True if it has none.
-    """
-    from harness.cli.run import command as run_command
-    from harness.generation.network.control import ControlCommand, send
+_ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}
+"""Option → the fields of the orders that it changes."""
+
+
+def _steer(run: Path, verb: str, value: int | bool) -> None:
+    """Have the run that is going on in the folder `run` do what the option `verb` says, within a second."""
+    from harness.generation.network.control import order
     from harness.runs.layout import RunFolder
 
-    answer = send(RunFolder.open(run), ControlCommand(verb=verb, value="" if value is True else str(value)))
-    sentence = spell(answer.sentence, run_command)  # The options in it are flags of `harness run`.
-    if answer.refused:
-        raise UsageError(sentence)
-    click.echo(visible(sentence, 500))
+    order(RunFolder.open(run), **_ORDERS.get(verb, {verb: value}))
+    click.echo(f"{visible(str(run))} follows within a second; its log notes it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +134,7 @@ class Status:
 
 def look(folder: RunFolder) -> Status:
     """Ask the running process, or read the run's files. Raises `StoreError`."""
+    from harness.generation.network.control import progress_of
     from harness.runs.going import on_disk
     from harness.showing.running_score import RunningScores
 
@@ -166,16 +163,6 @@ def _shard(folder: RunFolder) -> str | None:
     return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
 
 
-def progress_of(folder: RunFolder) -> Progress | None:
-    """The progress that the run reports; None if no process answers."""
-    from harness.generation.network.control import ControlCommand, send
-
-    try:
-        return send(folder, ControlCommand(verb="status")).facts
-    except StoreError:  # No run is going on, or one of another version.
-        return None
-
-
 def _under_way(results: Path) -> list[Status]:
     """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
@@ -196,10 +183,11 @@ def _under_way(results: Path) -> list[Status]:
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """Those runs whose process answers, by path."""
-    from harness.generation.network.control import NAME
+    from harness.generation.network.control import progress_of
+    from harness.runs.layout import STATUS
 
-    # Only runs with a control socket are asked: results/ may hold hundreds of runs that have ended.
-    going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
+    # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
+    going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
 
 
@@ -266,7 +254,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
         )
     if files.holder is not None:
-        yield f"{files.holder} holds the run and does not answer: it is starting, or its file system allows no sockets"
+        yield f"{files.holder} holds the run and states no progress: it is starting"
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":
@@ -319,9 +307,9 @@ def _plain(status: Status) -> RunStatus:
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
     from harness.runs.layout import runs_in
-    from harness.verbs.sweep import records
+    from harness.verbs.sweep import cell_record
 
-    while (sweep := records.look(path)) is not None and sweep.running:
+    while (sweep := cell_record.look(path)) is not None and sweep.running:
         for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)

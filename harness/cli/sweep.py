@@ -22,8 +22,9 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
+    from harness.verbs.sweep.cell_record import CellRecord
     from harness.verbs.sweep.cells import Sweep
-    from harness.verbs.sweep.records import CellRecord
+    from harness.verbs.sweep.file import SweepFile
     from harness.verbs.sweep.whole import EndedSweep
 
 _SHOWN = (
@@ -115,6 +116,7 @@ def command(
     from harness.asking.watching import Watcher
     from harness.cli import sweep_plan, sweep_processes
     from harness.verbs.sweep import expected, running, whole
+    from harness.verbs.sweep import file as files
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
     if as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
@@ -131,15 +133,16 @@ def command(
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
         given_options = run_given(words), judge_given(words)
         # All else is checked now: the first checkpoint may come in hours.
-        checked = plan(*given_options, before_checkpoints=True)
+        read = files.read(files.find(file))
+        checked = plan(*given_options, before_checkpoints=True, file=read)
         expected.estimates(checked, download=True)
         running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
-        later = functools.partial(plan, *given_options, as_they_come=True)
+        later = functools.partial(plan, *given_options, file=read)
         with _says_how_to_go_on():
-            sys.exit(_follow(file, checked, later, 60 * follow, verify=verify))
+            sys.exit(_follow(checked, later, read, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
-    content = None if lane is None else sweep_processes.content_from_parent()
-    planned = plan(run_given(words), judge_given(words), as_they_come=lane is not None, content=content)
+    handed = None if lane is None else files.with_content(files.find(file), sweep_processes.content_from_parent())
+    planned = plan(run_given(words), judge_given(words), file=handed)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)
@@ -165,7 +168,7 @@ def _says_how_to_go_on() -> Iterator[None]:
         raise
 
 
-def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
+def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience_s: float, *, verify: bool) -> int:
     """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
 
     checked: the plan before any checkpoint exists. patience_s: seconds without a new checkpoint after which the command
@@ -173,17 +176,13 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
     """
     from harness.asking.watching import Watcher
     from harness.cli.terminal import Terminal
-    from harness.verbs.sweep import file as files
-    from harness.verbs.sweep import following, running, shared_servers
+    from harness.verbs.sweep import checkpoints, running, shared_servers
 
     warned: Counter[str] = Counter()
     latest: list[EndedSweep] = []
 
-    def run(written: Collection[Path], unchanged: Collection[Path]) -> int:
-        try:
-            planned = plan().of_checkpoints(written, following.WRITING, unchanged)
-        except UsageError as error:
-            raise following.FileInWork(error.sentence) from error
+    def run(settled: Collection[Path]) -> int:
+        planned = plan().only(settled)
         # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
         running.refuse_hopeless(planned, Watcher())
         swept = _carry_out(planned, warned, functools.partial(_say_new, latest))
@@ -191,11 +190,11 @@ def _follow(file: str, checked: Sweep, plan: Callable[[], Sweep], patience_s: fl
         _say_state(swept, verify=verify, as_json=False, follows=True)
         return _code(swept, verify=verify)
 
-    watcher = Terminal(progress=False, warned=warned)
-    for sentence in shared_servers.without_model(checked):
-        watcher.warn(Sentence(sentence))
     try:
-        code = following.follow(files.read(files.find(file)), checked.out, run, patience_s, watcher)
+        watcher = Terminal(progress=False, warned=warned)
+        for sentence in shared_servers.without_model(checked):
+            watcher.warn(Sentence(sentence))
+        code = checkpoints.follow(file, run, patience_s, watcher)
         # After each cell there was a line for each new score; the tables would have hidden it.
         for swept in latest:
             _print_tables(swept)
@@ -349,32 +348,17 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
     follows: this command goes on with the sweep by itself.
     """
     from harness.verbs.sweep.records import REFUSED
-    from harness.verbs.sweep.running import UNSENT
 
-    sweep = swept.results.sweep
-    served = {cell.name for group in sweep.groups if group.spec is not None for cell in group.cells}
-    refused = [result for result in swept.lost if result.reason.startswith(REFUSED)]
-    readable = [result.cell for result in swept.lost if not result.damaged and result not in refused]
-    # Any other server may have loaded the checkpoint before it was deleted, and a stored score is sent without one.
-    to_ask = served - {result.cell.name for result in swept.lost if result.reason.startswith(UNSENT)}
-    n_gone = sum(cell.name in to_ask and sweep.deleted_checkpoint(cell) is not None for cell in readable)
-    n_left, n_damaged = len(readable) - n_gone, len(swept.lost) - len(readable) - len(refused)
+    damaged = sum(result.damaged for result in swept.lost)
+    refused = sum(result.reason.startswith(REFUSED) for result in swept.lost)
     parts = []
-    if n_left:
-        which = n_left if n_left < len(swept.lost) else "them"
-        parts.append(
-            f"this command tries {which} again: if the server did not start, once the files of its checkpoint change; "
-            "else with the next checkpoint"
-            if follows
-            else f"the same command tries {which} again"
-        )
-    if n_gone:
-        end = "" if n_left else ", so nothing tries them again"
-        parts.append(f"the checkpoint{'' if n_gone == 1 else 's'} of {n_gone} {are(n_gone)} deleted{end}")
+    if left := len(swept.lost) - damaged - refused:
+        which = left if left < len(swept.lost) else "them"
+        parts.append(f"{'each change of a checkpoint' if follows else 'the same command'} tries {which} again")
     if refused:
-        parts.append("a warning says how samples of other settings are replaced")
-    if n_damaged:
-        parts.append(f"files of {n_damaged} are damaged: the reason says what to do")
+        parts.append("the reason says how samples of other settings are replaced")
+    if damaged:
+        parts.append(f"files of {damaged} are damaged: the reason says what to do")
     return "; ".join(parts)
 
 

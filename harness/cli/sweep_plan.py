@@ -25,7 +25,6 @@ def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
     from harness.verbs.sweep import shared_servers
     from harness.verbs.sweep.expected import estimates
-    from harness.verbs.sweep.overwritten import of_other_settings
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
     for group in sweep.groups:
@@ -42,24 +41,16 @@ def show(sweep: Sweep) -> int:
     for ahead in lost:
         would = "" if ahead.refused else " would end without a score"
         click.echo(f"harness: {ahead.cell.name}{would}: {visible(ahead.lost)}", err=True)
-    for sentence in of_other_settings(sweep, [ahead.cell for ahead in lost if ahead.refused]):
-        terminal.warn(sentence)
     return len(lost)
 
 
 def _steps(sweep: Sweep) -> list[str]:
-    """A line for each series of checkpoints, with the steps that were read from their names; then doubts, and what
-    is left out.
-    """
-    from harness.verbs.sweep.checkpoints import in_different_words
-
+    """A line for each series of checkpoints, with the steps that were read from their names; then what is left out."""
     series: dict[str, list[str]] = {}
-    for entry in sweep.axes.get("models", ()):
-        if (checkpoint := entry.checkpoint) is not None:
-            series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
+    for checkpoint in sweep.checkpoints:
+        series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
     lines = [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
-    lines += in_different_words(sweep.checkpoints)
-    return [*lines, *(f"{visible(str(path), 200)} is left out: {why}" for path, why in sweep.left_out.items())]
+    return [*lines, *sweep.remarks]
 
 
 def _server(group: ServerGroup) -> str:

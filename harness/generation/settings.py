@@ -160,8 +160,7 @@ class RunSettings:
             if benchmark.samples < 1:
                 raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
-            needed = f"{option('price_in')} and {option('price_out')}, or {option('prices')}"
-            raise UsageError(f"it needs {needed}.", field="budget_usd", value=self.budget_usd)
+            raise UsageError(f"it needs {option('prices')}.", field="budget_usd", value=self.budget_usd)
         for endpoint in self.endpoints:
             # Not `<= 0`, which NaN would pass.
             if not endpoint.weight > 0:

@@ -36,7 +36,6 @@ from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredBenchmark, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
-from harness.runs.layout import VIEWER_LINK
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
@@ -164,7 +163,6 @@ def page(
         failures=failures and _without_run(failures, runs),
         commands=commands,
         view=view,
-        viewer_link=Markup(VIEWER_LINK),  # noqa: S704 - a constant
         outcomes=WORDS,
         missing=None if draw.installed() else install_line(draw.EXTRA, here=False),
         undrawn=not drawn,

@@ -193,7 +193,7 @@ def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
         items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
         estimate=None,
         rubric="" if rubric is None else rubric.text,
-        by_hand="" if by_hand is None else by_hand.sentence,
+        by_hand=by_hand,
         undecided=True,
         n_without_answer=auditing.n_without_answer(benchmark),
     )

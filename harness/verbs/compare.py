@@ -40,7 +40,6 @@ from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benc
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
-from harness.viewer.beside import PublishedBeside
 
 MAX_HELD = 8
 """A refusal lists at most this many benchmarks of a file of published scores."""
@@ -282,8 +281,9 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     return verified
 
 
-def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
-    """What is published of the run's model on this benchmark; empty if the run is damaged or not scored."""
+def published_beside(folder: RunFolder, benchmark: str) -> str:
+    """What others report of the run's model on this benchmark, each source with its number, and whether the run agrees
+    with them; empty where nothing is published, or if the run is damaged or not scored."""
     try:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
@@ -291,12 +291,12 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
         references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
         comparisons = beside(run, scored_benchmark, references)
     except (StoreError, UsageError):
-        return PublishedBeside()
+        return ""
     if reason := other_questions(scored_benchmark, references):
-        return PublishedBeside(reason)
+        return reason
     source = run.suite.source
     words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return PublishedBeside(words, verdict(comparisons, source) or "")
+    return ": ".join(filter(None, (words, verdict(comparisons, source))))
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

@@ -369,7 +369,7 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
 def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
     """Warn of what a person should look at in the file, which was read to its end."""
     doubts = () if options.benchmark else read.doubts
-    for sentence in filter(None, (*doubts, read.numbers.sentence)):
+    for sentence in filter(None, (*doubts, *read.notes, read.numbers.sentence)):
         watcher.warn(Sentence(sentence))
 
 

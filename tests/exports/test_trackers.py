@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 import sys
 import threading
@@ -17,7 +16,6 @@ from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -28,15 +26,13 @@ from harness.asking.options.what import WhatIsAsked
 from harness.asking.watching import Watcher
 from harness.cli.score import command
 from harness.core import plugins
-from harness.core.errors import Sentence, StoreError, UsageError
+from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.exports.trackers import Tracked, destination_of
 from harness.presets.sampling import SamplingOptions
 from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
-from harness.verbs.sweep import curve_settings, records, table
-from harness.verbs.sweep.cells import Sweep
-from harness.verbs.sweep.records import CellRecord
+from harness.verbs.sweep import cell_record, table
 from harness.verbs.sweep.scorer import CellScore
 from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.exports.graded_runs import sample, varied, write_run
@@ -197,14 +193,9 @@ def test_a_sweep_sends_the_mean_of_a_step_with_the_last_of_its_benchmarks(
         assert [("mean/accuracy" in entry.scores, entry.step) for entry in sent] == [(False, 20), (True, 20)]
         accuracies = [entry.scores[f"{name}/accuracy"] for entry, name in zip(sent, "ab", strict=True)]
         assert sent[1].scores["mean/accuracy"] == pytest.approx(sum(accuracies) / 2)
-        assert "nothing is sent to notes" not in swept.err
         again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
         assert len(sent) == 2
-        assert "nothing is sent to notes: the scores of 2 cells were sent there before. " in again.err
-        (command,) = re.findall(r"To send one again: `harness (score .*)`", again.err)
-        assert in_folder(tmp_path, *shlex.split(command)).code == 0
-        assert (sent[2].key, sent[2].name, sent[2].step) == (sent[0].key, sent[0].name, 20)
-        sent.pop()
+        assert again.code == 0
         # Wrong twin: a file that is no suite does not say that its benchmarks are joined.
         (tmp_path / "s.yaml").write_text(json.dumps(content))
         shutil.rmtree(tmp_path / "results")
@@ -220,7 +211,6 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
     monkeypatch.setattr(table, "write", lambda _results: [])
     steps = [str(tmp_path / f"ck/step_{step}") for step in (1, 2)]
     points: dict[str, list[str]] = {}
-    sentences: list[str] = []
 
     def answer(request: Request) -> Iterator[Step]:
         return iter([models(*steps)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
@@ -231,10 +221,6 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
             points.setdefault(options.series, []).append(" ".join(words))
         return CellScore(code=0)
 
-    class Listener(Watcher):
-        def standing(self, sentence: Sentence) -> None:
-            sentences.append(sentence)
-
     with FaultServer(answer) as server:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "max_tokens": 50}
 
@@ -244,8 +230,7 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
             suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
             (tmp_path / "s.yaml").write_text(json.dumps(content | suite | {"run": run | changed}))
             points.clear()
-            sentences.clear()
-            carry_out(plan_of("s.yaml", {}, {}, track=["notes"]), Listener(), score=score)
+            carry_out(plan_of("s.yaml", {}, {}, track=["notes"]), Watcher(), score=score)
             (series,) = points or [""]
             return series
 
@@ -255,23 +240,18 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
         first = [{"name": name, "data": f"{name}.jsonl", "samples": 1} for name in "ab"]
         begun = swept(first)
         assert points == {begun: ["1 a", "1 b mean"]}
-        assert sentences == []
 
         # Another number of samples, and what changes no sample, go on in the same tracker run.
         more = [entry | {"samples": 2} for entry in first]
         assert swept(more, concurrency=2, budget_tokens=100_000) == begun
         assert points == {begun: ["1 a", "1 b mean"]}
-        assert sentences == []
         assert swept(more) == ""
-        assert "nothing is sent to notes: the scores of 2 cells were sent there before. To send one" in sentences[0]
 
         # Other settings under the same names: a new tracker run, without the steps of the former settings.
         Path(steps[1]).mkdir()
         changed = swept(more, max_tokens=100)
         assert points == {changed: ["2 a", "2 b mean"]}
-        assert [f"scores go to a new tracker run, {changed}: " in sentence for sentence in sentences] == [True]
         assert swept(more, max_tokens=100) == ""
-        assert "of 2 cells were sent there before; 2 cells are incomplete, of other settings or unsent" in sentences[0]
 
         # Other names: a new tracker run. With a benchmark of before beside them: the scores that fit are sent, too.
         renamed = [entry | {"name": f"{entry['name']}100"} for entry in more]
@@ -283,20 +263,18 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
         # Another name of the sweep, in the same folder: all is sent anew.
         anew = swept(renamed, name="t", max_tokens=100)
         assert points == {anew: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100 mean")]}
-        assert "scores go to a new tracker run" in sentences[0]
         assert len({begun, changed, others, joined, anew}) == 5
         assert [name.rpartition(" ")[0] for name in (begun, changed, others, joined, anew)] == [*["s ck"] * 4, "t ck"]
 
         # No score fits: the line comes, too.
         assert swept(more, max_tokens=10) == ""
-        assert sentences[1:] == ["nothing is sent to notes: 4 cells are incomplete, of other settings or unsent"]
 
 
 def test_the_checksum_of_a_curve_changes_with_what_determines_samples_and_with_nothing_else(tmp_path: Path) -> None:
     data = tmp_path / "a.jsonl"
     data.write_text("1")
     common: dict[str, Any] = {"data": str(data), "out": tmp_path / "run", "model": "m"}
-    base = curve_settings.checksum({"a": RunOptions.of(**common)})
+    base = cell_record.curve_settings({"a": RunOptions.of(**common)})
     words: dict[Any, tuple[Any, ...]] = {int: (7, 9), float: (0.25, 0.75), bool: (True, False), str: ("x", "y")}
     parts = (WhatIsAsked, WhichPreset, SamplingOptions, HowReasoned, HowWritten)
     shared = {"api"}.union(*map(options_of, parts)) - {"samples", "seed", "stream", "max_tokens_field"}
@@ -310,46 +288,16 @@ def test_the_checksum_of_a_curve_changes_with_what_determines_samples_and_with_n
                 continue
             if name in ("data", "benchmarks") or name not in options.changed:
                 continue
-            differs = curve_settings.checksum({"a": options}) != base
+            differs = cell_record.curve_settings({"a": options}) != base
             assert differs == (name in shared), name
             tried[differs] += 1
     assert min(tried.values()) > 10
-    assert curve_settings.checksum({"b": RunOptions.of(**common)}) != base, "the name of the benchmark"
-    assert curve_settings.checksum({"a": RunOptions.of(**common | {"temperature": None})}) == base
+    assert cell_record.curve_settings({"b": RunOptions.of(**common)}) != base, "the name of the benchmark"
+    assert cell_record.curve_settings({"a": RunOptions.of(**common | {"temperature": None})}) == base
     data.write_text("2")
-    assert curve_settings.checksum({"a": RunOptions.of(**common)}) != base, "the questions"
+    assert cell_record.curve_settings({"a": RunOptions.of(**common)}) != base, "the questions"
     two = {name: RunOptions.of(**common) for name in "ab"}
-    assert curve_settings.checksum(two) == curve_settings.checksum(dict(reversed(two.items()))), "their order"
-
-
-def test_the_samples_of_a_deleted_checkpoint_are_of_the_settings_that_made_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    questions(tmp_path, "a", 1, 3)
-    (tmp_path / "ck/step_1").mkdir(parents=True)
-
-    def planned(**run: Any) -> Sweep:
-        content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 2}], "run": run}
-        (tmp_path / "s.yaml").write_text(json.dumps(content))
-        return plan_of("s.yaml", {}, {})
-
-    made = planned(system_prompt="So")
-    (cell,) = made.cells
-    curve = records.of_curve(made, cell, sampled_now=False)
-    record = CellRecord(cell=cell.name, stage="scored", of_samples="", of_curve=curve, scoring="")
-    records.write(made, record)
-    so = {"system_prompt": "So"}
-    for run in (so, so | {"samples": 1}, so | {"concurrency": 3}):
-        records.refuse_other_curve(planned(**run), planned(**run).cells[0])
-    for run in ({}, {"system_prompt": "Then"}, so | {"max_tokens": 9}, so | {"api": "completions"}):
-        now = planned(**run)
-        assert records.of_curve(now, now.cells[0], sampled_now=False) == curve, "a failure without samples keeps it"
-        with pytest.raises(StoreError) as refused:
-            records.refuse_other_curve(now, now.cells[0])
-        assert refused.value.other_settings == "its checkpoint was deleted, and options of a have changed"
-    records.write(made, msgspec.structs.replace(record, of_curve=""))
-    records.refuse_other_curve(planned(), planned().cells[0])  # of an earlier version
+    assert cell_record.curve_settings(two) == cell_record.curve_settings(dict(reversed(two.items()))), "their order"
 
 
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
-from harness.grading.processes.pool import Pool, _Job, _Worker, grade_all, outcomes, question_on, sharing_workers
+from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
 from server_launchers.isolated import Deadline
 from tests.grading.given import pinned_pairs, question, sample
@@ -220,59 +219,6 @@ def test_pool_closed_early_leaves_no_process() -> None:
     assert running_workers() > before
     grades.close()  # type: ignore[attr-defined]
     assert running_workers() == before
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[_Worker]:
-    """The workers that are started."""
-    workers: list[_Worker] = []
-    start = _Worker.__init__
-
-    def noted(worker: _Worker, deadline: float) -> None:
-        start(worker, deadline)
-        workers.append(worker)
-
-    monkeypatch.setattr(_Worker, "__init__", noted)
-    return workers
-
-
-def test_gradings_in_a_row_share_their_workers_and_leave_none(started: list[_Worker]) -> None:
-    with sharing_workers():
-        first, *others = [graded(["right", "w" * 50]) for _ in range(3)]
-        assert others == [first] * 2
-        assert [worker.process.poll() for worker in started] == [None]
-        graded(["right"], deadline_s=2.0)  # a worker keeps the deadline with which it started
-        assert len(started) == 2
-    assert all(worker.process.poll() is not None for worker in started)
-    graded(["right"])
-    assert len(started) == 3
-    assert started[2].process.poll() is not None
-
-
-@pytest.mark.parametrize("what", ["a verifier", "a death", "another thread", "an open answer"])
-def test_a_worker_that_may_not_be_as_new_is_not_shared(started: list[_Worker], what: str) -> None:
-    with sharing_workers():
-        if what == "an open answer":
-            asked = question_on("1+x")
-            with Pool(1, 1.0) as pool:
-                assert outcomes(pool, [(asked, r"\boxed{x+1}")]) == ["correct"]
-                pool.ask(_Job.of(asked, "x+2"))
-                pool.dispatch()
-        else:
-            graded(["right"], MISBEHAVES if what == "a verifier" else NO_VERIFIER)
-        if what == "a death":
-            with Pool(1, 1.0) as other, Pool(1, 1.0) as another:  # another waiting worker, so that two can die
-                assert outcomes(other, [(question_on("1+x"), r"\boxed{x+1}")]) == ["correct"]
-                assert outcomes(another, [(question_on("1+x"), r"\boxed{x+1}")]) == ["correct"]
-            for worker in started:
-                worker.process.kill()
-                worker.process.wait()
-        n_started = len(started)
-        with ThreadPoolExecutor(1) as thread:
-            grades = thread.submit(graded, ["right"]).result() if what == "another thread" else graded(["right"])
-        assert [grade.verdict for grade in grades] == ["correct"]
-        assert len(started) == n_started + 1
-    assert all(worker.process.poll() is not None for worker in started)
 
 
 def test_benchmark_brings_its_own_verifier() -> None:

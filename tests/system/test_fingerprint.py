@@ -125,7 +125,7 @@ def test_what_a_batch_may_do_is_no_warning(ask: Any, odd: int, named: bool) -> N
     assert bool(warned(run)) == named
 
 
-PRICES = {"price_in": 1.0, "price_out": 10.0}
+PRICES = {"prices": (1.0, 10.0)}
 
 
 def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:

@@ -343,9 +343,6 @@ def judged_by_rubric(folder: RunFolder, judge: FaultServer, rubric: str, created
     return warnings(folder)
 
 
-OLDER = "4 verdicts by hand are older than the judge's rubric, and the audit asks for them once more"
-
-
 @pytest.fixture
 def older(tmp_path: Path, judge: FaultServer) -> RunFolder:
     """A run whose four verdicts by hand, all "correct", are older than the judge's rubric."""
@@ -412,40 +409,26 @@ def test_before_the_first_verdict_there_is_none_to_take_back(tmp_path: Path, jud
     assert not judged.benchmark("prose").overrides.exists()
 
 
-def test_verdicts_that_are_older_than_the_rubric_are_given_anew_in_the_viewer(tmp_path: Path, older: RunFolder) -> None:
-    where = {"run": "run", "benchmark": "prose"}
-    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        for n_left in (4, 3, 2, 1):
-            page = visitor.get("/api/audit", params=where).json()
-            assert (page["n_drawn"], page["n_left"], page["result"]) == (4, n_left, "")
-            assert page["older"] == (OLDER if n_left == 4 else page["older"])
-            given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
-            body = {**where, **given, "who": "Ann", "why": "audit"}
-            assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
-        page = visitor.get("/api/audit", params=where).json()
-    assert (page["n_left"], page["older"]) == (0, "")
-    assert "audited 4 of the judge's 4 verdicts" in page["result"]
-    assert "older than" not in page["result"] + warnings(older)
-
-
-def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
+def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
     """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
     where = {"run": "run", "benchmark": "prose"}
     assert "leave its errors out" in warnings(judged)
     sentences = []
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        while (page := visitor.get("/api/audit", params=where).json())["question_id"] is not None:
-            given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
+        for item in front.audit(judged.path)[0].items:
+            given = {"question": item.question_id, "sample": item.sample_index, "verdict": "correct"}
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             shown = visitor.get("/api/benchmark", params=where).json()
-            sentences.append("\n".join(shown["warnings"]))
+            sentences.append("\n".join(shown["notes"]))
     assert "leave its errors out" in sentences[0]  # one verdict is no estimate yet
     assert "a person audited 4 of the judge's 4 verdicts" in sentences[-1]
     assert "the intervals of the score leave the judge's errors out" in sentences[-1]
     assert sentences[-1].count("a person audited") == 1
     assert not any("leave its errors out" in words or "with these verdicts" in words for words in sentences[-1:])
-    assert shown["standing"]["by_hand"]["sentence"] == "4 samples judged by hand, 2 otherwise than the grader"
+    assert shown["notes"][0].startswith(
+        "4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is "
+    )
     report = harness(tmp_path, "report", "run", "--out", "reported")
     assert report.code == 0, report.err
     written = (tmp_path / "reported" / "report.md").read_text("utf-8")
@@ -595,9 +578,8 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
     assert shown.count(rubric) == 1
     (audit,) = front.audit(folder.path)
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        for page in ("audit", "benchmark"):
-            facts = visitor.get(f"/api/{page}", params={"run": "run", "benchmark": "prose"}).json()
-            assert facts["rubric"] == audit.rubric
+        page = visitor.get("/api/benchmark", params={"run": "run", "benchmark": "prose"}).json()
+        assert page["rubric"] == audit.rubric
     assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
     assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
     (row,) = [

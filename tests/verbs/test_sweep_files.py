@@ -21,6 +21,7 @@ from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.verbs.sweep import cells, file, records, schema, shared_servers
+from harness.verbs.sweep.cell_record import CellRecord
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.results import results
@@ -89,124 +90,57 @@ def test_what_is_typed_stands_above_the_file(tmp_path: Path) -> None:
     assert served.groups[0].spec == {"model": "m", "tp": 8, "engine": "vllm"}
 
 
-def test_checkpoints_are_a_series_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a/step_100", "a/step_20", "b/step_3"):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-    sweep = planned(tmp_path, "checkpoints: runs/*/step_*\nbenchmarks: [demo]\n")
-    assert [(one.name, sweep.step_of(cell)) for one, cell in zip(sweep.axes["models"], sweep.cells, strict=True)] == [
-        ("a-step_20", ("a", 20)), ("a-step_100", ("a", 100)), ("b-step_3", ("b", 3)),
-    ]  # fmt: skip
-    assert sweep.cells[1].options.model == "runs/a/step_100"
-
-
 @pytest.mark.parametrize(
-    ("path", "series", "step"),
+    ("pattern", "read"),
     [
-        ("ck/step_100.gguf", "ck", 100),
-        ("n1/epoch1-iter500-loss2.95.gguf", "n1", 500),
-        ("n1/epoch2-iter1000-loss2.31-Q4_1.gguf", "n1", 1000),
-        ("runs/lr1e-4/step_500", "lr1e-4", 500),
-        ("runs/a/qwen3-8b-step-500", "a-qwen3-8b", 500),
-        ("runs/a/qwen3-8b-500", "a-qwen3-8b", 500),
-        ("runs/lr3e-4/checkpoint-500/model-Q8_0.gguf", "lr3e-4", 500),
-        ("actor/global_step_40", "actor", 40),
-        ("iter_0000500", "", 500),
-        ("epoch_3", "", 3),
-        ("s500", "", 500),
-        ("ck/500", "ck", 500),
+        ("runs/*/step_*", {"runs/a/step_500": ("a", 500), "runs/b/step_0": ("b", 0), "runs/a/step_last": None}),
+        ("ck/*", {"ck/500": ("ck", 500), "ck/global_step20": ("ck", 20), "ck/checkpoint-7": ("ck", 7)}),
+        ("ck/*", {"ck/qwen3-8b-500": ("ck-qwen3-8b", 500), "ck/epoch=3-step=500": ("ck", 500), "ck/epoch3": ("ck", 3)}),
+        ("ck/*", {"ck/step_1e3": None, "ck/step_2k": None, "ck/loss2.95": None, "ck/step_500.5": None}),
+        ("ck/*-Q8_0.gguf", {"ck/iter-40-Q8_0.gguf": ("ck", 40)}),
+        ("ck/*.gguf", {"ck/step_40.gguf": ("ck", 40), "ck/step_last.gguf": None}),
+        ("ck/iter*/actor/huggingface", {"ck/iter20/actor/huggingface": ("ck", 20)}),
+        ("runs/*/*/huggingface", {"runs/a/global_step_20/huggingface": ("a", 20)}),
+        ("iter3/ckpts/*", {"iter3/ckpts/final": None, "iter3/ckpts/step_7": ("ckpts", 7)}),
+        ("runs/a/step_20/hf", {"runs/a/step_20/hf": ("a", 20)}),
+        ("step_*", {"step_5": ("", 5)}),
     ],
 )
-def test_a_step_is_read_where_the_name_leaves_no_doubt(path: str, series: str, step: int) -> None:
-    checkpoint = checkpoint_at(Path(path))
-    assert checkpoint is not None
-    assert (checkpoint.series, checkpoint.step) == (series, step)
+def test_the_star_of_a_pattern_stands_for_the_step(pattern: str, read: dict[str, tuple[str, int] | None]) -> None:
+    for path, expected in read.items():
+        found = checkpoint_at(Path(path), pattern)
+        assert (found and (found.series, found.step)) == expected, path
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["step_1e3", "step_2k", "step_last", "runs/lr1e-4.gguf", "model-Q8_0.gguf", "model-500-Q4_1.gguf", "2024-05-01",
-     "loss2.95", "run3/step_last.gguf", "model-Q8.gguf", "step_500.5"],
-)  # fmt: skip
-def test_a_number_that_may_be_no_step_is_none(path: str) -> None:
-    assert checkpoint_at(Path(path)) is None
-
-
-def test_a_step_further_up_is_read_where_the_pattern_spells_out_what_stands_behind_it(
+def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("a/global_step_100", "a/global_step_20", "b/global_step_20"):
-        (tmp_path / "runs" / name / "actor/huggingface").mkdir(parents=True)
-    (tmp_path / "iter3/ckpts/final").mkdir(parents=True)
-    (tmp_path / "iter3/ckpts/step_7").mkdir(parents=True)
-    sweep = planned(tmp_path, "checkpoints: runs/*/global_step_*/actor/huggingface\nbenchmarks: [demo]\n")
+    for name in ("a/step_100", "a/step_20", "b/step_20", "b/step_last", "b/global_step_20"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    text = "checkpoints: [runs/*/*, sft/*]\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
+    sweep = planned(tmp_path, text)
     assert [(one.name, sweep.step_of(cell)) for one, cell in zip(sweep.axes["models"], sweep.cells, strict=True)] == [
-        ("a-global_step_20-actor-huggingface", ("a", 20)),
-        ("a-global_step_100-actor-huggingface", ("a", 100)),
-        ("b-global_step_20-actor-huggingface", ("b", 20)),
+        ("a-step_20", ("a", 20)), ("a-step_100", ("a", 100)), ("b-global_step_20", ("b", 20))
+    ]  # fmt: skip
+    assert sweep.cells[1].options.model == "runs/a/step_100"
+    left_out = [
+        "runs/b/step_20 is left out: runs/b/global_step_20 has the same step or name: rename one",
+        f"runs/b/step_last is left out: {NO_STEP}",
+        f"sft/* is left out: no file or folder fits it, seen from {tmp_path}",
     ]
-    assert sweep.cells[1].options.model == "runs/a/global_step_100/actor/huggingface"
-    named = planned(tmp_path, "checkpoints: runs/a/global_step_20/actor/huggingface\nbenchmarks: [demo]\n")
-    assert [named.step_of(cell) for cell in named.cells] == [("a", 20)]
-    # Wrong twin: what the pattern leaves open behind a step may be anything, such as the end of a training.
-    wrong = planned(tmp_path, "checkpoints: iter3/ckpts/*\nbenchmarks: [demo]\n")
-    assert [wrong.step_of(cell) for cell in wrong.cells] == [("ckpts", 7)]
-    spelt_out = "; if its step is 3, write the pattern iter*/ckpts/final"
-    assert wrong.left_out == {Path("iter3/ckpts/final"): NO_STEP + spelt_out}
-    with pytest.raises(
-        UsageError, match=r"; if its step is 100, write the pattern runs/a/global_step_\*/actor/huggingface$"
-    ):
-        planned(tmp_path, "checkpoints: runs/**/huggingface\nbenchmarks: [demo]\n")
-
-
-def test_names_of_one_series_that_count_in_different_words_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("odd/epoch_1", "odd/Epoch2", "odd/ep3-step_300", "odd/step_400", "even/step_1", "even/step-2"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "s.yaml").write_text(
-        "checkpoints: [odd/*, even/*]\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
-    )
-    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
-    named = (
-        "the checkpoints of odd are counted in different words: odd/epoch_1 is step 1, odd/ep3-step_300 is step 300."
-    )
-    assert [line for line in shown.out.splitlines() if "different words" in line] == [
-        f"{named} If one of them counts epochs and another steps, give each a folder of its own"
-    ]
-    run = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
-    assert run.err.count(f"harness: warning: {named}") == 1
-    # Wrong twin: epochs alone.
-    (tmp_path / "odd/ep3-step_300").rmdir()
-    (tmp_path / "s.yaml").write_text("checkpoints: odd/[eE]p*\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n")
-    assert "different words" not in harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
-
-
-def test_a_checkpoint_without_a_step_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("step_1", "step_last"):
-        (tmp_path / "ck" / name).mkdir(parents=True)
-    sweep = planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
-    assert [cell.options.model for cell in sweep.cells] == ["ck/step_1"]
-    assert sweep.left_out == {Path("ck/step_last"): NO_STEP}
-    text = "checkpoints: ck/*\nbenchmarks: [demo]\nservers: [{engine: llama_cpp}]\n"
+    assert sweep.remarks == left_out
     (tmp_path / "s.yaml").write_text(text)
     shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
-    assert "steps of ck: 1\n" in shown.out
-    assert "ck/step_last is left out: its name has no training step" in shown.out
-    (tmp_path / "ck" / "step_1").rmdir()
-    with pytest.raises(UsageError, match=r"no checkpoint fits ck/\*. ck/step_last: its name has no training step"):
-        planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
-
-
-def test_two_checkpoints_of_one_step_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("epoch1-step5", "epoch2-step5"):
-        (tmp_path / "ck" / name).mkdir(parents=True)
-    with pytest.raises(UsageError, match="ck/epoch1-step5 and ck/epoch2-step5 are both step 5 of ck"):
-        planned(tmp_path, "checkpoints: ck/*\nbenchmarks: [demo]\n")
+    assert "steps of a: 20, 100\n" in shown.out
+    assert {*left_out} <= {*shown.out.splitlines()}
+    # A base that may come is no mistake; without a checkpoint nothing can be run.
+    based = planned(tmp_path, text + "table: {base: a-step_300}\n")
+    assert "no entry is called 'a-step_300'" in based.remarks[-1]
+    with pytest.raises(
+        UsageError, match=r"there is no checkpoint: runs/b/step_last: its name has no .*follow=60 waits"
+    ):
+        planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
 D = "benchmarks: [demo]\n"
@@ -239,9 +173,9 @@ M = D + "models: [m]\n"
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
-        (D + "checkpoints: nowhere/step_*\n", 2, "no file or folder fits nowhere/step_*"),
+        (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
-        (D + "run: {price_in: 1.0}\n", 1, "price_out"),
+        (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -377,7 +311,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
-    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "price_in", "price_out"}
+    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices"}
     scorer = {str(one.name) for one in score_command.params} - not_of_cells
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))
@@ -400,7 +334,7 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
     sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", over={"out": str(tmp_path / "out")})
     (cell,) = sweep.cells
     reason = "=HYPERLINK(1) <script>alert(1)</script> \x1b[31m"
-    record = records.CellRecord(cell=cell.name, stage="failed", of_samples="", scoring="", reason=reason, code=2)
+    record = CellRecord(cell=cell.name, stage="failed", reason=reason, code=2)
     records.write(sweep, record)
     found = results(sweep)
     written = {path.suffix: path.read_text("utf-8") for path in write(found)}

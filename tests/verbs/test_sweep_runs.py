@@ -30,19 +30,15 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
-from harness.cli.sweep import _next as next_of
-from harness.core.errors import HarnessError, Sentence, StoreError
-from harness.runs import Manifest, RunFolder
+from harness.core.errors import HarnessError
 from harness.scoring import stats
-from harness.verbs.sweep import running, table, training
+from harness.verbs.sweep import table
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
-from tests import warm
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, delta, event_stream, models
 from tests.patience import PATIENCE_SECONDS, until
-from tests.system.command import Result, environment, harness, start
+from tests.system.command import Result, harness, start
 from tests.verbs import judged_runs
 
 SERVER = CHECKOUT / "tests" / "verbs" / "able_server.py"
@@ -310,23 +306,6 @@ def test_several_servers_at_once_are_those_of_the_file_as_it_was_read(tmp_path: 
     assert len(scores(tmp_path / "results/s")) == 3
 
 
-def test_a_process_of_several_servers_ends_with_the_sweep_that_started_it(tmp_path: Path) -> None:
-    words = command("--budget", "40", "--thinks", "0.05", "--log", str(tmp_path / "log"))
-    benchmarks = [{"data": "a.jsonl", "samples": 100}]
-    name = write(tmp_path, "s.yaml", {"servers": [{"name": "x", "command": words}], "benchmarks": benchmarks})
-    lane = warm.started(
-        ["harness", "sweep", name, "--lane", "able+x", "--no-progress"],
-        cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert lane.stdin is not None
-    lane.stdin.write((tmp_path / name).read_text("utf-8") + "\n")  # what a sweep hands to its processes
-    lane.stdin.flush()
-    until(lambda: (tmp_path / "log").exists() or lane.poll() is not None, "the first request")
-    _, err = lane.communicate(timeout=PATIENCE_S)  # it closes our end, as the kernel does when a sweep is gone
-    assert lane.returncode == 143, err
-    no_server_is_left(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("judge", "refused"),
     [
@@ -471,15 +450,6 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
-def test_each_line_of_progress_names_its_cell(tmp_path: Path) -> None:
-    entries = [{"name": name, "data": "a.jsonl", "samples": n} for name, n in (("few", 1), ("many", 2))]
-    name = write(tmp_path, "s.yaml", {"servers": [{"name": "s", "command": command()}], "benchmarks": entries})
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    shown = re.findall(r"(.*: )?\d+/(\d+) samples \(100%\) · ", done.err)
-    assert shown == [("able+s+few: ", "8"), ("able+s+many: ", "16")]
-
-
 def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with FaultServer(answering("able")) as server:
@@ -586,91 +556,43 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path, monk
         ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Watcher())
         assert [row.accuracy for row in table.records(ended.results)] == [1.0, 1.0]
         assert [row[1] for row in table.tables(ended.results)[-1].rows] == ["20", "100"], "both are points of the curve"
-        # Deleted while it was not yet run: nothing is known of it, so it is left out, and said to be.
-        folders[300].mkdir()
-        sweep = sweeps.plan_of("s.yaml", {}, {})
-        training.take_up(sweep.out, sweep.checkpoints)
-        for folder in (folders[100], folders[300]):
-            folder.rmdir()
-        later = sweeps.plan_of("s.yaml", {}, {})
-        assert [checkpoint.step for checkpoint in later.checkpoints] == [20, 100]
-        assert later.left_out == {Path("ck/step_300"): training.DELETED}
-        # One that is written anew takes the place of the deleted one of its step.
+        # One that is written anew takes the place of the deleted one of its step; without its run there is none.
+        folders[100].rmdir()
         (tmp_path / "ck/step_0100").mkdir()
-        assert [str(kept.path) for kept in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [
-            "ck/step_20",
-            "ck/step_0100",
-        ]
+        paths = [checkpoint.path for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints]
+        assert paths == [Path("ck/step_20"), Path("ck/step_0100")]
+        shutil.rmtree(tmp_path / "results/s/ck-step_20+a")
         # Another pattern is another training.
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_0*"}))
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run, "checkpoints": "ck/step_*0"}))
         assert [checkpoint.step for checkpoint in sweeps.plan_of("s.yaml", {}, {}).checkpoints] == [100]
         assert sum(request.path.endswith("/completions") for request in server.requests) == 2
 
 
-def test_a_checkpoint_deleted_in_the_middle_of_its_run_is_a_lost_cell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ck/step_20").mkdir(parents=True)
-    questions(tmp_path, "a", 1, 3)
-    content = {
-        "checkpoints": "ck/step_*",
-        "servers": [{"engine": "vllm", "python": "/nowhere"}],
-        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
-    }
-    (tmp_path / "s.yaml").write_text(json.dumps(content))
-    sweep = sweeps.plan_of("s.yaml", {}, {})
-    training.take_up(sweep.out, sweep.checkpoints)
-    folder = sweep.folder(sweep.cells[0])
-    folder.mkdir(parents=True)
-    Manifest(harness_version="0", created="", model="ck/step_20").save(RunFolder(folder))
-    (tmp_path / "ck/step_20").rmdir()
-    later = sweeps.plan_of("s.yaml", {}, {})
-    running.run_group(later, later.groups[0], lambda *_: CellScore(code=0))
-    assert [result.reason for result in results(later).results] == [
-        "has 0 of the 1 samples that the file asks for now; its checkpoint ck/step_20 was deleted"
-    ]
-
-
-def test_a_checkpoint_deleted_while_another_runs_is_left_out_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30, 100)}
+    folders = {step: tmp_path / f"ck/step_{step}" for step in (20, 30)}
     for folder in folders.values():
         folder.mkdir(parents=True)
-        os.utime(folder, (0, 0))
     questions(tmp_path, "a", 1, 3)
     content = {
         "checkpoints": "ck/step_*",
-        "servers": [{"name": "x", "command": command("--model", "{model}", "--log", str(tmp_path / "log"))}],
-        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        "servers": [{"name": "x", "command": command("--model", "{model}")}],
         "run": {"fingerprint": False, "canary": False},
     }
-    (tmp_path / "s.yaml").write_text(json.dumps(content))
-    # Of step 30 there is a sample, so that it keeps its place.
-    sampled = tmp_path / "results/s/ck-step_30+x+a"
-    sampled.mkdir(parents=True)
-    (sampled / "manifest.json").write_text("{}")
-    told: list[str] = []
 
-    class Telling(Watcher):
-        def warn(self, sentence: Sentence) -> None:
-            told.append(sentence)
+    def swept(samples: int) -> dict[str, str]:
+        """Name of each cell → why it is incomplete. Step 30 is deleted while step 20 runs."""
+        benchmarks = [{"data": "a.jsonl", "samples": samples}]
+        Path("s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
+        planned = sweeps.plan_of("s.yaml", {}, {})
+        ended = sweeps.carry_out(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
+        return {result.cell.name: result.reason for result in ended.results.results}
 
-    def deleting(_record: object) -> None:
-        for step in (30, 100):
-            if folders[step].exists():
-                folders[step].rmdir()
-
-    ended = sweeps.carry_out(sweeps.plan_of("s.yaml", {}, {}), Telling(), deleting)
-    assert [(result.cell.name, bool(result.reason)) for result in ended.results.results] == [
-        ("ck-step_20+x+a", False),
-        ("ck-step_30+x+a", True),
-    ]
-    assert told == ["ck/step_100 is left out: it was deleted before it was run"]
-    assert not (tmp_path / "results/s/cells/ck-step_100+x+a.json").exists()
-    assert sweeps.plan_of("s.yaml", {}, {}).left_out == {Path("ck/step_100"): training.DELETED}, "said the same later"
+    gone = "its checkpoint ck/step_{} was deleted, and the file asks for more or other samples now than it has"
+    assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
+    folders[20].rmdir()
+    assert swept(1) == {"ck-step_20+x+a": ""}, "it has what the file asks for; without a run the other has no place"
+    assert swept(2) == {"ck-step_20+x+a": gone.format(20)}
     no_server_is_left(tmp_path)
 
 
@@ -700,12 +622,9 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     assert warned() == []
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
     out = tmp_path / "results/s"
-    former = out / "ck-step_30+x+former/manifest.json"  # of an entry that the file had before
-    former.parent.mkdir()
-    former.write_bytes((out / "ck-step_30+x+a/manifest.json").read_bytes())
     assert warned() == [
-        "harness: warning: ck/step_30 changed after its samples were made (weights_sample): its scores are those of "
-        "the former files. For new scores, `rm -r results/s/ck-step_30+x+a` and give the same command"
+        "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were made (weights_sample): its scores "
+        "are those of the former files. For new scores, delete results/s/ck-step_30+x+a"
     ]
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
@@ -716,7 +635,6 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     assert "<h1>s</h1>" in texts[-1], "the report of a sweep is named after its folder"
     shutil.rmtree(out / "ck-step_30+x+a")
     assert warned() == []
-    assert former.is_file()
     assert sentence not in (out / "table.html").read_text("utf-8")
     assert (out / "ck-step_30+x+a/manifest.json").is_file()
     # With more samples, the server of the new files may not go on with the run; the tables say what to delete, too.
@@ -763,48 +681,6 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
     lines, warned = swept(60)
     assert (len(lines), warned) == (4, False)
     assert swept(50) == ([], True)
-
-
-def test_cells_of_deleted_checkpoints_are_not_promised_again(tmp_path: Path) -> None:
-    (tmp_path / "ck/step_20").mkdir(parents=True)
-    questions(tmp_path, "a", 1, 3)
-    content = {
-        "checkpoints": "ck/step_*",
-        "servers": [{"command": command("--model", "{model}")}],
-        "run": {"fingerprint": False, "canary": False},
-    }
-
-    def swept(samples: int) -> Result:
-        benchmarks = [{"data": "a.jsonl", "samples": samples}]
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"benchmarks": benchmarks}))
-        return harness(tmp_path, "sweep", "s.yaml", "--no-progress")
-
-    assert swept(1).code == 0
-    (tmp_path / "ck/step_20").rmdir()
-    # Wrong twin: a stored score is sent without its checkpoint.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        planned = replace(sweeps.plan_of("s.yaml", {}, {}), track={"bad": ""})
-        unsent = sweeps.carry_out(
-            planned, Watcher(), score=lambda *_: CellScore(code=2, reason="no server", unsent=("bad",))
-        )
-    assert next_of(unsent, follows=False) == "the same command tries them again"
-    gone = swept(2)
-    assert "1 of 1 cell is incomplete; the checkpoint of 1 is deleted, so nothing tries them again" in gone.err
-    (tmp_path / "ck/step_30").mkdir()
-    content["servers"] = [{"command": [sys.executable, "-c", "exit(1)", "{port}"]}]
-    both = swept(2)
-    assert "2 of 2 cells are incomplete; the same command tries 1 again; the checkpoint of 1 is deleted" in both.err
-
-
-def test_a_damaged_record_of_checkpoints_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ck/step_20").mkdir(parents=True)
-    (tmp_path / "results/s").mkdir(parents=True)
-    (tmp_path / "results/s/checkpoints.json").write_text('{"paths": [1]')
-    (tmp_path / "s.yaml").write_text("checkpoints: ck/step_*\nbenchmarks: [demo]\n")
-    with pytest.raises(StoreError, match=r"checkpoints.json is not a record of checkpoints .*\. Remove it"):
-        sweeps.plan_of("s.yaml", {}, {})
 
 
 @pytest.mark.parametrize("damaged", ["manifest.json", "b/scores.json", "b/questions.jsonl"])

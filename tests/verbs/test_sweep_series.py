@@ -16,19 +16,17 @@ import pytest
 
 from harness.asking.options import ReportOptions
 from harness.cli import sweep as cli_sweep
-from harness.core.errors import UsageError
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
 from harness.verbs.report import report
 from harness.verbs.sweep import records, run_notes, table
-from harness.verbs.sweep import training as sweep_training
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.records import CellRecord
+from harness.verbs.sweep.cell_record import CellRecord
+from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
-from tests.verbs.test_sweep_following import Told
 
 BENCHMARKS = ("demo", "aime24")
 
@@ -56,6 +54,12 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
             )
 
 
+def write_record(planned: Sweep, cell: Cell) -> None:
+    """Record the cell as scored with the settings that the file has now."""
+    done = {"settings": records.settings(cell), "scoring": records.scoring(planned), "model": cell.model}
+    records.write(planned, CellRecord(cell=cell.name, stage="scored", **done))
+
+
 def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo",)) -> None:
     """Record these steps as sampled with so many samples of each question of demo, as the file says then."""
     write_file(samples)
@@ -63,8 +67,7 @@ def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo"
     for group in planned.groups:
         for cell in group.cells:
             if cell.benchmark in benchmarks and planned.step_of(cell) in {("ck", step) for step in steps}:
-                asked, scoring = records.of_samples(group, cell), records.scoring(planned)
-                records.write(planned, CellRecord(cell=cell.name, stage="scored", of_samples=asked, scoring=scoring))
+                write_record(planned, cell)
 
 
 def write_file(samples: int) -> None:
@@ -131,8 +134,6 @@ def test_a_deleted_step_is_no_base_once_the_sweep_plans_more_samples(training: P
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
     write_records(4, 10)
     write_records(8, 20, 30)
-    planned = sweeps.plan_of("s.yaml", {}, {})
-    sweep_training.take_up(planned.out, planned.checkpoints)
     (Path("ck") / "step_10").rmdir()
 
     def base() -> str:
@@ -171,46 +172,21 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
         content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
         Path("s.yaml").write_text(json.dumps(content))
 
-    def carried_out() -> tuple[list[str | None], list[str]]:
-        """The base of each step, and the warnings."""
-        planned = sweeps.plan_of("s.yaml", {}, {}, as_they_come=True)
-        for group in planned.groups:
-            for cell in group.cells:
-                asked, scoring = records.of_samples(group, cell), records.scoring(planned)
-                records.write(planned, CellRecord(cell=cell.name, stage="scored", of_samples=asked, scoring=scoring))
-        told = Told()
-        done = [*(training.parents[1] / "ck").iterdir()]
-        ended = sweeps.carry_out(planned.of_checkpoints(done, "written"), told)
-        return [one.base and one.base.name for one in ended.results.results], told.warnings
+    def bases(*steps: int) -> list[str | None]:
+        """The base of each step. steps: those that are not held."""
+        planned = sweeps.plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
+        return [one.base and one.base.name for one in results(planned).results]
 
     write_file_with("ck-step_40")
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
-    bases, warnings = carried_out()
-    assert bases == [None] * 3
-    assert warnings == [
-        "the base of the tables, ck-step_40, is no checkpoint yet: until it comes, nothing is compared with a base "
-        "(one that has come is called ck-step_10)"
-    ]
+    assert bases(10, 20, 30) == [None] * 3
+    assert "no entry is called 'ck-step_40'" in sweeps.plan_of("s.yaml", {}, {}).remarks[0]
     Path("ck/step_40").mkdir()
     write_runs(training, {"demo": {40: 0.3}})
-    bases, warnings = carried_out()
-    assert (bases, warnings) == (["ck-step_40+demo"] * 3 + [None], [])
-    # While its folder is written, and it has no run, it is to come again.
-    shutil.rmtree(training / "ck-step_40+demo")
-    planned = sweeps.plan_of("s.yaml", {}, {}, as_they_come=True)
-    part = planned.of_checkpoints(list(Path("ck").glob("step_[123]0")), "written")
-    assert part.awaited_base == "ck-step_40"
-    assert [one.base for one in results(part).results] == [None] * 3
-    # Wrong twins: a command that does not follow, and a base that cannot be a checkpoint's name.
-    write_file_with("ck-step_50")
-    with pytest.raises(UsageError, match=r"no entry is called 'ck-step_50'.*follow=60 waits for it"):
-        sweeps.plan_of("s.yaml", {}, {})
-    write_file_with("fulll")
-    for before in (True, False):
-        with pytest.raises(UsageError, match="no entry is called 'fulll'"):
-            sweeps.plan_of("s.yaml", {}, {}, before_checkpoints=before, as_they_come=not before)
-    write_file_with("ck-step_50")
-    assert sweeps.plan_of("s.yaml", {}, {}, before_checkpoints=True).awaited_base == "ck-step_50"
+    assert bases(10, 20, 30, 40) == ["ck-step_40+demo"] * 3 + [None]
+    assert not sweeps.plan_of("s.yaml", {}, {}).remarks
+    # While its folder is written, its row stays.
+    assert bases(10, 20, 30) == ["ck-step_40+demo"] * 3 + [None]
 
 
 def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None:
@@ -309,7 +285,7 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     # The checkpoint of step 10 is deleted; then more samples are asked for, and the step is recorded as incomplete.
     write_records(16, 20, 30)
     planned = sweeps.plan_of("s.yaml", {}, {})
-    lost = CellRecord(cell="ck-step_10+demo", stage="failed", of_samples="", scoring="", reason="it was deleted")
+    lost = CellRecord(cell="ck-step_10+demo", stage="failed", reason="it was deleted")
     records.write(planned, lost)
     write_suite()
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
@@ -333,7 +309,7 @@ def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmar
     write_suite()
     changed = "ck/step_20 changed after its samples were made"
     monkeypatch.setattr(
-        "harness.verbs.former_files.remarks", lambda folder: [changed] if "step_20" in folder.path.name else []
+        "harness.verbs.run_remarks.changed_model", lambda folder: [changed] if "step_20" in folder.path.name else []
     )
     shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
     mark = f" [{shown.notes.index(changed) + 1}]"
@@ -395,7 +371,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
     (training.parent.parent / "ck/step_40").mkdir()
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
     write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
-    lost = CellRecord(cell="ck-step_40+demo", stage="failed", of_samples="", scoring="", reason="it was deleted")
+    lost = CellRecord(cell="ck-step_40+demo", stage="failed", reason="it was deleted")
     records.write(sweeps.plan_of("s.yaml", {}, {}), lost)
     write_records(8, 40, benchmarks=["aime24"])
     write_suite()

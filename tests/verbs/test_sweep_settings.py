@@ -1,7 +1,7 @@
 """A setting that changes in the middle of a training: no server is started for samples made with another one, scores
 stay, and no step is compared across the change.
 
-For: harness.asking.prepare, harness.generation.settings, harness.verbs.sweep.running, harness.verbs.sweep.overwritten,
+For: harness.asking.prepare, harness.generation.settings, harness.verbs.sweep.running,
 harness.verbs.sweep.results, harness.reports.trainings, harness.runs.recorded_settings.
 """
 
@@ -29,13 +29,12 @@ from harness.runs.recorded_settings import differences_in_curve
 from harness.verbs.report import report
 from harness.verbs.sweep import records, run_notes, running, table
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.records import CellRecord
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
 from tests.faults.server import FaultServer, Request, completion, models
 from tests.reports.run_folders import write_run
-from tests.verbs.test_sweep_following import Told
 from tests.verbs.test_sweep_runs import questions
+from tests.verbs.test_sweep_series import write_record
 
 REFUSED: dict[str, Any] = {
     "max_tokens": 100, "temperature": 0.3, "top_p": 0.5, "seed": 7, "system_prompt": "Be brief.",
@@ -83,9 +82,7 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for group in planned.groups:
         for cell in group.cells:
             shutil.copytree(planned.out / cell.name.replace("+x+", "+"), planned.folder(cell))
-            of = {"of_samples": records.of_samples(group, cell), "of_options": records.of_options(cell)}
-            record = CellRecord(cell=cell.name, stage="scored", scoring=records.scoring(planned), **of)
-            records.write(planned, record)
+            write_record(planned, cell)
     return tmp_path
 
 
@@ -119,19 +116,6 @@ def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained
     prepare.refuse_other_settings(asked)
 
 
-def test_a_deleted_checkpoint_is_incomplete_only_with_fewer_samples_than_the_file_asks_for_now(trained: Path) -> None:
-    (trained / "ck/step_2").rmdir()
-    for samples, reason in (
-        (3, "has 4 of the 6 samples that the file asks for now; its checkpoint ck/step_2 was deleted"),
-        (1, ""),
-    ):
-        planned = write(trained, start=True, samples=samples)
-        running.run_group(planned, planned.groups[1], no_scores, Told())
-        record = records.read(planned, planned.cells[1])
-        assert record is not None
-        assert (record.reason, record.lost) == (reason, bool(reason))
-
-
 def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,38 +129,23 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     shown = capsys.readouterr()
     assert "2 cells on 2 servers, 2 refused, 0 of them done; 0 samples in the others" in shown.out
     assert shown.out.count(" refused ") == 2
-    # It names the way out, as the sweep does.
-    folders = [str(planned.folder(cell)) for cell in planned.cells]
-    way = f"`rm -r {' '.join(folders)}` and give the same command, or give the entry of `benchmarks` another `name`"
-    told, ended_with = Told(), [records.read(planned, cell) for cell in planned.cells]
-    ended = sweeps.carry_out(planned, told, score=no_scores)
-    assert way in shown.err
-    assert [warning for warning in told.warnings if way in warning]
-    reason = "its samples are of other settings: sampling.max_tokens: 32 → 100"
-    assert [result.reason for result in ended.lost] == [reason] * 2
-    assert next_of(ended, follows=True) == "a warning says how samples of other settings are replaced"
-    for cell, before in zip(planned.cells, ended_with, strict=True):
+    reasons = [
+        "its samples are of other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
+        f"{planned.folder(cell)}, or give the benchmark another `name`"
+        for cell in planned.cells
+    ]
+    assert all(reason in shown.err for reason in reasons)
+    former = [records.read(planned, cell) for cell in planned.cells]
+    ended = sweeps.carry_out(planned, Watcher(), score=no_scores)
+    assert [result.reason for result in ended.lost] == reasons
+    assert next_of(ended, follows=True) == "the reason says how samples of other settings are replaced"
+    for cell, before in zip(planned.cells, former, strict=True):
         after = records.read(planned, cell)
         assert before is not None
         assert after is not None
-        assert (after.stage, after.of_samples) == ("scored", before.of_samples)
-    # A follower looks at such a cell again only if its checkpoint, its settings or its folder are others.
-    paths = [Path("ck/step_1"), Path("ck/step_2")]
-    assert len(running.owing(planned)) == 2
-    followed = planned.of_checkpoints(paths, "written", paths)
-    assert not running.owing(followed)
-    assert len(running.owing(write(trained, start=True, max_tokens=64).of_checkpoints(paths, "written", paths))) == 2
-    # A deleted checkpoint keeps its score, too, and there is no folder to delete.
-    paths[1].rmdir()
-    told = Told()
-    ended = sweeps.carry_out(write(trained, start=True, max_tokens=100), told, score=no_scores)
-    assert [result.reason for result in ended.lost] == [reason] * 2
-    assert any(f"`rm -r {folders[0]}` and give" in warning for warning in told.warnings)
-    # Wrong twins: without its folder a cell is tried again, and with the former settings nothing is missing.
-    Path(folders[0]).rename("aside")
-    assert [group.name for group in running.owing(followed)] == ["ck-step_1+x"]
-    Path("aside").rename(folders[0])
-    back = sweeps.carry_out(write(trained, start=True), Told(), score=no_scores)
+        assert (after.stage, after.settings) == ("scored", before.settings)
+    # Wrong twin: with the former settings nothing is missing.
+    back = sweeps.carry_out(write(trained, start=True), Watcher(), score=no_scores)
     assert {result.reason for result in back.lost} == {"not scored"}, "by the scorer of this test"
 
 
@@ -257,8 +226,7 @@ def test_a_step_of_other_settings_is_passed_over_wherever_a_curve_is_shown(
                     write_run(
                         plan.folder(cell), benchmarks=one, strength=0.2 + step / 100, seed=step, identity=sampling
                     )
-                    of = {"of_samples": records.of_samples(group, cell), "of_options": records.of_options(cell)}
-                    records.write(plan, CellRecord(cell=cell.name, stage="scored", scoring=records.scoring(plan), **of))
+                    write_record(plan, cell)
     run_notes.note_cells(plan)
     swept = results(plan)
     words = "max_tokens 32, the others 100"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
@@ -23,9 +23,8 @@ from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep import curve_settings, schema, training
-from harness.verbs.sweep.checkpoints import Checkpoint, checkpoint_at
-from harness.verbs.sweep.entry import Entry, short_name, slug
+from harness.verbs.sweep import cell_record, checkpoints, schema
+from harness.verbs.sweep.entry import Checkpoint, Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
 
@@ -78,10 +77,9 @@ class Sweep:
     file: what the plan was made from. axes: every entry of every axis in the file, in order. slots: one tuple of
     devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
     entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
-    tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). left_out: path that
-    matches a pattern of checkpoints now or did before, but is no checkpoint of this sweep → the reason. postponed:
-    path of a checkpoint that has a run and whose running is left for later → the reason. unchanged: paths of the
-    checkpoints whose files are those of the last try: a server that did not start is not started again for them.
+    tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). remarks: what a
+    person should know of the plan, such as the paths that match a pattern and are no checkpoints. held: paths of
+    checkpoints that are not run now, such as one that is still being written; their cells keep their rows.
     """
 
     file: SweepFile
@@ -95,14 +93,18 @@ class Sweep:
     slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
     track: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[Path, str] = field(default_factory=dict)
-    postponed: Mapping[Path, str] = field(default_factory=dict)
-    unchanged: frozenset[Path] = frozenset()
+    remarks: Sequence[str] = ()
+    held: Collection[Path] = ()
 
     @property
     def cells(self) -> list[Cell]:
         """The cells of all groups, in order."""
         return [cell for group in self.groups for cell in group.cells]
+
+    @property
+    def last_stage(self) -> Literal["scored", "judged"]:
+        """The stage of a complete cell."""
+        return "scored" if self.judge is None else "judged"
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
         """Return the name of the curve (accuracy over steps) and the step of a checkpoint's cell; None for other cells.
@@ -135,7 +137,7 @@ class Sweep:
             if (line_step := self.step_of(cell)) is not None:
                 options.setdefault(line_step[0], {})[cell.benchmark] = cell.options
         return {
-            line: " ".join(filter(None, (self.name, line, curve_settings.checksum(by_benchmark))))
+            line: " ".join(filter(None, (self.name, line, cell_record.curve_settings(by_benchmark))))
             for line, by_benchmark in options.items()
         }
 
@@ -153,48 +155,10 @@ class Sweep:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
-    @property
-    def awaited_base(self) -> str | None:
-        """The name of the tables' base if no entry has it yet, since its checkpoint is to come; else None."""
-        names = {entry.name for entries in self.axes.values() for entry in entries}
-        return None if self.table.base in names else self.table.base
-
-    def of_checkpoints(self, paths: Collection[Path], reason: str, unchanged: Collection[Path] = ()) -> Sweep:
-        """Return the plan without the existing checkpoints that are not among `paths`. reason: why they are left out.
-
-        Of these, a checkpoint that has a run keeps its row, and only its running is postponed. Models that are no
-        checkpoints and deleted checkpoints stay. unchanged: as the field of that name.
-        """
-        left = {checkpoint.path for checkpoint in self.checkpoints} - set(paths)
-        others = {path for path in left if path.exists()}
-        with_run = {path for path in others if training.has_run(self.out, path)}
-        rest = self._without(lambda path: path in others - with_run, reason)
-        return replace(rest, postponed=dict.fromkeys(sorted(with_run), reason), unchanged=frozenset(unchanged))
-
-    def of_runs(self) -> Sweep:
-        """Return the plan without the checkpoints that were deleted before their first sample."""
-        return self._without(lambda path: not path.exists() and not training.has_run(self.out, path), training.DELETED)
-
-    def _without(self, leave_out: Callable[[Path], bool], reason: str) -> Sweep:
-        """Return the plan without the checkpoints whose path `leave_out` holds for. reason: why they are left out."""
-        models = self.axes.get("models", ())
-        others = {
-            entry.name: entry.checkpoint.path
-            for entry in models
-            if entry.checkpoint is not None and leave_out(entry.checkpoint.path)
-        }
-        if not others:
-            return self
-        groups = [
-            replace(group, cells=tuple(cell for cell in group.cells if cell.point["models"] not in others))
-            for group in self.groups
-        ]
-        return replace(
-            self,
-            axes={**self.axes, "models": tuple(entry for entry in models if entry.name not in others)},
-            groups=tuple(group for group in groups if group.cells),
-            left_out={**self.left_out, **dict.fromkeys(others.values(), reason)},
-        )
+    def only(self, paths: Collection[Path]) -> Sweep:
+        """Return the plan with all other existing checkpoints held."""
+        others = {checkpoint.path for checkpoint in self.checkpoints} - {*paths}
+        return replace(self, held={path for path in others if path.exists()})
 
     def deleted_checkpoint(self, cell: Cell) -> Path | None:
         """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""
@@ -225,21 +189,17 @@ def plan(
     over: Mapping[str, Any] | None = None,
     serve: Mapping[str, Any] | None = None,
     judge: Mapping[str, Any] | None = None,
-    *,
-    as_they_come: bool = False,
 ) -> Sweep:
     """Make the plan of a sweep's file.
 
     over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
     fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
-    as_they_come: further checkpoints may come, so leave out those with the same step or name
-    (`training.left_out_twins`), let a pattern fit nothing yet if another does, and let the tables' base be a checkpoint
-    to come; else all three are refused.
     Raises `UsageError` with file and line.
     """
     content, over, judge = file.content, dict(over or {}), judge or {}
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
-    axes = {axis: _axis(file, axis, over, serve, out, as_they_come) for axis in AXES}
+    remarks: list[str] = []
+    axes = {axis: _axis(file, axis, over, serve, out, remarks) for axis in AXES}
     n_cells = 1
     for entries in axes.values():
         n_cells *= len(entries) or 1
@@ -253,7 +213,7 @@ def plan(
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
         groups.append(_group(file, axes, model, server, common, over, out))
     table = schema.TableOptions(**content.get("table", {}))
-    _check_base(file, table, axes, as_they_come=as_they_come)
+    remarks += _check_base(file, table, axes)
     return Sweep(
         file=file,
         name=file.name,
@@ -265,7 +225,7 @@ def plan(
         table=table,
         slots=_slots(content.get("slots", 1)),
         suite=schema.Suite(**content["suite"]) if "suite" in content else None,
-        left_out=training.left_out(file, out),
+        remarks=remarks,
     )
 
 
@@ -298,12 +258,12 @@ def _axis(
     over: dict[str, Any],
     serve: Mapping[str, Any] | None,
     out: Path,
-    as_they_come: bool,
+    remarks: list[str],
 ) -> list[Entry]:
     """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
 
     over: options from the command line; `model` is removed from them when it replaces the file's models. serve: the
-    server from the command line; None: the file's. out: the sweep's folder. as_they_come: as in `plan`.
+    server from the command line; None: the file's. out: the sweep's folder. remarks: gets what is left out.
     """
     content = file.content
     if axis == "models":
@@ -314,7 +274,9 @@ def _axis(
                 raise UsageError(
                     f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
                 )
-            return training.entries(file, out, as_they_come=as_they_come)
+            steps, left_out = checkpoints.entries(file, out)
+            remarks += [f"{visible(path, 200)} is left out: {reason}" for path, reason in left_out.items()]
+            return steps
     if axis == "servers" and serve is not None:
         if "servers" in content:
             raise UsageError(
@@ -577,21 +539,15 @@ def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
 
 
-def _check_base(
-    file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]], *, as_they_come: bool
-) -> None:
-    """Raise `UsageError` if the table's `base` is no entry of an axis, nor the name of a checkpoint that may come."""
+def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]]) -> list[str]:
+    """A remark if the table's `base` is no entry and may be a checkpoint to come. Raises `UsageError` if it cannot."""
     names = [entry.name for entries in axes.values() for entry in entries]
     if table.base is None or table.base in names:
-        return
-    is_checkpoint = checkpoint_at(Path(table.base)) is not None
-    if as_they_come and is_checkpoint:
-        return
-    where, follows = file.where(("table", "base")), ""
-    if is_checkpoint and "checkpoints" in file.content:
-        follows = f" If the training is still to write this checkpoint, {option('follow', 60)} waits for it."
-    near = near_names(table.base, names)
-    raise UsageError(f"{where}: no entry is called {visible(table.base, 80)!r}.{near}{follows}")
+        return []
+    shown = f"no entry is called {visible(table.base, 80)!r}.{near_names(table.base, names)}"
+    if "checkpoints" not in file.content:
+        raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
+    return [f"{shown} Until a checkpoint with this name comes, nothing is compared with a base"]
 
 
 # ---- placeholders and names

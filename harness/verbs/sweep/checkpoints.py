@@ -1,148 +1,189 @@
-"""Reads the training step of a checkpoint, and the series that it belongs to, from its path.
+"""The checkpoints of a training run as the models of a sweep, and a sweep that follows a training.
 
-A step is read only if the name leaves no doubt, since a wrong step draws a wrong curve:
+The file's patterns say where checkpoints are. The last part of a path that a `*` stands in, and that ends with a number
+once the text behind that `*` is cut off, gives the step:
 
-    step_500, iter500, checkpoint-500, global_step500   the number after a word for steps; the last if there are several
-    epoch3                                              the number after "epoch", if there is no word for steps
-    qwen3-8b-500, ck/500                                the only part of the name that is a number, at its end
+    ck/step_*                                 ck/step_500, ck/epoch3-step500
+    runs/*/global_step_*/actor/huggingface    runs/math/global_step_500/actor/huggingface
+    ck/*-Q8_0.gguf                            ck/500-Q8_0.gguf
 
-The number must be a whole part of the name: `step_2k`, `step_1e3`, the 95 of `loss2.95` and the 0 of `Q8_0` are no
-steps. The path's last part is read first, then its folder: `checkpoint-500/model.gguf` is step 500. A folder further up
-is read only if the pattern spells out everything behind it, as `global_step_*/actor/huggingface` does: in `iter3/*/*`
-the 3 may be part of a training's name. The series, which is one line of a plot, is named by the folder that holds the
-part with the step, and by the text before the step without the epoch.
+The number must follow the text's beginning, a sign (-, _ or =), letters behind a sign, or a word for steps, so the 95
+of `loss2.95` is no step. A curve is named by the folder that holds this part, and by the text before the step.
+
+A training run often deletes its older checkpoints. One with a run, whose record names its path, keeps its place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.asking.watching import Watcher
+from harness.core.errors import InUse, Sentence, UsageError, option
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.verbs.sweep import cell_record
+from harness.verbs.sweep.entry import Checkpoint, Entry, slug
+from harness.verbs.sweep.file import SweepFile
 
-_ENDS = r"(?=$|[-_=])"
-_BEHIND_WORD = re.compile(
-    rf"(?i)(?<![a-z])(?:(?:global[-_]?)?steps?|iter(?:ation)?s?|checkpoint|ckpt|ck|update)[-_=]?(\d+){_ENDS}"
+_STEP = re.compile(
+    r"(?i)(?:(.*?)[-_=])??(?:(?:global[-_]?)?(?:steps?|iter(?:ation)?s?|checkpoint|ckpt|ck|update|ep(?:och)?)[-_=]?"
+    r"|[a-z]*)(\d+)"
 )
-_BEHIND_EPOCH = re.compile(rf"(?i)(?<![a-z])ep(?:och)?[-_=]?(\d+){_ENDS}")
-_AT_THE_END = re.compile(r"(?:^|[-_=])[A-Za-z]*(\d+)$")
-_NUMBER_ALONE = re.compile(r"(?:^|[-_=])\d+(?=$|[-_=])")
-_NO_STEP = re.compile(r"(?i)(?:q\d+[-_]?|\d+e-)\d*$")
-"""Matches an end of a name that is a quantisation (Q8_0) or a number such as 1e-4, and so no step."""
+"""Matches a text that ends with a step: group 1 is the text before the step, group 2 the step."""
 
-NO_STEP = (
-    "its name has no training step, or several numbers that may be one; rename it, or make a link to it, called "
-    "step_500 for instance"
-)
-"""The reason why a path that matches a pattern of checkpoints is no checkpoint; `why_no_step` adds a remedy."""
+_EPOCH = re.compile(r"(?i)[-_=]*(?<![a-z])ep(?:och)?[-_=]?\d+")
+"""Matches an epoch, which differs from step to step and so cannot name a curve."""
 
+NO_STEP = "its name has no training step where the pattern has its *; rename it, or correct the pattern"
+"""The reason why a path that matches a pattern is no checkpoint."""
 
-@dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """A checkpoint: its path, the name of its series and its training step.
+SETTLED_S = 60.0
+"""Seconds without a change after which a checkpoint counts as written."""
 
-    name: its part of its cells' folder names. series: names one curve of scores over steps. pattern: the pattern of the
-    sweep's file that the path matches; empty if unknown. word: stands before the number in the name, such as
-    "global_step" or "epoch", in lower case; empty without one.
-    """
-
-    path: Path
-    name: str
-    series: str
-    step: int
-    pattern: str = ""
-    word: str = ""
+POLL_S = 10.0
+"""Seconds between two readings of the folders."""
 
 
-def checkpoint_at(path: Path, pattern: str = "") -> Checkpoint | None:
-    """Read the step of a checkpoint from its path; None if the path does not show the step without doubt.
-
-    pattern: the pattern that the path matches, as of the sweep's file. Without it, any folder above may give the step:
-    for a path that is known to be a checkpoint.
-    """
-    last = path.name[: -len(".gguf")] if path.name.lower().endswith(".gguf") else path.name
-    read = _behind_word(last) or _at_the_end(last)
-    folder, names = path.parent, [path.name]
-    while read is None and folder.name:
-        if pattern and len(names) > 1 and [*Path(pattern).parts[-len(names) :]] != names:
-            return None
-        read = _behind_word(folder.name)
-        folder, names = folder.parent, [folder.name, *names]
-    if read is None:
-        return None
-    before, step, word = read
-    series = "-".join(filter(None, (folder.name, before)))
-    name = "-".join(filter(None, (folder.name, *names)))
-    return Checkpoint(path=path, name=name, series=series, step=step, pattern=pattern, word=word)
-
-
-def in_different_words(checkpoints: Iterable[Checkpoint]) -> list[str]:
-    """A sentence for each series whose names count in different words, such as epochs beside steps."""
-    first_of: dict[str, dict[str, Checkpoint]] = {}
-    for checkpoint in checkpoints:
-        first_of.setdefault(checkpoint.series, {}).setdefault(checkpoint.word, checkpoint)
-    sentences = []
-    for series, by_word in first_of.items():
-        if len(by_word) > 1:
-            read = (
-                f"{visible(str(checkpoint.path), 100)} is step {checkpoint.step}" for checkpoint in by_word.values()
-            )
-            curve = visible(series, 100) or "the training"
-            sentences.append(
-                f"the checkpoints of {curve} are counted in different words: {', '.join(read)}. If one of them counts "
-                "epochs and another steps, give each a folder of its own"
-            )
-    return sentences
-
-
-def why_no_step(path: Path) -> str:
-    """The sentence about a path that matches a pattern of checkpoints but is no checkpoint.
-
-    If a folder further up may give the step, the sentence has the pattern that spells out what is behind the folder.
-    """
-    for folder in path.parents:
-        if (word := _step_word(folder.name)) is not None:
-            steps = folder.with_name(f"{folder.name[: word.start(1)]}*{folder.name[word.end(1) :]}")
-            pattern = visible(str(steps / path.relative_to(folder)), 200)
-            return f"{NO_STEP}; if its step is {int(word[1])}, write the pattern {pattern}"
-    return NO_STEP
-
-
-def _behind_word(name: str) -> tuple[str, int, str] | None:
-    """Return the text before the step in one part of a path, the step, and the word that marks it, such as "step" or
-    "epoch"; None without such a word.
-    """
-    match = _step_word(name)
-    if match is None:
-        return None
-    word = name[match.start() : match.start(1)].strip("-_=").lower()
-    return _without_epoch(name[: match.start()]), int(match[1]), word
-
-
-def _step_word(name: str) -> re.Match[str] | None:
-    """The word that marks the step in one part of a path, with the number behind it as group 1; None without one."""
-    for pattern in (_BEHIND_WORD, _BEHIND_EPOCH):
-        if matches := [*pattern.finditer(name)]:
-            return matches[-1]
+def checkpoint_at(path: Path, pattern: str) -> Checkpoint | None:
+    """Read the step of a checkpoint from its path; None if the path shows no step where the pattern has a `*`."""
+    names: list[str] = []
+    for folder, part in zip((path, *path.parents), reversed(Path(pattern).parts), strict=False):
+        names.insert(0, folder.name)
+        if part == "**":
+            break
+        read = folder.name
+        if "*" in part:
+            behind = part.rpartition("*")[2]
+            read = read if behind[:1].isdigit() else read.removesuffix(behind)
+        elif "*" in pattern:
+            continue
+        if (match := _STEP.fullmatch(read.removesuffix(".gguf"))) is not None:
+            series = "-".join(filter(None, (folder.parent.name, _EPOCH.sub("", match[1] or "").strip("-_=. "))))
+            name = "-".join(filter(None, (folder.parent.name, *names)))
+            return Checkpoint(path=path, name=name, series=series, step=int(match[2]))
     return None
 
 
-def _at_the_end(name: str) -> tuple[str, int, str] | None:
-    """Return the text before the step in a name, the step, and the letters that touch it, if the name ends with it and
-    has no other number that may be a step; else None.
+def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
+    """The checkpoints as entries of a sweep in the folder `out`, ordered by curve and step; and each path or pattern
+    that is left out → the reason.
+
+    Of two checkpoints with one step or name, the one with a run is taken, else the first. Raises `UsageError` if there
+    is no checkpoint.
     """
-    number = _AT_THE_END.search(name)
-    alone = len(re.findall(r"\d+", name)) == 1 or (
-        number is not None and number[0].lstrip("-_=").isdigit() and len(_NUMBER_ALONE.findall(name)) == 1
+    with_run = _with_run(out)
+    by_step: dict[tuple[str, int], Entry] = {}
+    by_name: dict[str, Entry] = {}
+    left_out: dict[str, str] = {}
+    for number, pattern in enumerate(patterns := _patterns(file)):
+        where = file.where(("checkpoints", number))
+        matches = sorted(_matches(pattern), key=lambda path: (str(path) not in with_run, path))
+        deleted = [path for path in map(Path, with_run) if not path.exists() and path.match(pattern)]
+        if not matches and not deleted:
+            left_out[pattern] = f"no file or folder fits it, seen from {Path.cwd()}"
+        for path in [*matches, *deleted]:
+            checkpoint = checkpoint_at(path, pattern)
+            if checkpoint is None:
+                left_out[str(path)] = NO_STEP
+                continue
+            name, step = slug(checkpoint.name), (checkpoint.series, checkpoint.step)
+            twin = by_step.get(step) or by_name.get(name)
+            if twin is None:
+                options = {"model": str(path)}
+                entry = Entry(name=name, label=checkpoint.name, where=where, options=options, checkpoint=checkpoint)
+                by_step[step] = by_name[name] = entry
+            elif twin.options["model"] != str(path) and path.exists():
+                left_out[str(path)] = f"{visible(twin.options['model'], 200)} has the same step or name: rename one"
+    if not by_step:
+        which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder fits it"))
+        waits = f". If the training has written no checkpoint yet, {option('follow', 60)} waits for one"
+        raise UsageError(
+            f"{file.where(('checkpoints',))}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}"
+        )
+    return [by_step[step] for step in sorted(by_step)], left_out
+
+
+def _patterns(file: SweepFile) -> Sequence[str]:
+    """The checkpoint patterns of the file, which holds a list of them or a single text; empty if it has none."""
+    patterns = file.content.get("checkpoints", [])
+    return [patterns] if isinstance(patterns, str) else patterns
+
+
+def _matches(pattern: str) -> Iterator[Path]:
+    """The paths that match a pattern."""
+    anchor = Path(pattern).anchor
+    # `Path.glob` takes no absolute pattern.
+    return Path(anchor or ".").glob(pattern[len(anchor) :])
+
+
+def _with_run(out: Path) -> Mapping[str, None]:
+    """The paths of the models that have a run in the sweep's folder `out`, as the records of the cells name them."""
+    stored = cell_record.read_all(out)
+    return {record.model: None for record in stored if (out / record.cell / "manifest.json").is_file()}
+
+
+def follow(
+    file: SweepFile,
+    run: Callable[[Sequence[Path]], int],
+    patience_s: float,
+    watcher: Watcher,
+    *,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Call `run` with the checkpoints that have not changed for `SETTLED_S` seconds, whenever there are new or changed
+    ones, until none has come for `patience_s` seconds. Returns the last exit code of `run`.
+
+    While another process uses the sweep's folder (`run` raises `InUse`), it waits. What changes while `run` works is no
+    news, since a server may write into the folder of its model. now: seconds since the epoch. Raises `UsageError` if
+    the file names no checkpoints or none appears in time.
+    """
+    if not (patterns := visible(", ".join(_patterns(file)), 200)):
+        raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
+    minutes = f"{patience_s / 60:g} min"
+    waiting = Sentence(
+        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
+        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
-    if number is None or not alone or _NO_STEP.search(name):
-        return None
-    letters = name[number.start() : number.start(1)].strip("-_=").lower()
-    return _without_epoch(name[: number.start()]), int(number[1]), letters
+    tried: dict[Path, float] = {}  # time of each checkpoint's last change when it was last run
+    code, since, busy = None, now(), ""
+    watcher.standing(waiting)
+    while True:
+        paths = [path for pattern in _patterns(file) for path in _matches(pattern) if checkpoint_at(path, pattern)]
+        changed = {path: changed_at(path) for path in paths}
+        news = [path for path, time_s in changed.items() if time_s > tried.get(path, -1.0)]
+        settled = [path for path in news if now() - changed[path] >= SETTLED_S]
+        if not news and now() - since >= patience_s:
+            break
+        if settled:
+            try:
+                code = run(settled)
+            except InUse as error:
+                if busy != (busy := error.sentence):
+                    watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
+            else:
+                tried |= {path: changed_at(path) for path in settled}
+                since, busy = now(), ""
+                watcher.standing(waiting)
+                continue
+        sleep(POLL_S)
+    if code is None:
+        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
+    n = count_noun(len(tried), "checkpoint")
+    watcher.standing(Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder"))
+    return code
 
 
-def _without_epoch(before: str) -> str:
-    """Return the beginning of a name without its epoch, which differs from step to step and so cannot name a series."""
-    return _BEHIND_EPOCH.sub("", before).strip("-_=. ")
+def changed_at(path: Path) -> float:
+    """The time of the last change of a folder or of any file in it, in seconds since the epoch; 0 once it is gone."""
+    times = [0.0]
+    for file in (path, *path.rglob("*")):
+        try:
+            times.append(file.stat().st_mtime)
+        except OSError:
+            # The training run may delete or rename a file between the listing and this line.
+            continue
+    return max(times)

@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from harness.verbs.sweep.checkpoints import Checkpoint
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of a training run. name: its part of its cells' folder names. series: names one curve of scores over
+    steps.
+    """
+
+    path: Path
+    name: str
+    series: str
+    step: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,7 +135,7 @@ def _reason_lost(
             options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
             prepare.server_of(replace(questions_asked, options=options))
     except HarnessError as error:
-        return records.refusal_in_words(error) if error.other_settings else str(error)
+        return records.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     except LaunchError as error:
         return str(error)
     return ""

@@ -32,6 +32,12 @@ from harness.verbs.run_remarks import remarks
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
 
+NOT_RUN = "not run"
+"""The reason of a cell without a record."""
+
+OTHER_SERVER = "the samples are of the server as the sweep's file described it before"
+"""The remark on a cell whose server's entry in the file has changed since its samples were made."""
+
 OtherEntries = tuple[tuple[str, str], ...]
 """The entries of a cell on all axes but one, as (axis, name of the entry)."""
 
@@ -50,9 +56,9 @@ class CellResult:
     comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
     standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
     without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
-    are. remark: that the files of the model are no longer those that made the samples, or that the step repeats the
-    step before; often empty. apart: how the settings of a step differ from those of its curve, so that it is compared
-    with no other step; else empty. history: what the log of its run records.
+    are. remark: that the files of the model or the server's entry are no longer those that made the samples, or that
+    the step repeats the step before; often empty. apart: how the settings of a step differ from those of its curve, so
+    that it is compared with no other step; else empty. history: what the log of its run records.
     """
 
     cell: Cell
@@ -188,9 +194,8 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    base = _base(sweep)
-    remarks_on = remarks()
-    read = _with_apart(sweep, [_read(sweep, group, cell, remarks_on) for group in sweep.groups for cell in group.cells])
+    base, said = _base(sweep), remarks()
+    read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
     compared = _since_before(sweep, _against_base(sweep, read, base))
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
     # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
@@ -229,9 +234,12 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
     reason = ""
     try:
         record = records.read(sweep, cell)
-        reason = "not run" if record is None else record.reason
+        reason = NOT_RUN if record is None else record.reason
         result = _read_run(sweep, cell, reason, remarks_on)
-        return replace(result, up_to_date=records.sampled_record(sweep, group, cell) is not None)
+        sampled = records.sampled_record(sweep, group, cell)
+        other = OTHER_SERVER if sampled is not None and sampled.server not in ("", records.server(group)) else ""
+        remark = "; ".join(filter(None, (result.remark, other)))
+        return replace(result, up_to_date=sampled is not None, remark=remark)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
 
@@ -300,10 +308,10 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
     axis, _ = base
     rows: dict[OtherEntries, list[CellResult]] = {}
     for result in cells:
-        rows.setdefault(_without(axis, result.cell), []).append(result)
+        rows.setdefault(_without(axis, result.cell.point), []).append(result)
     compared = []
     for result in cells:
-        row = rows[_without(axis, result.cell)]
+        row = rows[_without(axis, result.cell.point)]
         (first,) = _base_of(sweep, base, [(candidate,) for candidate in row]) or (None,)
         if first is None or first is result:
             compared.append(result)
@@ -354,14 +362,9 @@ def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
     ]
 
 
-def _others(axis: str, point: OtherEntries) -> OtherEntries:
-    """The entries of a point on the other axes."""
-    return tuple(entry for entry in point if entry[0] != axis)
-
-
-def _without(axis: str, cell: Cell) -> OtherEntries:
-    """The cell's entries on the other axes, as (axis, name of the entry)."""
-    return _others(axis, tuple(cell.point.items()))
+def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
+    """The entries of a point on the other axes, as (axis, name of the entry)."""
+    return tuple(entry for entry in point.items() if entry[0] != axis)
 
 
 def _accuracy(result: CellResult) -> float | None:
@@ -394,15 +397,15 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
     """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
-        by_point.setdefault(_without("benchmarks", result.cell), []).append(result)
+        by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
     if base is None or base[0] == "benchmarks":
         return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
     rows: dict[OtherEntries, list[list[CellResult]]] = {}
     for point, listed in by_point.items():
-        rows.setdefault(_others(base[0], point), []).append(listed)
+        rows.setdefault(_without(base[0], dict(point)), []).append(listed)
     means = []
     for point, listed in by_point.items():
-        first = _base_of(sweep, base, rows[_others(base[0], point)])
+        first = _base_of(sweep, base, rows[_without(base[0], dict(point))])
         mean = _aggregate(dict(point), listed)
         if first is not None and first is not listed and mean.mean is not None:
             compared, why = _mean_pair(listed, first)

@@ -36,10 +36,10 @@ from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.run import sample
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep import records, training
+from harness.verbs.sweep import records
+from harness.verbs.sweep.cell_record import CellRecord, Stage
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.entry import slug
-from harness.verbs.sweep.records import CellRecord, Stage
 from harness.verbs.sweep.scorer import CellScore
 
 if TYPE_CHECKING:
@@ -74,22 +74,15 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
     return [
         group
         for group in sweep.groups
-        if (cells := _undone(sweep, group))
-        and (path := sweep.checkpoint_path(group.cells[0])) not in sweep.postponed
-        and not (path in sweep.unchanged and all(records.waits_for_change(sweep, group, cell) for cell in cells))
+        if sweep.checkpoint_path(group.cells[0]) not in sweep.held
+        and any(_is_owed(sweep, group, cell) for cell in group.cells)
     ]
 
 
-def reasons_to_wait(sweep: Sweep) -> dict[Path, str]:
-    """Path of each checkpoint that has a cell left to sample or score, but is run later → the reason."""
-    paths = {sweep.checkpoint_path(group.cells[0]) for group in sweep.groups if _undone(sweep, group)}
-    return {path: reason for path, reason in sweep.postponed.items() if path in paths}
-
-
-def _undone(sweep: Sweep, group: ServerGroup) -> list[Cell]:
-    """The group's cells that are left to sample or score."""
-    found = {cell.name: records.scored_record(sweep, group, cell) for cell in group.cells}
-    return [cell for cell in group.cells if (record := found[cell.name]) is None or record.lost]
+def _is_owed(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell is left to sample or score."""
+    record = records.scored_record(sweep, group, cell)
+    return record is None or record.lost
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -136,10 +129,8 @@ def run_group(
     todo = []
     for cell in group.cells:
         if records.sampled_record(sweep, group, cell) is None:
-            deleted = sweep.deleted_checkpoint(cell) if group.spec is not None else None
-            if deleted is None or training.has_run(sweep.out, deleted):  # else it is left out: it has no sample
-                todo.append(cell)
-        elif (record := records.scored_record(sweep, group, cell)) is None or record.lost:
+            todo.append(cell)
+        elif _is_owed(sweep, group, cell):
             work.scored(cell)
     if group.spec is None:
         for cell in todo:
@@ -194,11 +185,11 @@ class _Group:
         record = CellRecord(
             cell=cell.name,
             stage=stage,
-            of_samples=records.of_samples(self._group, cell) if stored is None else stored.of_samples,
-            of_options=records.of_options(cell),
-            of_curve=records.of_curve(self._sweep, cell, sampled_now=sampled_now),
+            settings=records.settings(cell),
+            server=records.server(self._group) if stored is None else stored.server,
+            model=cell.model,
             scoring=records.scoring(self._sweep),
-            tracked=(sent if stage in ("scored", "judged") else None) or msgspec.UNSET,
+            tracked=sent if stage in ("scored", "judged") else {},
             reason=records.whole_sentences(records.in_one_line(files.as_keys(reason))),
             code=code,
         )
@@ -209,8 +200,7 @@ class _Group:
     def spec_for(self, cell: Cell) -> ServerSpec | None:
         """The spec of the cell's server, checked against the benchmark's prompts before the server is started.
 
-        None if the check fails, or if the checkpoint was deleted. The cell is then recorded as failed, or scored if no
-        sample is missing.
+        None if the check fails, or if the checkpoint was deleted; the cell is then recorded as failed.
         """
         spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
         try:
@@ -219,27 +209,25 @@ class _Group:
             prepare.refuse_other_settings(questions)
             if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
                 return prepare.server_of(questions, self._watcher)
-            records.refuse_other_curve(self._sweep, cell)
-            stored, planned = records.n_stored(self._sweep, cell, questions)
-            if stored < planned:
-                gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
-                reason = f"has {stored:,} of the {planned:,} samples that the file asks for now; {gone}"
-                self.ended(cell, "failed", reason, EXIT_OWED)
-            else:  # The file asks for fewer samples than before.
-                self.ended(cell, "sampled", sampled_now=True)
-                self.scored(cell)
+            gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
+            self.kept(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
         except HarnessError as error:
-            self.record_failure(cell, error)
+            self.failed(cell, error)
         return None
 
-    def record_failure(self, cell: Cell, error: HarnessError) -> None:
-        """Record why the cell is not sampled. Samples of other settings keep the stage that they reached."""
+    def failed(self, cell: Cell, error: HarnessError) -> None:
+        """Record why the cell is not sampled."""
         if isinstance(error, Interrupted):
             raise error
-        if not error.other_settings:
+        if error.other_settings:
+            self.kept(cell, records.refusal_in_words(self._sweep, cell, error), error.exit_code)
+        else:
             self.ended(cell, "failed", error.sentence, error.exit_code)
-            return
-        record = records.refusal(self._sweep, cell, error)
+
+    def kept(self, cell: Cell, reason: str, code: int) -> None:
+        """Record why the cell gets no samples. What it has stays, with the stage that it reached."""
+        former = records.read(self._sweep, cell) or CellRecord(cell=cell.name, stage="failed", model=cell.model)
+        record = msgspec.structs.replace(former, reason=reason, code=code)
         records.write(self._sweep, record)
         self._on_cell(record)
 
@@ -253,7 +241,7 @@ class _Group:
             server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"{records.NOT_STARTED}{in_short(error.sentence)}", error.exit_code)
+                self.ended(cell, "failed", f"the server did not start: {in_short(error.sentence)}", error.exit_code)
             return list(cells)
         with server:
             for number, cell in enumerate(cells, 1):
@@ -296,7 +284,7 @@ class _Group:
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:
-                self.record_failure(cell, error)
+                self.failed(cell, error)
                 return
             reason, code = error.sentence, error.exit_code
         if reason:
@@ -309,9 +297,9 @@ class _Group:
 
     def scored(self, cell: Cell) -> None:
         """Grade and score the stored samples, and record the outcome."""
-        judging = self._sweep.judge
-        stage: Stage = "judged" if judging is not None else "scored"
-        ended = self._score(self._sweep.folder(cell), self._tracked(cell, stage), judging, self._beside(cell))
+        stage = self._sweep.last_stage
+        options = self._tracked(cell, stage)
+        ended = self._score(self._sweep.folder(cell), options, self._sweep.judge, self._beside(cell))
         for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
         if ended.unsent:
