@@ -92,17 +92,18 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(RunPair, frozen=True, kw_only=True):
     """What the comparison of a run with its baseline says.
 
-    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where unknown. p
-    values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
-    questions) that is found in 80 % of repetitions after this correction; None if none that is possible is found.
-    settling: samples a question in two new runs, compared alone, with which a true difference of the observed size is
-    found in 80 % of repetitions; None where no difference was observed, and above `MAX_PLANNED`. settling_range: the same for the ends of the
-    difference's sampling interval, fewest first; None for "any number", since the interval contains 0 or comes near it. settling_questions: about how
-    many questions, with as many samples of each, find a true difference of the observed size (two new runs, compared
-    alone) on other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters,
-    the clusters are counted, and the number is that of the questions in so many clusters of this size. mean: the
-    decision on the mean over all benchmarks of this run with this baseline, the same in each of their decisions; None
-    for a single benchmark, and if counted rounds lack samples. margin: None unless a margin is given.
+    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where
+    unknown. p values are corrected by Holm over all lines of all decisions. detectable: the smallest true
+    difference (same questions) that is found in 80 % of repetitions after this correction; None if none that is
+    possible is found. settling: samples a question in two new runs, compared alone, with which a true difference of
+    the observed size is found in 80 % of repetitions; None where no difference was observed, and above
+    `MAX_PLANNED`. settling_range: the same for the ends of the difference's sampling interval, fewest first; None
+    for "any number", since the interval contains 0 or comes near it. settling_questions: about how many questions,
+    with as many samples of each, find a true difference of the observed size (two new runs, compared alone) on
+    other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters, the
+    clusters are counted, and the number is that of the questions in so many clusters of this size. mean: the
+    decision on the mean over all benchmarks of this run with this baseline, the same in each of their decisions;
+    None for a single benchmark, and if counted rounds lack samples. margin: None unless a margin is given.
     """
 
     verdict: PairedVerdict
