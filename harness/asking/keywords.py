@@ -13,7 +13,6 @@ from harness.core.choices import (
     Api,
     LengthField,
     OutputsFormat,
-    SalvageMode,
     SecondGraderName,
     Thinking,
     TransportName,
