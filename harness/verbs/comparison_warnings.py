@@ -121,23 +121,20 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
 
 
 def _apart(ours: Side, first: Side) -> str:
-    """The differences between the questions that both runs asked under the same id, in words."""
+    """In which fields the questions that both runs asked under the same id differ, in words."""
     shared = ours.questions().keys() & first.questions().keys()
     new, old = (_questions(side, shared) for side in (ours, first))
-    counts: dict[str, list[str]] = {}
-    for question_id, question in old.items():
-        for field, name in _QUESTION_FIELDS.items():
-            before, now = getattr(question, field), getattr(new.get(question_id, question), field)
-            # The text is rendered by the prompt, whose own difference has a warning of its own.
-            if before != now and (name != "text" or _same_prompt(ours, first)):
-                counts.setdefault(name, []).append(f"{_short(before)} → {_short(now)}" if field == "kind" else "")
-    if not counts:
+    # The text is rendered by the prompt, whose own difference has a warning of its own.
+    fields = {field: name for field, name in _QUESTION_FIELDS.items() if name != "text" or _same_prompt(ours, first)}
+    changed = {
+        name: n
+        for field, name in fields.items()
+        if (n := sum(getattr(old[id_], field) != getattr(new[id_], field) for id_ in old.keys() & new.keys()))
+    }
+    if not changed:
         return f"the {len(old):,} questions that both runs asked are equal, and something else in the data is not"
-    parts = []
-    for name, examples in counts.items():
-        changes = dict.fromkeys(filter(None, examples))
-        parts.append(f"{name} ({', '.join([f'{len(examples):,}', *list(changes)[:1]])})")
-    return f"of the {len(old):,} questions that both runs asked, these differ: {', '.join(parts)}"
+    parts = ", ".join(f"{name} ({n:,})" for name, n in changed.items())
+    return f"of the {len(old):,} questions that both runs asked, these differ: {parts}"
 
 
 def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:

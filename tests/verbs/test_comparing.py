@@ -193,18 +193,6 @@ def test_a_gate_that_passes_a_run_which_is_found_worse_says_so(tmp_path: Path) -
     assert "found worse" not in harness(tmp_path, "compare", "tuned", "base", "--fail-if-worse", "40").err
 
 
-def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> None:
-    for name in ("toy", "toy-b"):
-        write_run(tmp_path / name, benchmarks=[("demo", 5, 1)], strength=10)
-    done = harness(tmp_path, "compare", "toy", "toy-b", "--fail-if-worse", "1")
-    assert done.code == 1
-    assert "repetitions: none that is possible" in done.out
-    (beside,) = compare([RunFolder(tmp_path / name) for name in ("toy", "toy-b")], CompareOptions())
-    paired = beside.decision.paired
-    assert (paired.first_accuracy, paired.second_accuracy) == (1.0, 1.0)
-    assert beside.decision.detectable is None
-
-
 def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", benchmarks=[("demo", 12, 4)])
     few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
@@ -212,7 +200,7 @@ def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_set
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
     assert sentence.startswith("6 questions that only one run has are left out: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
-    assert [difference_in_words(one) for one in beside.settings] == ["questions (limit, ids, filter): all → 6 chosen"]
+    assert [difference_in_words(one) for one in beside.settings] == ["questions: all → 6 chosen"]
     (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])], CompareOptions())
     assert not any("left out" in text for text in same.decision.warnings)
     assert same.settings == []
@@ -373,7 +361,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
         assert repeated[0].startswith("24 of 24 replies that were compared are the same in both runs, word for word")
         assert why in repeated[0]
     assert len(repeated) == bool(why)
-    assert "samples a question: 8 → 4" in [difference_in_words(one) for one in compared.settings]
+    assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
 
 @pytest.mark.parametrize(
@@ -463,10 +451,10 @@ def test_behind_a_digest_stands_what_differs(tmp_path: Path) -> None:
     done = harness(tmp_path, "compare", "base", "other")
     assert "digest" not in done.out + done.err
     write_run(tmp_path / "seeded", identity={"dataset_digest": "base", "seed": 1})
-    assert "differs: run seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
+    assert "differs: seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
     differing = "the data of the runs differ: "
     assert (
-        f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6, integer → number)"
+        f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6)"
         in first.decision.warnings
     )
     assert f"{differing}the 6 questions that both runs asked are equal, and something else in the data is not" in (
@@ -497,20 +485,6 @@ def test_a_run_whose_score_covers_fewer_rounds_than_its_plan_is_completed_first(
             assert "two new runs" not in text
         assert "too few samples for this gate" in done.err
         assert "; complete the run first, by the same `harness run` command, or let it pass" in done.err
-
-
-def test_the_questions_that_would_show_a_difference_on_new_questions_are_said(tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path, second=0.44)
-    (compared,) = compare([base, tuned], CompareOptions())
-    number = compared.decision.settling_questions
-    assert number is not None
-    assert compared.decision.kind_verdict == "no difference seen"
-    assert (
-        f"about {number:,} questions of this kind, with as many samples of each, would find a difference"
-        in harness(tmp_path, "compare", "base", "tuned").out
-    )
-    two_runs(tmp_path / "clear")
-    assert "of this kind, with as many" not in harness(tmp_path / "clear", "compare", "base", "tuned").out
 
 
 def test_the_questions_that_would_show_a_difference_are_counted_in_clusters(tmp_path: Path) -> None:
@@ -550,7 +524,7 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     done = harness(tmp_path, "compare", "base", "none")
     assert "differs: prompt: " in done.out
     assert "the settings of the runs differ: prompt: " in done.err
-    assert "digest of the prompt" not in done.out + done.err
+    assert "prompt_digest" not in done.out + done.err
     edited = harness(tmp_path, "compare", "base", "edited")
     assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
     assert "digest" not in edited.out + edited.err
@@ -704,7 +678,7 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     assert ("max_tokens" in told) == differs
     assert "lowered to fit the context" not in told
     # A report gives the same number under the same name, and marks the same settings.
-    star, before = " *" if differs else "", "max_tokens before it was lowered to fit the context"
+    star, before = " *" if differs else "", "max_tokens_before_fit"
     reported = _rows_of_report(tmp_path, "base", "tuned")
     assert (reported[f"max_tokens{star}"], reported[before]) == (["7,680", f"{given:,}"], ["32,768", "not set"])
     rows = {
@@ -774,7 +748,7 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     with_server(base, model_path="a.gguf", root="m")
     with_server(tuned, model_path="b.gguf", root="m")
     done = harness(tmp_path, "compare", "base", "tuned")
-    assert "  differs: server's path of the weights: a.gguf → b.gguf\n" in done.out
+    assert "  differs: server's model_path: a.gguf → b.gguf\n" in done.out
     assert "root" not in done.out
     with_server(tuned, model_path="a.gguf", root="m")
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
@@ -797,14 +771,6 @@ def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path:
             assert words not in done.out
         seen.add((pair.decision.verdict, excludes))
     assert ("no difference seen", True) in seen
-
-
-def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path, second=0.44)
-    (alone,) = compare([base, tuned], CompareOptions())
-    many = decide([RunPair(run=f"r{i}", baseline="b", paired=alone.decision.paired, samples=16) for i in range(10)])
-    assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
-    assert min(one.p_sampling for one in many) == pytest.approx(min(1.0, 20 * alone.decision.paired.p_sampling))
 
 
 def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from harness.verbs.judge import JudgeSettings, Serve, Server
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
 from tests.faults.server import FaultServer
-from tests.faults.snapshots import every_state
 from tests.verbs.judged_runs import PROSE, asked_of, nobody, ruling_by, serve
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
@@ -62,32 +61,6 @@ def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp
     assert stored == ["correct", "wrong", "correct", "wrong"]
     again = judge_file(scored(file), judge, nobody)  # its replies stand beside the file
     assert (again.outcome, again.scores) == (None, judged.scores)
-
-
-def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Path, tmp_path: Path) -> None:
-    """The wrong twin: another rubric has asked nothing yet. What lies elsewhere is not copied through a link."""
-    words = ("--response-key", "gen", "--answer-key", "answer", "--workers", "1", "--judge", "judge")
-    (tmp_path / "rubric.txt").write_text("Sugar is right.")
-    (tmp_path / "elsewhere").mkdir()
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
-        address = ("--judge", f"judge@{server.base_url}")
-        assert CliRunner().invoke(cli, ["score", str(file), *words, *address]).exit_code == 0
-        (tmp_path / "theirs.jsonl.scored" / "judge" / "link").symlink_to(tmp_path / "elsewhere")
-        assert len(asked_of(server)) == 2
-        with every_state(tmp_path / "run") as states:
-            done = CliRunner().invoke(cli, ["score", str(file), *words, *address, "--as-run", str(tmp_path / "run")])
-        runs = [state for state in states if "manifest.json" in state]
-        judged = [name for name in runs[-1] if name.startswith("judge/") and name.endswith("samples.jsonl")]
-        assert len(judged) == 1
-        assert all(state.get(judged[0]) == runs[-1][judged[0]] for state in runs), "a kill leaves no run without them"
-        assert done.exit_code == 0, done.output
-        assert "2 stored replies of the judge used; the judge was not asked" in done.output
-        assert "cost in all sessions: 2 requests" in done.output
-        assert len(asked_of(server)) == 2
-        other = [*words, *address, "--judge-prompt", str(tmp_path / "rubric.txt"), "--as-run", str(tmp_path / "new")]
-        assert CliRunner().invoke(cli, ["score", str(file), *other]).exit_code == 0
-        assert len(asked_of(server)) == 4
-    assert not (tmp_path / "run" / "judge" / "link").exists()
 
 
 def test_a_misspelt_judge_replaces_no_judged_score_of_a_file(file: Path) -> None:

@@ -347,6 +347,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         assert "lost" not in mute.err
         n_sampled = sum(request.method == "POST" for request in server.requests)
         verdicts["3"] = True
+        shutil.rmtree(tmp_path / "results/s/able+a/judge")
         again = harness(tmp_path, *words)
         assert again.code == 0, again.err
         assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
