@@ -68,6 +68,7 @@ from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
+from harness.scoring.score import ScoreWarning, warned
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
 
@@ -516,7 +517,9 @@ def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenc
         f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
         "command goes on with it"
     )
-    return dataclasses.replace(graded, warnings=(*graded.warnings, warning), judging=judge.judging(ended=False))
+    return dataclasses.replace(
+        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
+    )
 
 
 def judge_grades(
@@ -574,7 +577,7 @@ def judge_grades(
             _unshown(benchmark, graded, judge.scope, samples_of),
             _from_elsewhere(replies.from_server, judge.addresses),
         ]
-        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
+        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)
     if mute:
         mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"

@@ -30,6 +30,7 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
+from harness.scoring.score import ScoreWarning
 from harness.verbs import judge_copies
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
 
 
 def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
-    return replace(graded, warnings=(*graded.warnings, warning))
+    return replace(graded, warnings=(*graded.warnings, ScoreWarning("file", warning)))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:

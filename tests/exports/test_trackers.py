@@ -86,10 +86,10 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     scores = harness.score(folder, track="notes", workers=1)
     (entry,) = sent
     assert entry.name == "my run"
-    assert entry.scores["own/accuracy"] == scores[0].accuracy
-    assert scores[0].sampling_interval is not None
-    ends = (entry.scores["own/sampling_low"], entry.scores["own/sampling_high"])
-    assert ends == scores[0].sampling_interval
+    assert entry.scores["own/accuracy"] == scores[0].accuracy.value
+    assert scores[0].accuracy.sampling is not None
+    ends = (entry.scores["own/accuracy_sampling_low"], entry.scores["own/accuracy_sampling_high"])
+    assert ends == scores[0].accuracy.sampling
     assert entry.scores["own/n_missing"] == 2
     assert entry.facts["model"] == "org/model-7b"
     assert entry.facts["own.sampling.temperature"] == 0.6

@@ -86,7 +86,7 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
             (PROSE, r"\text{plants making sugar from light}"),
         ], "each distinct answer is shown once"
     assert (before.n_undecided, judged.scores[0].n_undecided) == (4, 0)
-    assert judged.scores[0].accuracy == pytest.approx((3 / 4 + 1 / 4) / 2)
+    assert judged.scores[0].accuracy.value == pytest.approx((3 / 4 + 1 / 4) / 2)
     found = graded(run)
     assert [found["q1", i].verdict for i in range(4)] == ["correct", "wrong", "correct", "correct"]
     assert {(g.rule, g.grader) for (name, _), g in found.items() if name == "q1"} == {
@@ -131,7 +131,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     for found in (judged.scores[0], by_python, Score.load(place)):
         assert found is not None
         assert (found.n_correct, found.verifier_errors) == (1, errors)
-        assert tuple(warning for warning in found.warnings if warning.startswith("the verifier")) == errors
+        assert tuple(warning for warning in found.sentences if warning.startswith("the verifier")) == errors
     report = harness(tmp_path, "report", "own")
     assert all(error in " ".join(report.out.split()) for error in errors), report.out
     named = {grade.grader for grade in graded(folder).values()}
@@ -185,8 +185,8 @@ def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: R
         after = judge_run(run, serve(server)).scores[0]
     assert before.speed == after.speed is not None
     # q1: correct, wrong, correct, correct; q2: correct, wrong, wrong, no answer. Even samples came from the first.
-    assert [one.accuracy for one in before.endpoints] == [1 / 4, 0.0]
-    assert [one.accuracy for one in after.endpoints] == [3 / 4, 1 / 4]
+    assert [one.accuracy.value for one in before.endpoints.values()] == [1 / 4, 0.0]
+    assert [one.accuracy.value for one in after.endpoints.values()] == [3 / 4, 1 / 4]
 
 
 def test_stored_replies_of_another_server_are_used_and_named(tmp_path: Path, run: RunFolder) -> None:
@@ -207,7 +207,7 @@ def test_stored_replies_of_another_server_are_used_and_named(tmp_path: Path, run
         False,
         True,
     ]
-    assert any(sentence.startswith(warning) for sentence in by_python.warnings)
+    assert any(sentence.startswith(warning) for sentence in by_python.sentences)
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
@@ -301,11 +301,11 @@ def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -
     with FaultServer(ruling_by({**RULING, "give up": False})) as server:
         (score,) = judge_run(run, serve(server), scope="all", override=True).scores
     assert score.graders == (f"{GRADER}+judge:judge@verdict",)
-    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.warnings
+    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.sentences
     shown = harness(run.path, "show", ".", "--correct").out
     assert f"rule: judge ({GRADER}+judge:judge@verdict)" in shown
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert not any("graded by" in warning for warning in score.warnings)
+    assert not any("graded by" in warning for warning in score.sentences)
 
 
 @pytest.mark.parametrize(("scope", "warned"), [("undecided", True), ("wrong", True), ("all", False)])
@@ -319,7 +319,7 @@ def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
         "the end of such replies, and with `override` its verdict counts, but its verdicts would replace 3 others of "
         "this benchmark, too"
     )
-    assert (sentence in score.warnings) == warned
+    assert (sentence in score.sentences) == warned
 
 
 def test_the_advice_on_replies_without_an_answer_counts_those_with_text_and_tells_what_it_would_replace(
@@ -331,7 +331,7 @@ def test_the_advice_on_replies_without_an_answer_counts_those_with_text_and_tell
     def said() -> str:
         with FaultServer(ruling_by(RULING)) as server:
             scores = {score.benchmark: score for score in judge_run(run, serve(server)).scores}
-        return next((warning for warning in scores["prose"].warnings if "not shown to the judge" in warning), "")
+        return next((warning for warning in scores["prose"].sentences if "not shown to the judge" in warning), "")
 
     assert said().startswith("1 reply without an answer was not shown to the judge and counts as wrong: the judge's")
     assert said().endswith("with `override` its verdict counts")
@@ -345,18 +345,18 @@ def test_the_advice_on_replies_without_an_answer_counts_those_with_text_and_tell
     empty = write_run(tmp_path / "empty", {"q1": (PROSE, [GOOD, "", "", ""])})
     with FaultServer(ruling_by(RULING)) as server:
         (score,) = judge_run(empty, serve(server)).scores
-    assert not any("not shown to the judge" in warning for warning in score.warnings)
+    assert not any("not shown to the judge" in warning for warning in score.sentences)
 
 
 def test_a_judge_without_any_verdict_is_a_warning_of_the_score_from_python_too(run: RunFolder) -> None:
     with FaultServer(ruling_by({"making sugar": None})) as server:
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
         (mute,) = reasoning_harness.score(run.path, judge=who, workers=1)
-    assert any("the judge was asked about 2 answers and gave no verdict at all" in one for one in mute.warnings)
+    assert any("the judge was asked about 2 answers and gave no verdict at all" in one for one in mute.sentences)
     with FaultServer(ruling_by({"making sugar": True})) as server:
         who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
         (heard,) = reasoning_harness.score(run.path, judge=who, workers=1)
-    assert not any("no verdict at all" in one for one in heard.warnings)
+    assert not any("no verdict at all" in one for one in heard.sentences)
 
 
 def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(tmp_path: Path, run: RunFolder) -> None:
@@ -366,7 +366,7 @@ def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(t
     manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
     with FaultServer(ruling_by({})) as server:
         judged = judge_run(run, serve(server))
-    text = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
+    text = {score.benchmark: "\n".join(score.sentences) for score in judged.scores}
     assert "the judge was asked about 2 answers and gave no verdict at all" in text["prose"]
     assert "the judge was asked about 1 answer and gave no verdict at all" in text["leaves"]
     assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
@@ -391,7 +391,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
     with FaultServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    (said, *more) = [warning for warning in score.warnings if "may call every answer" in warning] or [""]
+    (said, *more) = [warning for warning in score.sentences if "may call every answer" in warning] or [""]
     assert not more
     begin = f"the judge called {n_correct} distinct answers of this run correct and none wrong: it may call every"
     assert said.startswith("" if n_correct is None else begin)
@@ -411,7 +411,7 @@ def test_a_judge_that_calls_none_wrong_of_one_benchmark_is_warned_of_there(
     with FaultServer(ruling_by(RULING)) as server:
         scores = judge_run(run, serve(server)).scores
     sentence = f"the judge called {n} distinct answers of this benchmark correct and none wrong"
-    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.warnings)]
+    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.sentences)]
     assert of == (["leaves"] if warned else [])
 
 
@@ -425,7 +425,7 @@ def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
 
     with FaultServer(judging(answer)) as server:
         (score,) = judge_run(run, serve(server)).scores
-    (warning,) = [warning for warning in score.warnings if "not replied" in warning]
+    (warning,) = [warning for warning in score.sentences if "not replied" in warning]
     assert warning.startswith("the judge has not replied about 1 of 2 answers (")
     assert "no such answer here" in warning
     assert warning.endswith("): it keeps the verdict without the judge, and the same command asks again")
@@ -546,7 +546,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
         with FaultServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
             judge_run(run, serve(server), **settings)
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
-        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.warnings)]
+        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.sentences)]
 
     assert unfinished() == ["prose"]
     assert unfinished(scope="wrong") == ["prose", "sums"]
@@ -638,7 +638,7 @@ def test_a_judge_that_cannot_be_asked_at_all_is_an_error_as_long_as_a_reply_is_m
         judge_run(four, serve(server))
     assert verdicts(four) == ["undecided"] * 4
     with FaultServer(judging(half_of_both)) as server:
-        warnings = " ".join(judge_run(four, serve(server)).scores[0].warnings)
+        warnings = " ".join(judge_run(four, serve(server)).scores[0].sentences)
     assert "asked again about 1 answer on which it gave no verdict (HTTP 400: not this one)" in warnings, (
         "no other's count"
     )
@@ -656,7 +656,7 @@ def test_a_refused_second_question_leaves_the_answer_without_a_verdict_and_none_
         judged = judge_run(four, serve(server))
     assert judged.outcome is not None
     assert (judged.outcome.complete, judged.reports[0].n_owed, judged.reports[0].n_silent) == (True, 0, 2)
-    (warning,) = [warning for warning in judged.scores[0].warnings if "asked again about" in warning]
+    (warning,) = [warning for warning in judged.scores[0].sentences if "asked again about" in warning]
     assert "not this one" in warning
 
 
