@@ -34,7 +34,7 @@ REPEATS ?= 4000
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
-	@$(BIN)/harness demo
+	@$(BIN)/harness doctor --demo
 
 ## help: this list
 help:

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from harness.benchmarks.questions import Places
 from harness.core import codec
 from harness.core.packed import Packed
 from harness.core.records import Key, Message, Question
@@ -108,16 +107,6 @@ def keys_in_sqlite(n: int) -> None:
         assert base.execute("select 1 from keys where question = ? and number = ?", key).fetchone()
 
 
-def places_in_a_dict(n: int) -> None:
-    held = {f"{number:032x}": number for number in range(n)}
-    assert all(held[f"{number:032x}"] == number for number in range(n))
-
-
-def places_sorted(n: int) -> None:
-    held = Places(f"{number:032x}" for number in range(n))
-    assert all(number in held.candidates(f"{number:032x}") for number in range(n))
-
-
 def numbers_in_lists(n: int) -> None:
     columns: list[list[float]] = [[] for _ in range(11)]
     for row in range(n * SAMPLES):
@@ -151,7 +140,6 @@ VARIANTS: dict[str, tuple[Callable[[int], None], ...]] = {
     "questions: list, Packed, sqlite3": (questions_in_a_list, questions_packed, questions_in_sqlite),
     "the same, and a twentieth looked up at random: Packed, sqlite3": (packed_at_random, sqlite_at_random),
     "keys: set, KeySet, sqlite3": (keys_in_a_set, keys_by_question, keys_in_sqlite),
-    "places of ids: dict, Places": (places_in_a_dict, places_sorted),
     "11 numbers a sample: lists, array, Column": (numbers_in_lists, numbers_in_arrays, numbers_in_columns),
 }
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# docs/images/demo.svg: `harness demo` as a terminal shows it, in 30 seconds at most. A run that takes longer is played
+# docs/images/demo.svg: `harness doctor --demo` as a terminal shows it, in 30 seconds at most. A run that takes longer is played
 # faster, and the script says how much. Needs asciinema 2 (`pip install asciinema`), and npx for svg-term-cli.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kept=$(mktemp -d)
 trap 'rm -rf "$kept"' EXIT
 export LC_ALL=C.UTF-8
+rm -rf results/demo
 asciinema rec --quiet --overwrite --cols 110 --rows 40 --idle-time-limit 2 \
-  --command ".venv/bin/harness demo --samples 2 --out results/recorded" "$kept/demo.cast"
-rm -rf results/recorded
+  --command ".venv/bin/harness doctor --demo" "$kept/demo.cast"
 python3 - "$kept/demo.cast" <<'END'
 import json, os, sys
 from pathlib import Path

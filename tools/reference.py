@@ -44,8 +44,8 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.runs.sample_labels import SampleLabel
 from harness.scoring.score import Bounds, GroupScore, Score
+from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
-from harness.scoring.uncertainty import Intervals
 from harness.scoring.workload import Speed
 from harness.verbs.sweep.schema import json_schema
 
@@ -61,7 +61,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/overrides.jsonl": (Override,),
     "<benchmark>/labels.jsonl": (SampleLabel,),
     "inflight.jsonl": (Partial,),
-    "<benchmark>/scores.json": (Score, Intervals, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
+    "<benchmark>/scores.json": (Score, Estimate, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
 }
 """File of a run folder → the records that stand in it, the outermost first."""
 
@@ -76,7 +76,7 @@ EXITS = {
 }
 
 VARIABLES = {
-    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; `harness demo` sets it.",
+    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; the demo sets it.",
     "HARNESS_CACHE": "Folder of weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder of what is known of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",

@@ -29,7 +29,7 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from harness.cli.status import progress_of
+from harness.generation.network.control import progress_of
 from harness.generation.progress import Progress
 from harness.runs import RunFolder
 from harness.showing.display import render_lines
@@ -125,7 +125,7 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
 
 SHOWN = {
     "view-runs": "/",
-    "view-questions": "/run/thinking/demo?sort=fraction&other=plain",
+    "view-questions": "/run/thinking/demo?sort=fraction",
     "view-sample": "/run/thinking/demo/demo-01/s0",
     "view-compare": "/compare/plain/thinking/demo",
 }
@@ -135,7 +135,6 @@ UNSHOWN = {
     "view-run": "/run/thinking",
     "view-question": "/run/thinking/demo/demo-01",
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
-    "view-audit": "/audit/thinking/demo",
 }
 """The viewer's other pages: name of the picture → address."""
 

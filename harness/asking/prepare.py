@@ -292,6 +292,8 @@ _SET_BY = {
     "deadlines.first_token": ("first_token_timeout",),
     "deadlines.idle": ("idle_timeout",),
     "order": (),
+    "salvage": (),
+    "accept_missing": (),
     **{
         name: (name,)
         for name in (

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import signal
+import string
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -235,7 +237,20 @@ def key_variable(who: WhichServer) -> str | None:
 
 
 def _from_environment(variable: str) -> Secret | None:
-    return Secret(key) if (key := os.environ.get(variable, "").strip()) else None
+    key = os.environ.get(variable, "").strip(_BLANK)
+    return _sealed(key, f"the environment variable {variable}") if key else None
+
+
+_BLANK = string.whitespace + "\ufeff\u200b"
+"""Characters that copying leaves at the ends of a key: blanks, a byte-order mark, a zero-width space."""
+
+
+def _sealed(key: str, place: str) -> Secret:
+    """The key as a secret. place: where it stands, for messages. Raises `UsageError` for what no header can carry."""
+    if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
+        named = unicodedata.name(odd, "a control character")
+        raise UsageError(f"{place} holds U+{ord(odd):04X} ({named}), which no header can carry: copy the key again")
+    return Secret(key)
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:

@@ -49,10 +49,6 @@ def _graders(name: str) -> str:
     return f" ({', '.join(graders)}).{near_names(name, graders)}" if graders else ""
 
 
-_RULES_OF_CARD = tuple(name for name in GradeRules.__struct_fields__ if name != "of_row")
-"""The rules that a card may state; which ones a row states is recorded with its question."""
-
-
 def _as_rules(value: Any) -> Any:
     """The card's `rules` as `GradeRules`. Raises `ValueError`.
 
@@ -64,8 +60,8 @@ def _as_rules(value: Any) -> Any:
     if not isinstance(value, dict):
         raise ValueError("must be `name: value` lines")
     for key in value:
-        if key not in _RULES_OF_CARD:
-            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), _RULES_OF_CARD)}")
+        if key not in GradeRules.__struct_fields__:
+            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), GradeRules.__struct_fields__)}")
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
@@ -95,11 +91,7 @@ _Rules = Annotated[
         {
             "type": "object",
             "additionalProperties": False,
-            "properties": {
-                name: shape
-                for name, shape in msgspec.json.schema(GradeRules)["$defs"]["GradeRules"]["properties"].items()
-                if name in _RULES_OF_CARD
-            },
+            "properties": msgspec.json.schema(GradeRules)["$defs"]["GradeRules"]["properties"],
         }
     ),
 ]
@@ -184,8 +176,7 @@ class Columns(_Part):
 
     answer: the reference. more_answers: further accepted references; empty cells are skipped. context: text to put
     before the question. multiple: whether a question has several answers. tolerance: absolute tolerance for the row's
-    answer. unit: unit of the reference. rules: what the row's answer must keep (`harness.benchmarks.row_rules`); empty:
-    the card's `rules` only. metadata: columns by which scores can be broken down.
+    answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
     """
 
     question: Names
@@ -196,7 +187,6 @@ class Columns(_Part):
     multiple: Names = ()
     tolerance: Names = ()
     unit: Names = ()
-    rules: Names = ()
     metadata: Names = ()
 
 
@@ -389,8 +379,6 @@ class Card(_Part):
                 )
         if (self.kind == "program") != (self.program is not None):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
-        if self.columns.rules and self.rules.grader != "rules":
-            raise ValueError("`columns.rules` are rules of the grader, and this card's answers are decided otherwise")
         if (self.twin_of is None) != (not self.original_key):
             raise ValueError("`twin_of` and `original_key` go together: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
@@ -447,8 +435,6 @@ class Card(_Part):
             *("cluster_after", "row_form"),
         )
         exclude: dict[str, Any] = {name: True for name in added_later if not getattr(self, name)}
-        if not self.columns.rules:
-            exclude["columns"] = {"rules"}
         of_source = {name for name in ("damaged_rows", "documents") if not getattr(self.source, name, True)}
         if isinstance(self.source, UrlSource) and self.source.split is None:
             of_source.add("split")

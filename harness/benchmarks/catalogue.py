@@ -12,7 +12,6 @@ import msgspec
 
 from harness.benchmarks import card
 from harness.benchmarks.card import Card
-from harness.benchmarks.row_rules import keep_rules_of_row
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names, option
@@ -43,7 +42,7 @@ def load(name_or_path: str) -> Card:
     NAME or an alias              a card
     NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or to a span of dates
     gym:TASK                      a task of reasoning-gym
-    PATH.yaml, PATH.yaml#TASK     a card's file, or a task of an `eval.yaml`
+    PATH.yaml                     a card's file
     hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; with `#TASK` at the end if the file has several tasks
     """
     if name_or_path.startswith("hf://"):
@@ -56,12 +55,9 @@ def load(name_or_path: str) -> Card:
     # A path may hold an @ of its own.
     if arguments and not Path(name_or_path).exists():
         return load(whole).restrict_to(arguments)
-    path, task = Path(name_or_path), ""
-    if "#" in path.name and not path.exists():
-        before, _, task = name_or_path.rpartition("#")
-        path = Path(before)
+    path = Path(name_or_path)
     if path.suffix in CARD_SUFFIXES:
-        return load_file(path, task)
+        return load_file(path)
     meant = fold_name(name_or_path)
     # File names are compared first, because parsing every card for its aliases takes longer.
     for file in _card_files():
@@ -119,18 +115,11 @@ def knows(name: str) -> bool:
     )
 
 
-def load_file(path: Path, task: str = "") -> Card:
-    """The card in a YAML file. task: the task to take if the file is an `eval.yaml`; empty if it has only one task.
-
-    Raises `UsageError` that names the file and the field.
-    """
+def load_file(path: Path) -> Card:
+    """The card in a YAML file. Raises `UsageError` that names the file and the field."""
     value = yaml_file.read_mapping(path, "a card")
     if "tasks" in value and "source" not in value:
-        from harness.benchmarks import eval_yaml
-
-        return eval_yaml.of_file(value, path, task)
-    if task:
-        raise UsageError(f"{path} is a card and has no tasks: leave out #{visible(task, 60)}")
+        raise UsageError(f"{path} is an eval.yaml, which is read on the hub alone: give hf://datasets/OWNER/NAME")
     value.setdefault("name", path.stem)
     loaded = card.from_mapping(value, where=str(path), folder=path.resolve().parent)
     loaded._file = None if path.resolve().parent == shipped_folder().resolve() else path.resolve()
@@ -169,9 +158,8 @@ def apply_card_rules(
     of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state
 
     def rules_for(question: Question) -> GradeRules:
-        rules = keep_rules_of_row(current.rules, question.rules) if current.columns.rules else current.rules
         own = question.rules.absolute_tolerance
-        return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
+        return msgspec.structs.replace(current.rules, absolute_tolerance=own) if of_rows else current.rules
 
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None

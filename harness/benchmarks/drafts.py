@@ -22,7 +22,6 @@ import msgspec
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
-from harness.benchmarks.row_rules import with_rules_of_row
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
@@ -386,22 +385,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    if columns.rules:
-        rules = _rules_of_row(card, row, kind, rules)
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
-
-
-def _rules_of_row(card: Card, row: Row, kind: AnswerKind, rules: GradeRules) -> GradeRules:
-    """`rules` with those that the row's own cell names. kind: of the row's answer. Raises `UsageError`."""
-    column = _require_column(row, card.columns.rules, "the rules")
-    try:
-        of_row = with_rules_of_row(rules, row.value[column])
-        if of_row is not rules and kind in ("choice", "text"):
-            what = "an option's letter" if kind == "choice" else "in words"
-            raise ValueError(f"must be empty, because the answer is {what}, found {_show(row.value[column])}")
-    except ValueError as error:
-        raise UsageError(f"{row.where}: the column {column!r} {error}") from error
-    return of_row
 
 
 def _is_without_options(card: Card, row: Row) -> bool:
@@ -496,9 +480,13 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
 
         shown = sorted(range(len(texts)), key=rank)
         return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
-    texts = _read_options(row, spec.options)
+    texts, labels = _read_options(row, spec.options)
     answer_column = _require_column(row, card.columns.answer, "the answer")
     answer = row.value[answer_column]
+    if isinstance(answer, list) and len(answer) == 1:  # AGIEval
+        (answer,) = answer
+    if answer in labels and not isinstance(answer, bool):
+        return tuple(texts), LETTERS[labels.index(answer)], None
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
         return tuple(texts), LETTERS[answer], None
     if isinstance(answer, str):
@@ -513,12 +501,17 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
             return tuple(texts), named, None
     raise UsageError(
         f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
-        f"index or text, found {_show(answer)}"
+        f"index (counted from 0) or text, found {_show(answer)}"
     )
 
 
-def _read_options(row: Row, columns: Names) -> list[str]:
-    """The options of a row: one column each, or a single column with a list, a mapping by letter, or either as JSON."""
+def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
+    """Return (the options of a row, the labels by which it names them, often none).
+
+    The options are a column each, or a single column with a list, a mapping by letter, either of them as JSON, or ARC's
+    mapping of `label` and `text` to lists. Raises `UsageError`.
+    """
+    labels: list[Any] = []
     for column in columns:
         _require_column(row, (column,), "the options")
     if len(columns) > 1:
@@ -531,6 +524,10 @@ def _read_options(row: Row, columns: Names) -> list[str]:
             options = tables.parse_json(options, f"{row.where}, the column {column!r}")
         if isinstance(options, dict) and list(options) == list(LETTERS[: len(options)]):
             options = list(options.values())
+        elif isinstance(options, dict) and options.keys() == {"label", "text"}:
+            labels, options = options["label"], options["text"]
+            if not isinstance(labels, list) or not isinstance(options, list) or len(labels) != len(options):
+                raise UsageError(f"{row.where}: the column {column!r} must have a label for each text")
         if not isinstance(options, list):
             raise UsageError(
                 f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_show(options)}"
@@ -544,7 +541,7 @@ def _read_options(row: Row, columns: Names) -> list[str]:
         raise UsageError(
             f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{'' if texts else remedy}"
         )
-    return texts
+    return texts, labels
 
 
 def _option(row: Row, name: str) -> str:

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import pydantic
 
 from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card, HubSource
-from harness.benchmarks.sources import hub, hub_files
+from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import quoted, visible
@@ -27,9 +25,6 @@ from harness.core.validation import first_problem
 
 NAME = "eval.yaml"
 """The file's name in a data set."""
-
-_MAX_FILES = 10_000
-"""Largest number of files below the folder of a local eval.yaml among which its data are searched."""
 
 _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
 """Scorers of inspect-ai that compare an answer with one target, as our grader does."""
@@ -87,28 +82,8 @@ def of_hub(address: str) -> Card:
     spec, name = _find_task(value, task, where)
     config = () if spec.config == "default" else (spec.config,)
     source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
-    of_task = _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
+    of_task = _card(value, spec, name or repository.id.rpartition("/")[2], source, where)
     of_task._address = address
-    return of_task
-
-
-def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
-    """The card of a local `eval.yaml`, whose data are one file in its folder or below. Raises `UsageError`.
-
-    value: the file's content. task: the task to take; empty for the only one.
-    """
-    spec, name = _find_task(value, task, str(path))
-    folder = path.resolve().parent
-    config = None if spec.config == "default" else spec.config
-    files = [entry.relative_to(folder).as_posix() for entry in islice(folder.rglob("*"), _MAX_FILES) if entry.is_file()]
-    data_files = hub_files.choose(files, [], config, spec.split, visible(str(folder), 200))
-    if len(data_files) != 1:
-        raise UsageError(
-            f"{path}: the split {visible(spec.split, 60)!r} has {len(data_files)} files (the first is "
-            f"{visible(data_files[0], 100)}), but it must be one: put all rows of the split into one file"
-        )
-    of_task = _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
-    of_task._address = f"{path.resolve()}#{task}" if task else str(path.resolve())
     return of_task
 
 
@@ -138,9 +113,7 @@ def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, 
     return parsed, name or (names[0] if parsed.id else "")
 
 
-def _card(
-    value: Mapping[str, Any], spec: _Task, name: str, source: dict[str, Any], where: str, folder: Path | None
-) -> Card:
+def _card(value: Mapping[str, Any], spec: _Task, name: str, source: HubSource, where: str) -> Card:
     """The card for one task of an `eval.yaml`. Raises `UsageError` for anything in it that a card cannot express."""
     if spec.id:
         where = f"{where}, task {visible(spec.id, 60)}"
@@ -155,7 +128,7 @@ def _card(
             "name": plain,
             "title": _one_line(value.get("name")) or plain,
             "measures": _one_line(value.get("description")),
-            "source": {key: value for key, value in source.items() if value not in (None, ())},
+            "source": {key: value for key, value in source.model_dump().items() if value not in (None, ())},
             "columns": columns,
             **({"choices": choices} if choices else {}),
             "id_rule": "column" if spec.field_spec.id else "checksum",
@@ -166,7 +139,6 @@ def _card(
             "sampling": sampling,
         },
         where,
-        folder,
     )
 
 

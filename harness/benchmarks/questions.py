@@ -11,8 +11,6 @@ Long: the set of questions and its making share one list of fields and of checks
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,15 +31,6 @@ from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_UNIT = re.compile(r"[^\W\d_][^\d+*=,;，；、]*|[%‰°]")
-"""A unit behind a number: letters first, and no further number."""
-
-_POSITION_BITS = 28
-"""Number of low bits in which `Places` stores a position; the other bits store a hash of the id."""
-
-_HASH_MASK = (1 << 64 - _POSITION_BITS) - 1
 
 
 class ShardPart(NamedTuple):
@@ -111,9 +100,9 @@ class QuestionSet:
         )
 
     @cached_property
-    def places(self) -> Places:
-        """An index of the questions by id."""
-        return Places(self.ids)
+    def places(self) -> dict[str, int]:
+        """The position of each question, by its id."""
+        return {name: position for position, name in enumerate(self.ids)}
 
     @cached_property
     def ids(self) -> list[str]:
@@ -124,40 +113,6 @@ class QuestionSet:
     def selection(self) -> Sequence[Question]:
         """The questions of all parts together; without parts, the questions."""
         return self.questions if self.part is None else self.part.selection
-
-
-class Places:
-    """An index from an id to its position in a sequence, in eight bytes per id: the ids themselves are not stored.
-
-    For each id there is a 64-bit number: 36 bits of a hash of the id, then the 28 bits of its position (so at most 268
-    million ids). The numbers are sorted, so that a binary search finds a hash.
-    """
-
-    __slots__ = ("_sorted",)
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        self._sorted = array("Q", sorted(_hash_bits(name) | index for index, name in enumerate(ids)))
-
-    def __len__(self) -> int:
-        return len(self._sorted)
-
-    def candidates(self, question_id: str) -> Iterator[int]:
-        """Yield the positions at which the id may be: nearly always none or one.
-
-        The caller compares the ids there, since two ids can have the same hash.
-        """
-        bits = _hash_bits(question_id)
-        for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
-            number = self._sorted[index]
-            if number >> _POSITION_BITS != bits >> _POSITION_BITS:
-                return
-            yield number & (1 << _POSITION_BITS) - 1
-
-
-def _hash_bits(question_id: str) -> int:
-    """The hash of an id in the high bits, with the bits of the position empty."""
-    # Python's hash of a text differs between processes, but this index never leaves its process.
-    return (hash(question_id) & _HASH_MASK) << _POSITION_BITS
 
 
 class QuestionsById(Mapping[tuple[str, str], Question]):
@@ -172,11 +127,7 @@ class QuestionsById(Mapping[tuple[str, str], Question]):
     def __getitem__(self, key: tuple[str, str]) -> Question:
         name, question_id = key
         question_set = self._sets[name]
-        for index in question_set.places.candidates(question_id):
-            question = question_set.questions[index]
-            if question.question_id == question_id:
-                return question
-        raise KeyError(key)
+        return question_set.questions[question_set.places[question_id]]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return (
@@ -283,7 +234,7 @@ def _from_source(
             f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
             "one; each counts as a question of its own"
         )
-    notes += filter(None, [seen.contradiction, seen.bare_number])
+    notes += filter(None, [seen.contradiction])
     if n_with_instruction:
         notes.append(
             f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
@@ -326,14 +277,13 @@ class _Seen:
 
     rows: digest of each row. identities: `Draft.identity` of each question. ids: the questions' ids in order, as keys.
     contradiction: a sentence on the first row whose question stands in an earlier row with another answer.
-    bare_number: a sentence on the first row with a further answer that is its answer without the unit.
     """
 
     def __init__(self, *, with_answers: bool, with_texts: bool) -> None:
         self.rows: list[bytes] = []
         self.identities: list[bytes] = []
         self.ids: dict[str, None] = {}
-        self.contradiction = self.bare_number = ""
+        self.contradiction = ""
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
         self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
 
@@ -343,17 +293,7 @@ class _Seen:
         self.rows.append(bytes.fromhex(draft.row_digest))
         if self._answers is not None:
             self._answers.append(draft.references)
-        if self._first is None:
-            return
-        answer = draft.references[0] if draft.references else ""
-        if not self.bare_number and (
-            number := next((text for text in draft.references[1:] if _is_without_unit(answer, text)), None)
-        ):
-            self.bare_number = (
-                f"{draft.row.where}: the further answer “{visible(number, 60)}” beside “{visible(answer, 60)}” makes "
-                "this number right with any unit. If a wrong unit must be wrong, add the unit, or leave the cell empty"
-            )
-        if self.contradiction:
+        if self._first is None or self.contradiction:
             return
         answers = hash((draft.references, draft.choices))
         first = self._first.setdefault(hash((draft.text, draft.choices)), (answers, draft.row.where))
@@ -372,12 +312,6 @@ class _Seen:
     def answers(self) -> str | None:
         """Checksum of all reference answers; None if the card states no checksum of them."""
         return None if self._answers is None else answers_digest(self._answers)
-
-
-def _is_without_unit(answer: str, further: str) -> bool:
-    """Whether the further answer is the number of the answer without its unit: 30 beside 30平方米 or 30 m."""
-    unit = answer.removeprefix(further).strip()
-    return bool(_NUMBER.fullmatch(further)) and unit != answer and bool(_UNIT.fullmatch(unit))
 
 
 def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, bool]:

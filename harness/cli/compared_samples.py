@@ -10,7 +10,7 @@ import click
 from harness.cli import terminal
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent, in_points
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.viewer.differ import Compared
@@ -46,25 +46,11 @@ def show(first: Path, second: Path) -> None:
 
 def _print(compared: Compared) -> None:
     """Print how two runs differ on one benchmark."""
-    from harness.viewer.printed import WORDS
+    from harness.viewer.rows import WORDS
 
     click.echo(visible(compared.benchmark))
-    if compared.paired is None:
-        click.echo(f"  {visible(compared.reason)}")
-    else:
-        paired = compared.paired
-        by_hand = " with the verdicts by hand" if any(compared.n_overridden) else ""
-        click.echo(
-            f"  A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} %{by_hand} over "
-            f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
-        )
-        click.echo(f"  B − A = {in_points(-paired.difference)} points; {compared.same_replies or compared.intervals}")
-    for reason in compared.narrower:
-        click.echo(f"  {reason}")
-    if any(compared.n_overridden):
-        click.echo(f"  {_by_hand(compared)}")
-    for warning in filter(None, (compared.undecided, compared.mixture)):
-        click.echo(f"  warning: {warning}")
+    for line in (*compared.lines, *(f"warning: {warning}" for warning in compared.warnings)):
+        click.echo(f"  {visible(line)}")
     for name, old, new in compared.settings:
         click.echo(f"  {visible(name)}: {old} → {new}")
     if not compared.settings:
@@ -77,9 +63,9 @@ def _print(compared: Compared) -> None:
         rows = [
             (
                 visible(" ".join(question.title.split()) or question.id, 60),
-                f"{100 * question.first:.0f} % of {question.n_first}",
-                f"{100 * question.second:.0f} % of {question.n_second}",
-                f"{100 * question.change:+.0f}",
+                question.first,
+                question.second,
+                f"{question.change:+.0f}",
             )
             for question in moved[:SHOWN_QUESTIONS]
         ]
@@ -87,18 +73,5 @@ def _print(compared: Compared) -> None:
         if len(moved) > SHOWN_QUESTIONS:
             click.echo(f"  and {len(moved) - SHOWN_QUESTIONS} more questions")
     for flip in compared.flips:
-        click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
+        click.echo(f"  {count_noun(flip.n, 'sample')} from {WORDS[flip.first]} to {WORDS[flip.second]}")
     click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both")
-
-
-def _by_hand(compared: Compared) -> str:
-    """A sentence on how many verdicts by hand count in each run, and on the accuracies without them."""
-    n_first, n_second = compared.n_overridden
-    sentence = f"verdicts by hand count: {n_first} in A, {n_second} in B"
-    if compared.as_graded is None:
-        return sentence
-    graded = compared.as_graded
-    return (
-        f"{sentence}; as graded A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
-        f"B − A = {in_points(-graded.difference)} points"
-    )

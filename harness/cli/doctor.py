@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from harness.benchmarks.card import Card
 
-PACKAGES = ("openai", "httpx", "aiohttp", "mpmath", "xllamacpp", "huggingface-hub")
+PACKAGES = ("openai", "httpx", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
 FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
@@ -36,7 +36,12 @@ FETCH = "harness benchmarks fetch"
 @click.option(
     "--benchmark", "benchmarks", multiple=True, help="Only these cards or files of questions; may be repeated."
 )
-def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once.",
+)
+def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...], demo: bool) -> None:
     """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
 
     A plug-in is imported and tried: a prompt, an exporter and a provider are checked, a launcher is called. A card
@@ -46,6 +51,10 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     that none reads, gets a warning; so do references that need a judge, and columns with too many values for a
     breakdown. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
     """
+    if demo:
+        from harness.cli.demo import play
+
+        sys.exit(play())
     if runs:
         damaged = [path for path in runs if _damaged(path)]
         sys.exit(StoreError.exit_code if damaged else 0)

@@ -64,23 +64,21 @@ def follow(
 
 
 def _goes_on(folder: RunFolder) -> bool:
-    """Whether the run answers, or a process holds it. Reads no samples."""
-    from harness.cli.status import progress_of
+    """Whether a process holds the run. Reads no samples."""
     from harness.runs.going import holder_of
 
-    return progress_of(folder) is not None or holder_of(folder) is not None
+    return holder_of(folder) is not None
 
 
 def _words(score: Score) -> str:
     """The benchmark and its accuracy, in the words of the progress display."""
     from harness.showing.lines import score_in_words
-    from harness.showing.running_score import RunningScore, UndecidedBounds
+    from harness.showing.running_score import RunningEstimate, RunningScore, UndecidedBounds
 
-    interval, bounds = score.sampling_interval, score.undecided_bounds
+    accuracy, bounds = score.accuracy, score.undecided_bounds
     running = RunningScore(
-        accuracy=score.accuracy or 0.0,
+        accuracy=accuracy and RunningEstimate(accuracy.value, accuracy.sampling and (*accuracy.sampling,)),
         n_samples=score.n_samples,
-        sampling_interval=None if interval is None else (interval.low, interval.high),
         n_undecided=score.n_undecided,
         undecided_bounds=None if bounds is None else UndecidedBounds(bounds.low, bounds.high),
     )

@@ -35,7 +35,6 @@ GROUPS = {
         "benchmarks": "List the benchmark cards, or show one.",
         "status": "Show or steer a run from another terminal: concurrency, pause, drain, cancel.",
         "merge": "Join the run folders of several clients (shards) into one run.",
-        "demo": "Start the embedded server, run, score and report the demo benchmark.",
     },
     "Grade": {
         "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
@@ -55,7 +54,7 @@ GROUPS = {
         "verify": "Say whether a run agrees with what is published of its model.",
     },
     "More": {
-        "doctor": "Check plug-ins, the grader on every card, or the journal of a run.",
+        "doctor": "Check plug-ins, the grader on every card, or the journal of a run; play the demo.",
     },
 }
 """Heading -> command -> its line in the help, in the order of the work."""
@@ -67,13 +66,14 @@ _OTHER_NAMES = {"watch": "sweep FILE --follow"}
 """Name that people try → the command that does this."""
 
 _GONE = {
+    "demo": "`make demo` in a checkout, or `harness doctor --demo`, plays the whole path on a small model",
     "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
     "--plots PICTURES` draws how they differ",
     "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
     "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
     "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
     "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
-    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume, --drain or --cancel",
+    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
     "diff": "`harness compare A B --samples` shows where two runs differ",
     "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
     "plugins": "`harness doctor` lists and tries the plug-ins",

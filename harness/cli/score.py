@@ -137,7 +137,6 @@ def _score_each(
     """
     from harness.cli import following
     from harness.cli.terminal import Terminal
-    from harness.grading.processes.pool import sharing_workers
     from harness.scoring.pipeline import score_run
     from harness.verbs.score import refuse_any, score
 
@@ -145,17 +144,16 @@ def _score_each(
         refuse_any(sources, options, judge)
     by_rules = following.follow if follow else score_run
     scored = []
-    with sharing_workers():
-        for source in sources:
-            with Terminal() as watcher:
-                try:
-                    scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
-                except NotWritable as error:
-                    if RunFolder(source).manifest.is_file():
-                        run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
-                        line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
-                        error.add(f"A copy in this folder, scored: `{line}`")
-                    raise
+    for source in sources:
+        with Terminal() as watcher:
+            try:
+                scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
+            except NotWritable as error:
+                if RunFolder(source).manifest.is_file():
+                    run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
+                    line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
+                    error.add(f"A copy in this folder, scored: `{line}`")
+                raise
     return scored
 
 

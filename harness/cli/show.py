@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from harness.runs.layout import BenchmarkFolder
     from harness.viewer.library import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
+    from harness.viewer.rows import Mark
     from harness.viewer.sample_filter import SampleFilter
 
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
+
+_MARKS: dict[str, Mark] = {"cut": "cut", "near_miss": "near", "anomaly": "odd", "disputed": "disputed"}
+"""Name of a flag → the mark of the samples that it finds."""
 
 SHOWN_LEVELS = 20
 """Largest number of levels, values or columns that an error names."""
@@ -42,7 +46,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option("--wrong", is_flag=True, help="Samples graded wrong.")
 @click.option("--no-answer", is_flag=True, help="Samples without an answer.")
 @click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
-@click.option("--cut", "truncated", is_flag=True, help="Samples cut by max_tokens.")
+@click.option("--cut", is_flag=True, help="Samples cut by max_tokens.")
 @click.option(
     "--near-miss",
     is_flag=True,
@@ -183,10 +187,11 @@ def _choices(
     from harness.viewer.sample_filter import SampleFilter
 
     verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
+    marks = frozenset(mark for flag, mark in _MARKS.items() if filters.pop(flag))
     choices = {}
     for benchmark in benchmarks:
         beside = None if their_run is None else their_run.benchmark(benchmark.name)
-        choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, other_run=beside, **filters)
+        choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, marks=marks, other_run=beside, **filters)
         if choice.of_grades:
             _require_grades(benchmark, run)
             if beside is not None and disagree is not None:
@@ -287,10 +292,8 @@ def _texts(
         else:
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
-            if (by_hand := benchmark.by_hand()) is not None:
-                audited = None if benchmark.score is None else benchmark.score.audited
-                estimate = "" if audited is None else f"; the audited accuracy is {audited.words}"
-                yield f"{by_hand.sentence}{estimate}; this list has these verdicts\n"
+            if by_hand := benchmark.by_hand():
+                yield f"{by_hand}; this list has these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

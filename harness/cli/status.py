@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from harness.cli.help import SpelledCommand, spell
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
@@ -54,14 +54,12 @@ def _prints() -> Any:
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
 @click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
-@click.option("--concurrency", metavar="N", help="Have RUN keep so many requests in flight.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Have RUN keep so many requests in flight."
+)
 @click.option("--pause", is_flag=True, help="Have RUN send no further request until --resume.")
 @click.option("--resume", is_flag=True, help="Have a paused RUN go on.")
 @click.option("--drain", is_flag=True, help="Have RUN end when its requests in flight have ended.")
-@click.option(
-    "--cancel", metavar="QUESTION[:SAMPLE]", help="Have RUN give up this sample (or all of the question) for now."
-)
-@click.option("--reload", is_flag=True, help="Have RUN read the file of --endpoints again.")
 def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> None:
     """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
 
@@ -104,19 +102,17 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
             click.echo(line)
 
 
-def _steer(run: Path, verb: str, value: str | bool) -> None:
-    """Tell the run that is going on in the folder `run` what to do, and print its answer. Raises `UsageError` if the
-    run refuses it. value: of the verb; True if it has none.
-    """
-    from harness.cli.run import command as run_command
-    from harness.generation.network.control import ControlCommand, send
+_ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"draining": True}}
+"""Option → the fields of the orders that it changes."""
+
+
+def _steer(run: Path, verb: str, value: int | bool) -> None:
+    """Have the run that is going on in the folder `run` do what the option `verb` says, within a second."""
+    from harness.generation.network.control import order
     from harness.runs.layout import RunFolder
 
-    answer = send(RunFolder.open(run), ControlCommand(verb=verb, value="" if value is True else str(value)))
-    sentence = spell(answer.sentence, run_command)  # The options in it are flags of `harness run`.
-    if answer.refused:
-        raise UsageError(sentence)
-    click.echo(visible(sentence, 500))
+    order(RunFolder.open(run), **_ORDERS.get(verb, {verb: value}))
+    click.echo(f"{visible(str(run))} follows within a second; its log notes it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +134,7 @@ class Status:
 
 def look(folder: RunFolder) -> Status:
     """Ask the running process, or read the run's files. Raises `StoreError`."""
+    from harness.generation.network.control import progress_of
     from harness.runs.going import on_disk
     from harness.showing.running_score import RunningScores
 
@@ -166,16 +163,6 @@ def _shard(folder: RunFolder) -> str | None:
     return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
 
 
-def progress_of(folder: RunFolder) -> Progress | None:
-    """The progress that the run reports; None if no process answers."""
-    from harness.generation.network.control import ControlCommand, send
-
-    try:
-        return send(folder, ControlCommand(verb="status")).facts
-    except StoreError:  # No run is going on, or one of another version.
-        return None
-
-
 def _under_way(results: Path) -> list[Status]:
     """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
@@ -196,10 +183,11 @@ def _under_way(results: Path) -> list[Status]:
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """Those runs whose process answers, by path."""
-    from harness.generation.network.control import NAME
+    from harness.generation.network.control import progress_of
+    from harness.runs.layout import STATUS
 
-    # Only runs with a control socket are asked: results/ may hold hundreds of runs that have ended.
-    going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
+    # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
+    going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
 
 
@@ -266,7 +254,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
         )
     if files.holder is not None:
-        yield f"{files.holder} holds the run and does not answer: it is starting, or its file system allows no sockets"
+        yield f"{files.holder} holds the run and states no progress: it is starting"
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":

@@ -108,7 +108,7 @@ GRADED_SECONDS = 5.0
 """Smallest number of seconds between two lines about grading."""
 
 RESUMED_BY = "HARNESS_RESUMED_BY"
-"""Environment variable with the command that resumes a run. `harness demo`, whose server ends with it, sets it, and a
+"""Environment variable with the command that resumes a run. The demo, whose server ends with it, sets it, and a
 sweep for its child processes.
 """
 
@@ -144,7 +144,7 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The typed command without its keys; in a child process of `harness demo` or a sweep, the parent's command."""
+        """The typed command without its keys; in a child process of the demo or a sweep, the parent's command."""
         return os.environ.get(RESUMED_BY) or shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property

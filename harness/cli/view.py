@@ -27,13 +27,11 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
     """
     from harness.cli.again import run_command, score_command, serve_command
-    from harness.runs.layout import RunFolder
     from harness.verbs.again import lines_again
     from harness.verbs.compare import published_beside
     from harness.verbs.report import run_facts
     from harness.viewer.library import Library
-    from harness.viewer.pages import RunFacts
-    from harness.viewer.serving import serve
+    from harness.viewer.serving import Server, serve
 
     library = Library(runs or (Path("results"),))
     library.refresh()
@@ -46,15 +44,20 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
         if not no_open and _has_screen():
             click.launch(address)
 
-    def facts(folder: RunFolder) -> RunFacts:
-        """What the page of a run shows, with the commands that repeat the run."""
-        return run_facts(
-            folder,
-            lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
+    serve(
+        Server(
+            library,
+            announce,
+            published=published_beside,
+            facts=lambda folder: run_facts(
+                folder,
+                lambda manifest, run, scores: lines_again(
+                    manifest, run, scores, run_command, score_command, serve_command
+                ),
+            ),
+            ports=(port,) if port is not None else (DEFAULT_PORT, 0),
         )
-
-    ports = (port,) if port is not None else (DEFAULT_PORT, 0)
-    serve(library, announce, published=published_beside, facts=facts, ports=ports)
+    )
 
 
 def _has_screen() -> bool:

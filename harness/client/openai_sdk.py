@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import openai
 
@@ -105,6 +106,7 @@ class OpenaiTransport:
             # Each request has its own connection: on one that is used again, the package's HTTP library would take
             # bytes behind the end of a reply for the next reply.
             default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
+            default_query={} if endpoint.query is None else dict(parse_qsl(endpoint.query.reveal())),
             timeout=openai.Timeout(None, connect=deadlines.connect),
             http_client=openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,

@@ -60,10 +60,6 @@ class Message(msgspec.Struct, frozen=True):
     content: str
 
 
-RuleOfRow = Literal["form", "ordered"]
-"""A rule that a row of the data may state for its own answer."""
-
-
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card.
 
@@ -76,7 +72,6 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     behind its reasoning, and not the answer that was found in it. form: the form that the answer must be written in;
     None: any.
     conventions: conventions of `docs/grading.md` that this benchmark switches on (true) or off (false), by name.
-    of_row: the fields above that the question's row of the data states itself; a later change of the card leaves them.
     """
 
     grader: str = "rules"
@@ -88,7 +83,6 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whole_reply: bool = False
     form: Form | None = None
     conventions: dict[str, bool] = {}
-    of_row: tuple[RuleOfRow, ...] = ()
 
 
 CHECKSUM_ID_CHARS = 16
@@ -143,11 +137,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """The question itself: the last turn of the user, before which there may be examples; or the raw prompt."""
         turns = [message.content for message in self.messages if message.role == "user"]
         return turns[-1] if turns else self.prompt
-
-    @property
-    def prompt_chars(self) -> int:
-        """Length of the prompt, or of all messages together, in characters."""
-        return len(self.prompt) + sum(len(message.content) for message in self.messages)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,6 +63,11 @@ class Response:
     prompt_tokens: int | None = None
     index: int | None = None
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether the tool stored null, and nothing that says that the model replied."""
+        return self.text is None and self.reasoning is None and self.finish_reason == UNSTATED_REASON
+
 
 @dataclass(slots=True)
 class OutputRow:

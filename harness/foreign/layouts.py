@@ -25,8 +25,14 @@ from harness.core.records import UNSTATED_REASON
 from harness.foreign import cells
 from harness.foreign.formats import OutputRow, Response
 
-_RS = re.compile(r"output-rs(\d{1,6})\.jsonl")
+_RS = re.compile(r"output-rs(\d{1,6})\.jsonl(-async)?")
+"""The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in the order of their end."""
+
+_PARTED = re.compile(r"(.+)_\d{1,6}\.json")
+"""The name of a part of a set's predictions, as OpenCompass divides them."""
+
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
+_EVALSCOPE_USER = re.compile(r"\A\*\*User\*\*:\s*")
 _ROLES = ("HUMAN", "human", "user")
 
 
@@ -34,8 +40,14 @@ def nemo_skills(path: Path) -> Iterator[OutputRow]:
     """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples."""
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
+        positions = set()
         for row in tables.stream(file, responses=True):
             cells.require_columns(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
+            # A resumed generation may have written a row of its unfinished file again.
+            position = row.value.get("_async_position", row.where)
+            if position in positions:
+                continue
+            positions.add(position)
             response = Response(
                 cells.text_or_none(row.value["generation"]),
                 finish_reason=cells.text_or_none(row.value.get("finish_reason")) or UNSTATED_REASON,
@@ -84,33 +96,69 @@ def is_by_number(path: Path) -> bool:
 
 
 def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read reviews of EvalScope. The question's id is `group_id` if it was asked several times, else `index`."""
+    """Read reviews of EvalScope. The question's id is `group_id` if it was asked several times, else `index`.
+
+    A resumed evaluation may have written a review again: the first of an `index` counts. The prompt is the text `input`
+    behind `**User**: `, or in newer files the user's message among `messages`.
+    """
+    seen = set()
     for row in rows:
         outer = row.value.get("sample_score")
         score = outer.get("score") if isinstance(outer, dict) else None
         if not isinstance(outer, dict) or not isinstance(score, dict) or "target" not in row.value:
             raise UsageError(f"{row.where} is no review of EvalScope: it needs 'target' and 'sample_score'")
-        group = outer.get("group_id")
+        group, index = outer.get("group_id"), str(row.value.get("index"))
+        if index in seen:
+            continue
+        seen.add(index)
+        asked = cells.text_or_none(row.value.get("input"))
         yield OutputRow(
             row.where,
             [Response(cells.text_or_none(score.get("prediction")))],
-            question=cells.text_or_none(row.value.get("input")),
+            question=_last_user_turn(row.value.get("messages")) if asked is None else _EVALSCOPE_USER.sub("", asked),
             answer=row.value["target"],
-            question_id=str(row.value.get("index") if group is None else group),
+            question_id=index if group is None else str(group),
         )
 
 
-def is_numbered(folder: Path) -> bool:
-    """Whether `folder` is a folder with `output-rs*.jsonl` files."""
-    return folder.is_dir() and any(_sample_number(path) is not None for path in folder.iterdir())
+def is_numbered(path: Path) -> bool:
+    """Whether `path` is a file `output-rs*.jsonl` of NeMo-Skills, or a folder with such files."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return any(_sample_number(file) is not None for file in files)
+
+
+def lacks(path: Path) -> list[str]:
+    """Sentences on what the outputs at `path` may lack: parts beside the file, and files that are not finished."""
+    parted = _PARTED.fullmatch(path.name)
+    beside = [] if parted is None else [p.name for p in path.parent.glob("*.json") if _is_part_of(p, parted[1])]
+    said = []
+    if len(beside) > 1:
+        listed = ", ".join(visible(name, 60) for name in sorted(beside)[:20])
+        said.append(f"the set is in {len(beside)} parts ({listed}), and only {visible(path.name, 60)} is read")
+    files = [file for _, file in numbered_files(path)] if path.is_dir() else [path]
+    unfinished = [visible(file.name, 60) for file in files if file.name.endswith("-async")]
+    if unfinished:
+        said.append(f"NeMo-Skills has not finished {', '.join(unfinished)}: samples are missing")
+    return said
+
+
+def _is_part_of(path: Path, stem: str) -> bool:
+    parted = _PARTED.fullmatch(path.name)
+    return parted is not None and parted[1] == stem and is_by_number(path)
 
 
 def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
-    """(number, file) of each `output-rs*.jsonl` in a folder, by number. Raises `UsageError` if there is none."""
-    files = sorted((number, path) for path in folder.iterdir() if (number := _sample_number(path)) is not None)
+    """(number, file) of each `output-rs*.jsonl` in a folder, by number; of a number's files the finished one.
+
+    Raises `UsageError` if there is none.
+    """
+    files: dict[int | None, Path] = {}
+    for path in sorted(folder.iterdir()):  # `.jsonl` stands before `.jsonl-async`
+        if (number := _sample_number(path)) is not None:
+            files.setdefault(number, path)
     if not files:
         raise UsageError(f"{visible(str(folder))} holds no output-rs0.jsonl …, which NeMo-Skills writes")
-    return [*files]
+    return sorted(files.items(), key=lambda item: item[0] or 0)
 
 
 def _sample_number(path: Path) -> int | None:

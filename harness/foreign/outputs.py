@@ -5,7 +5,6 @@ Several rows may have the same question; `row_ids` says which are samples of one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
@@ -39,9 +39,9 @@ class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
     checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
-    doubts: sentences on rows whose question is not certain. model: the one model that all rows name; None if they do
-    not. only_ids: whether each row has its question's id and none has a text of it. numbers: those that the latest
-    iteration has given to samples.
+    doubts: sentences on rows whose question is not certain. notes: sentences on samples that the file lacks.
+    model: the one model that all rows name; None if they do not. only_ids: whether each row has its question's id and
+    none has a text of it. numbers: those that the latest iteration has given to samples.
     """
 
     def __init__(
@@ -50,11 +50,12 @@ class Outputs:
         checksum: tables.Checksum,
         pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
         doubts: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
         model: str | None = None,
         only_ids: bool = False,
     ) -> None:
         self._path, self._checksum, self._pairs = path, checksum, pairs
-        self.doubts, self.model, self.only_ids = doubts, model, only_ids
+        self.doubts, self.notes, self.model, self.only_ids = doubts, notes, model, only_ids
         self.numbers = SampleNumbers()
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
@@ -106,7 +107,7 @@ def read(
     checksum = tables.Checksum()
     for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
         seen.add(row)
-    if not seen.rows:
+    if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
 
@@ -116,12 +117,17 @@ def read(
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
     doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
-    return Outputs(path, checksum, pairs, doubts, seen.model, only_ids)
+    notes = layouts.lacks(path)
+    if seen.n_missing:
+        notes.append(
+            f"{count_noun(seen.n_missing, 'sample')} of the file {are(seen.n_missing)} null: missing, not wrong"
+        )
+    return Outputs(path, checksum, pairs, doubts, tuple(notes), seen.model, only_ids)
 
 
 def are_outputs(path: Path) -> bool:
     """Whether `path` can be a tool's outputs: a file, or a folder of `output-rs*.jsonl`. Contents are not checked."""
-    return path.is_file() or layouts.is_numbered(path)
+    return path.is_file() or (path.is_dir() and layouts.is_numbered(path))
 
 
 def digest_of(path: Path) -> str:
@@ -166,7 +172,7 @@ def _read_rows(
             format = "inspect"
         elif path.name.startswith("tmp_output_") and path.suffix == ".txt":
             format = "sglang"
-        elif re.fullmatch(r"output-rs\d+\.jsonl", path.name) or layouts.is_numbered(path):
+        elif layouts.is_numbered(path):
             format = "nemo_skills"
         elif layouts.is_by_number(path):
             format = "opencompass"
@@ -220,6 +226,8 @@ def _pairs(
                 built.clear()
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
+            if response.is_missing:
+                continue
             index = numbers.give(question_id, response.index, row.where)
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 

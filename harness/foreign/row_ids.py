@@ -66,7 +66,8 @@ class RowIdentities:
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not.
+    all rows name; None if they do not. n_replies, n_missing: numbers of replies, and
+    of those that are null.
     """
 
     def __init__(self) -> None:
@@ -77,6 +78,7 @@ class RowIdentities:
         self.conflict: UsageError | None = None
         self.doubt = ""
         self.model: str | None = None
+        self.n_replies = self.n_missing = 0
 
     @property
     def all_named(self) -> bool:
@@ -86,6 +88,9 @@ class RowIdentities:
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
+        n_missing = sum(response.is_missing for response in row.responses)
+        self.n_missing += n_missing
+        self.n_replies += len(row.responses) - n_missing
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)

@@ -19,16 +19,14 @@ from typing import Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.interface import Deadlines, Transport
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.interface import Transport
+from harness.client.protocol.reply import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import OtherModel, Sentence, option
 from harness.core.records import Usage
-from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.too_many_requests import Ticket
-from harness.generation.settings import Patience, RunSettings
+from harness.generation.settings import RunSettings
 from harness.generation.spending import Billed, Spent
 from harness.runs.manifest import Fingerprint, Provenance
 
@@ -52,8 +50,8 @@ MIN_SAME = 4
 SECONDS = 30.0
 """Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
 
-LOOK_AGAIN_S = 0.05
-"""Seconds between two looks whether a server's limits allow the next request."""
+FIRST_WAIT_S = 0.25
+"""Seconds before a request that the server's limits refused is sent again; each further time twice as long."""
 
 QUIET_SECONDS = 2.0
 """Seconds after which a person is told what the run waits for."""
@@ -183,8 +181,8 @@ def ask(
 
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
     replies: also right if a signal interrupts this function. on_wait: called if this takes longer than `QUIET_SECONDS`.
-    A request that the server's limits refuse is sent again at the pace of a run's own requests, while `SECONDS` last.
-    Any other failure leaves the endpoint without a fingerprint. May be called with or without a running event loop.
+    A request that the server's limits refuse is sent again while `SECONDS` last. Any other failure leaves the endpoint
+    without a fingerprint. May be called with or without a running event loop.
     """
 
     def work() -> None:
@@ -220,16 +218,36 @@ async def _ask_all(
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
     ends = time.monotonic() + SECONDS
 
+    async def beginning(endpoint: Endpoint, number: int, body: bytes) -> str:
+        """The beginning of the reply to prompt `number`, which is sent again while the server's limits refuse it."""
+        url, wait = endpoint.base_url, FIRST_WAIT_S
+        while True:
+            # A request that the time limit or a signal ends states no usage, but the server has begun its reply.
+            replies.billed[url, number] = _bill(body, Usage())
+            try:
+                reply = await transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES)
+                replies.billed[url, number] = _bill(body, reply.usage)
+                # Empty beginnings would count as equal to each other.
+                if not reply.text and not reply.reasoning:
+                    raise RequestFailed("cut", "an empty reply")
+                return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
+            except RequestFailed as failed:
+                if failed.free:
+                    del replies.billed[url, number]
+                limited = failed.kind == "rate_limited" or (failed.retryable and failed.retry_after is not None)
+                pause = max(wait, failed.retry_after or 0.0)
+                if not limited or time.monotonic() + pause >= ends:
+                    replies.failures.setdefault(url, failed.message)
+                    raise
+            await asyncio.sleep(pause)
+            wait *= 2
+
     async def ask_endpoint(endpoint: Endpoint) -> None:
-        turns = _Turns(endpoint, settings.patience, ends)
-        begun = [
-            _beginning(transport, turns, requests.path, body, deadlines, replies, number)
-            for number, body in enumerate(bodies(requests))
-        ]
+        asked = (beginning(endpoint, number, body) for number, body in enumerate(bodies(requests)))
         # A refused request must not cut off the others in flight, which are billed all the same.
-        beginnings = await asyncio.gather(*begun, return_exceptions=True)
-        if not any(isinstance(beginning, BaseException) for beginning in beginnings):
-            replies.beginnings[endpoint.base_url] = [str(beginning) for beginning in beginnings]
+        beginnings = await asyncio.gather(*asked, return_exceptions=True)
+        if not any(isinstance(each, BaseException) for each in beginnings):
+            replies.beginnings[endpoint.base_url] = [str(each) for each in beginnings]
 
     try:
         async with asyncio.timeout(SECONDS):
@@ -239,93 +257,3 @@ async def _ask_all(
         pass
     finally:
         await transport.close()
-
-
-class _Turns:
-    """Says when one endpoint may be sent its next request, by a run's rules (`dispatch.lanes`) for one endpoint.
-
-    ends: the monotonic second at which the fingerprint's time is over.
-    """
-
-    def __init__(self, endpoint: Endpoint, patience: Patience, ends: float) -> None:
-        self.endpoint = endpoint
-        self._lanes = Lanes([endpoint], len(PROMPTS), patience, time.monotonic)
-        self._ends = ends
-
-    async def enter(self) -> Ticket:
-        """Wait until a request may be sent. Raises the last refusal if the endpoint's pause outlasts the time."""
-        while True:
-            self._lanes.advance()
-            if self._lanes.with_room():
-                return self._lanes.sent(0)
-            lane = self._lanes[0]
-            if lane.last_failure is not None and lane.until >= self._ends:
-                raise lane.last_failure
-            await asyncio.sleep(LOOK_AGAIN_S)
-
-    def leave(self, ticket: Ticket, failed: RequestFailed | None) -> bool:
-        """Note how the request of this ticket ended; return whether it is to be sent again.
-
-        failed: None if it was answered.
-        """
-        if failed is None:
-            self._lanes.answered_by(ticket)
-        elif failed.kind == "rate_limited" or (failed.retryable and failed.retry_after is not None):
-            self._lanes.failed(ticket, failed)
-            return True
-        else:
-            self._lanes.cancelled(ticket)
-        return False
-
-
-async def _beginning(
-    transport: Transport,
-    turns: _Turns,
-    path: str,
-    body: bytes,
-    deadlines: Deadlines,
-    replies: FingerprintReplies,
-    number: int,
-) -> str:
-    """The beginning of the reply to prompt `number`. replies: gets what the request is billed for, however it ends."""
-    url = turns.endpoint.base_url
-    try:
-        while True:
-            ticket = await turns.enter()
-            try:
-                reply = await _reply(transport, turns.endpoint, path, body, deadlines, replies, number)
-            except RequestFailed as failed:
-                if not turns.leave(ticket, failed):
-                    raise
-            else:
-                turns.leave(ticket, None)
-                return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
-    except RequestFailed as failed:
-        replies.failures.setdefault(url, failed.message)
-        raise
-
-
-async def _reply(
-    transport: Transport,
-    endpoint: Endpoint,
-    path: str,
-    body: bytes,
-    deadlines: Deadlines,
-    replies: FingerprintReplies,
-    number: int,
-) -> Reply:
-    """The reply to one request for prompt `number`. replies: gets what it is billed for, however it ends."""
-    bill = endpoint.base_url, number
-    # A request that the time limit or a signal ends states no usage, but the server has begun its reply.
-    replies.billed[bill] = _bill(body, Usage())
-    try:
-        reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
-        replies.billed[bill] = _bill(body, reply.usage)
-        # Empty beginnings would count as equal to each other.
-        if not reply.text and not reply.reasoning:
-            raise RequestFailed("cut", "an empty reply")
-    except RequestFailed as failed:
-        if failed.free:
-            del replies.billed[bill]
-        raise
-    return reply

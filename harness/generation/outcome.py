@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
-from harness.core.reply_notes import TOO_FEW_STATED
-from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
+from harness.core.reply_notes import ALL_REASONING, CUMULATIVE, TOO_FEW_STATED
+from harness.generation.dispatch.canary import ANSWERS_IN_REASONING, MIN_DUPLICATE_CHARS
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause
 from harness.generation.progress import Progress
@@ -23,6 +23,9 @@ MANY_LOOPS = 0.01
 
 MANY_FALSE_USAGES = 0.01
 """A warning is given if the usage of more than this fraction of the replies states too few tokens."""
+
+MANY_ALL_REASONING = 0.01
+"""A warning is given if more than this fraction of the replies has reasoning and no text, though it ended by itself."""
 
 MANY_CUT = 0.05
 """A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
@@ -96,6 +99,10 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
             "events than their usage states tokens: either the usage is false, and lengths, speeds and costs from it "
             "are too low, or something on the way cuts tokens into pieces."
         )
+    if (n := counts.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * counts.finished:
+        yield f"{n} of {count_noun(counts.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
+    if n := counts.notes.get(CUMULATIVE, 0):
+        yield f"{n} of {count_noun(counts.finished, 'reply', 'replies')}: {CUMULATIVE}."
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:
         yield f"{early.sentence}."

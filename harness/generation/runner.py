@@ -32,11 +32,12 @@ from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Signals
+from harness.generation.network.control import Desk, Signals
 from harness.generation.network.endpoints_file import EndpointsFile
-from harness.generation.network.requests import Requests, one_by_one
-from harness.generation.network.sampler import Way
+from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
 from harness.generation.plan import SessionPlan
@@ -49,6 +50,7 @@ from harness.runs.lock import hold
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
+    from harness.generation.batching.loop import BatchLoop
 
 __all__ = ["Listener", "Outcome", "ServerSide", "generate", "stated_context"]
 
@@ -160,14 +162,17 @@ def generate(
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first(plan)
             session.adopt()
-            # How requests go out: how many at once, by which policy, over which transport or batch service.
-            way = runner.way(partial(Requests, settings, session.questions, clock))
             dispatcher = Dispatcher(
-                replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),
-                plan, clock=clock, policy=way.policy, answered=answered, prior_lengths=prior_lengths, account=account,
+                replace(
+                    settings, concurrency=runner.concurrency(), endpoints=tuple(servers.ready(settings.endpoints))
+                ),
+                plan, clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
+                # A failed request of a batch is asked again by the next batch.
+                policy=None if settings.batching is None else RetryPolicy(attempts=1),
             )  # fmt: skip
-            network = runner.network(plan, dispatcher, way, loop_factory, clock)
-            runner.ask(network, signals, waits=way.waits)
+            network = runner.network(plan, dispatcher, loop_factory, clock)
+            # A batch can take hours: there the first signal ends the session at once.
+            runner.ask(network, signals, waits=settings.batching is None)
             outcome = session.finish(dispatcher, network.progress, network.lag)
             # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
@@ -178,7 +183,7 @@ def generate(
 
 
 class Runner:
-    """Carries out a session after its plan: `look_first`, `way`, `network` and `ask`, called in this order."""
+    """Carries out a session after its plan: `look_first`, `concurrency`, `network` and `ask`, called in this order."""
 
     def __init__(
         self,
@@ -201,7 +206,7 @@ class Runner:
         self._opener = opener
         self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
-        self._network: Network | None = None
+        self._network: Network | BatchLoop | None = None
 
     # ---- before the first sample
 
@@ -246,43 +251,47 @@ class Runner:
         )
         return False
 
-    def way(self, requests: Callable[[], Requests]) -> Way:
-        """Return how the samples are asked: one request each, or by the batch."""
-        settings = self._settings
-        if settings.batching is not None:
-            from harness.generation.batching.opening import by_batch  # few runs need it
+    def concurrency(self) -> int:
+        """Most requests in flight: those of the settings, or fewer, with a warning, if they need too many open files.
 
-            return by_batch(settings, self._folder, requests, self._log.write, self._status_sentences.put)
-        way = one_by_one(settings, requests, self._opener, self._log.write)
-        if way.concurrency < settings.concurrency:
-            self._session.warn(
-                f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {way.concurrency}."
-            )
-        return way
+        Raises `UsageError` if the limit of open files is too low for any run.
+        """
+        n = self._settings.concurrency
+        if self._settings.batching is None and (n := limit_concurrency(n)) < self._settings.concurrency:
+            self._session.warn(f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {n}.")
+        return n
 
     def network(
         self,
         plan: SessionPlan,
         dispatcher: Dispatcher,
-        way: Way,
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         clock: Callable[[], float],
-    ) -> Network:
-        """Return the network thread, not yet started.
+    ) -> Network | BatchLoop:
+        """Return the thread that asks for the samples, one request each or by the batch, not yet started.
 
-        way: how samples are asked. loop_factory, clock: the event loop and the time, which tests replace.
+        loop_factory, clock: the event loop and the time, which tests replace.
         """
-        if self._session.spent_first != Spent():
-            dispatcher.bill(self._session.spent_first)
+        settings, session, on_event = self._settings, self._session, self._log.write
+        if session.spent_first != Spent():
+            dispatcher.bill(session.spent_first)
+        requests = Requests(settings, session.questions, clock)
+        if settings.batching is not None:
+            from harness.generation.batching.loop import BatchLoop  # few runs need it
+
+            return BatchLoop(
+                settings, self._folder, dispatcher, session.journals, requests,
+                on_event=on_event, on_status=self._status_sentences.put,
+            )  # fmt: skip
+        keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         return Network(
             dispatcher,
-            self._session.journals,
-            self._folder,
-            open_sampler=way.open,
+            session.journals,
+            open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
-            on_event=self._log.write,
+            on_event=on_event,
             endpoints_file=self._servers.endpoints_file,
-            keeper=self._session.keeper(plan) if self._settings.salvage.mode != "off" else None,
+            keeper=keeper,
             admission=self._admission(),
             clock=clock,
         )
@@ -303,13 +312,13 @@ class Runner:
         replies = fingerprint.FingerprintReplies()
         if settings.fingerprint:
             fingerprint.ask(settings, neutral, [endpoint], self._opener, replies)
-            if self._network is not None:
+            if isinstance(self._network, Network):
                 self._network.bill(replies.cost)
         return self._session.join(endpoint, facts, replies.beginnings)
 
     # ---- while samples are asked
 
-    def ask(self, network: Network, signals: Signals, *, waits: bool) -> None:
+    def ask(self, network: Network | BatchLoop, signals: Signals, *, waits: bool) -> None:
         """Start the network thread, and return when it has ended; show progress meanwhile.
 
         waits: at the first Ctrl-C, requests in flight may end.
@@ -318,10 +327,13 @@ class Runner:
         self._network = network
         network.start()
         ended = False
-        on_progress = self._listener.on_progress
+        on_progress, desk = self._listener.on_progress, Desk(self._folder)
         try:
             while not ended:
+                desk.show(network.progress)
                 ended = network.join(self._listener.interval)
+                if (orders := desk.new_orders()) is not None:
+                    network.obey(*orders)
                 self._session.remember_model(network.server_model)
                 self._session.remember_builds(network.builds)
                 self._session.note_joined()
@@ -334,13 +346,14 @@ class Runner:
                     on_progress = None
                     signals.take(signal.SIGPIPE)
         finally:
+            desk.clear()
             # Whatever was raised here, the thread must have ended before its journals are closed.
             if not ended:
                 network.stop("the progress display failed")
                 while not network.join(1.0):
                     pass
 
-    def _look_around(self, network: Network) -> None:
+    def _look_around(self, network: Network | BatchLoop) -> None:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
             self._listener.on_status(self._status_sentences.get())
@@ -348,7 +361,7 @@ class Runner:
             self._lost = why
             network.stop(why)
 
-    def _on_signal(self, network: Network, waits: bool, signum: int, nth: int) -> None:
+    def _on_signal(self, network: Network | BatchLoop, waits: bool, signum: int, nth: int) -> None:
         """Drain at the first signal, if the way of asking allows it; end all requests at once at the second.
 
         waits: requests in flight may end first. signum: number of the signal. nth: 1 for the first signal of the
@@ -356,7 +369,7 @@ class Runner:
         """
         why = f"stopped by {signal.Signals(signum).name}"
         patience = self._settings.patience
-        if nth == 1 and waits:
+        if nth == 1 and waits and isinstance(network, Network):
             network.drain(patience.grace if signum == signal.SIGINT else patience.term_grace, why)
         else:
             network.stop(why)

@@ -97,9 +97,9 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
         replies += [] if examples is None else [(question, True, examples[0]), (question, False, examples[1])]
     by_id = {question.question_id: question for question in questions}
     samples = (_sample(question, text) for question, _, text in replies)
-    verdicts = pool.verdicts(by_id, samples, workers=os.cpu_count() or 1)
-    for (question, is_right, _), (_, verdict) in zip(replies, verdicts, strict=True):
-        yield question, is_right, verdict.correct
+    grades = pool.grade_all(by_id, samples, workers=os.cpu_count() or 1)
+    for (question, is_right, _), graded in zip(replies, grades, strict=True):
+        yield question, is_right, graded.verdict == "correct"
 
 
 def change(reference: str) -> str | None:

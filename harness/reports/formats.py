@@ -6,9 +6,8 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,7 +17,7 @@ from rich.text import Text
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
 from harness.scoring import Score
-from harness.scoring.columns import PLAIN, column_order, ends, numbers
+from harness.scoring.columns import column_names, numbers
 
 _MIN_NAME = 8
 """Smallest width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
@@ -116,54 +115,38 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) with every number of the score as a fraction; empty cells are unknown.
 
     Text cells never start a formula. pass@k, pass^k and maj@k become a column for each k that occurs, the accuracy
-    within a budget a column for each budget; 95 % intervals have columns that end in _low and _high.
+    within a budget columns for each budget; 95 % intervals have columns that end in _low and _high.
     """
-    rows = [numbers(score) for _, _, score in scores]
-    columns = sorted({*PLAIN, *(name for row in rows for name in row)}, key=column_order)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["run", "model", "benchmark", *columns, "warnings"])
-    for (label, model, score), row in zip(scores, rows, strict=True):
-        texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
-        warnings = csv_cell(visible("; ".join(score.warnings)))
-        writer.writerow([*texts, *(row.get(name) for name in columns), warnings])
-    return buffer.getvalue()
+    columns = column_names([score for _, _, score in scores])
+    rows: list[list[object]] = [["run", "model", "benchmark", *columns, "warnings"]]
+    for label, model, score in scores:
+        row = numbers(score)
+        warnings = "; ".join(score.sentences)
+        rows.append([label, model, score.benchmark, *(row.get(name) for name in columns), warnings])
+    return _csv(rows)
 
 
 def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
 
     column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
-    there. n_answered: questions with a sample. The columns that end in _overridden say what the group scores if the
-    verdicts given by hand count; they are empty where none differs from the grader's. Text cells never start a formula.
+    there. n_answered: questions with a sample. Text cells never start a formula.
     """
+    groups = [
+        ([label, model, score.benchmark, column, value], numbers(group))
+        for label, model, score in scores
+        for column, by_value in score.breakdowns.items()
+        for value, group in by_value.items()
+    ]
+    columns = list(dict.fromkeys(name for _, row in groups for name in row))
+    rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns]]
+    return _csv([*rows, *([*texts, *(row.get(name) for name in columns)] for texts, row in groups)])
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = ("n_questions", "n_answered", "n_samples", "accuracy", "sampling_error", "question_error")
-    by_hand = ("n_undecided", "accuracy_overridden", "n_undecided_overridden")
-    writer.writerow(
-        [
-            "run",
-            "model",
-            "benchmark",
-            "column",
-            "value",
-            *names,
-            *ends("sampling", None),
-            *ends("question", None),
-            *by_hand,
-        ]
-    )
-    for label, model, score in scores:
-        for column, groups in score.breakdowns.items():
-            for value, group in groups.items():
-                texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark, column, value)]
-                row = {name: getattr(group, name) for name in names}
-                row |= ends("sampling", group.sampling_interval) | ends("question", group.question_interval)
-                row |= {name: getattr(group, name) for name in by_hand}
-                unset = {"n_answered": group.n_questions, "n_undecided": 0}
-                row = {name: unset.get(name) if value is msgspec.UNSET else value for name, value in row.items()}
-                writer.writerow([*texts, *row.values()])
+    writer.writerows([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return buffer.getvalue()
 
 

@@ -43,7 +43,8 @@ class Journal:
         self._file = file
         self._keys = state.keys
         self._failure: StoreError | None = None
-        self._timer: threading.Timer | None = None  # Set while a sync is due.
+        self._timer: threading.Timer | None = None  # The latest, which may have ended.
+        self._is_sync_due = False
         self._lock = threading.Lock()  # Guards the keys and the timer.
         self._syncing = threading.RLock()  # Keeps the file open during a sync.
 
@@ -92,7 +93,8 @@ class Journal:
             self._check_unchanged()
             self._file.append(line)
             self._keys.add(sample.key)
-            if self._timer is None:
+            if not self._is_sync_due:
+                self._is_sync_due = True
                 self._timer = threading.Timer(SYNC_SECONDS, self._sync_in_time)
                 self._timer.daemon = True
                 self._timer.start()
@@ -112,16 +114,15 @@ class Journal:
 
     def close(self) -> None:
         """Sync and close the file; a second call does nothing. Raises `StoreError` if a sync has failed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
         with self._syncing:
-            if self._file.descriptor < 0:
-                return
-            with self._lock:
-                if self._timer is not None:
-                    self._timer.cancel()
-            with self._file:
-                self.sync()
-                # The last chance to see that another program touched the file after the last write.
-                self._check_unchanged()
+            if self._file.descriptor >= 0:
+                with self._file:
+                    self.sync()
+                    # The last chance to see that another program touched the file after the last write.
+                    self._check_unchanged()
 
     def __enter__(self) -> Journal:
         return self
@@ -135,7 +136,7 @@ class Journal:
 
     def _sync_in_time(self) -> None:
         with self._lock:
-            self._timer = None  # A sample that is appended from here on gets a sync of its own.
+            self._is_sync_due = False  # A sample that is appended from here on gets a sync of its own.
         with contextlib.suppress(StoreError):  # The next call raises it.
             self.sync()
 

@@ -45,11 +45,11 @@ _RUN_FILES = (
 )  # fmt: skip
 """Names of the files that a run writes; other tools use some of these names, too."""
 
-OTHER_FILES = ("control.sock", "report.html", "report.md")
-"""A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
+STATUS, CONTROL = "status.json", "control.json"
+"""Files of a run that is going on: its state, and what `harness status` wants of it."""
 
-VIEWER_LINK = '<span id="viewer"></span>'
-"""Place in a run's report.html at which `harness view` puts a link to its own page of the run."""
+OTHER_FILES = (STATUS, CONTROL, "report.html", "report.md")
+"""A run's folder may hold these beside its manifest, log and lock: those of a run that is going on, and reports."""
 
 SHOWN_NAMES = 5
 """Largest number of files of a foreign folder that an error names."""

@@ -169,7 +169,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,
-        accuracy=score.accuracy,
+        accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key) for key in left.keys],
         estimate=score.audited,
@@ -188,12 +188,12 @@ def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
     rubric, score, by_hand = auditing.rubric_used(benchmark), auditing.take_in(benchmark), benchmark.by_hand()
     return Audit(
         benchmark=benchmark.name,
-        accuracy=score.accuracy,
+        accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
         estimate=None,
         rubric="" if rubric is None else rubric.text,
-        by_hand="" if by_hand is None else by_hand.sentence,
+        by_hand=by_hand,
         undecided=True,
         n_without_answer=auditing.n_without_answer(benchmark),
     )

@@ -14,7 +14,6 @@ from harness.core.records import Grade, GradeRules
 from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
-from harness.grading.processes.pool import verdict_on
 from harness.grading.verifier import RAISED, RULES
 from harness.presets.grading import DEADLINE_SECONDS
 from harness.runs import Manifest, RunFolder, grades, questions
@@ -45,13 +44,11 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
         whole_reply=options.whole_reply,
     )
     deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
-    kind, choices = options.kind, options.choices
-    if grader != RULES:
-        verdict = verdict_on(reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s)
-        return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
-    return lasting_verdict(
-        reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s, with_steps=with_steps
-    )
+    verdict = lasting_verdict(
+        reference, response, kind=options.kind, rules=rules, choices=options.choices, deadline_s=deadline_s,
+        with_steps=with_steps,
+    )  # fmt: skip
+    return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
 
 
 def _with_hint(verdict: Verdict) -> Verdict:

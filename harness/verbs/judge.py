@@ -65,6 +65,7 @@ from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
+from harness.scoring.score import ScoreWarning, warned
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
 
@@ -444,7 +445,9 @@ def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenc
         f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
         "command goes on with it"
     )
-    return dataclasses.replace(graded, warnings=(*graded.warnings, warning), judging=judge.judging(ended=False))
+    return dataclasses.replace(
+        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
+    )
 
 
 def judge_grades(
@@ -494,7 +497,7 @@ def judge_grades(
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark, judge.scope, samples_of),
         ]
-        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
+        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)
     if mute:
         shown = shlex.quote(str(folder.path))

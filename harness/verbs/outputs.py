@@ -30,6 +30,7 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
+from harness.scoring.score import ScoreWarning
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -217,7 +218,7 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
 
 
 def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
-    return replace(graded, warnings=(*graded.warnings, warning))
+    return replace(graded, warnings=(*graded.warnings, ScoreWarning("file", warning)))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
@@ -365,7 +366,7 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
 def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
     """Warn of what a person should look at in the file, which was read to its end."""
     doubts = () if options.benchmark else read.doubts
-    for sentence in filter(None, (*doubts, read.numbers.sentence)):
+    for sentence in filter(None, (*doubts, *read.notes, read.numbers.sentence)):
         watcher.warn(Sentence(sentence))
 
 

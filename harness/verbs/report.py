@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.asking.options import ReportOptions
 from harness.core.inert import visible
@@ -18,7 +19,6 @@ from harness.verbs.judge_account import bills_of
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.verbs.run_remarks import remarks
-from harness.viewer.pages import RunFacts, ShownTable
 
 
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
@@ -45,35 +45,24 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     )
 
 
-def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
-    """What the viewer's page of a run shows: tables of its settings and failures, its warnings, and the commands that
-    repeat it.
+def run_facts(folder: RunFolder, repeat: Repeat) -> dict[str, Any]:
+    """What the viewer's page of a run shows: tables of its settings and failures, `folded` ones of checksums, its
+    warnings, and the commands that repeat it.
 
     repeat: returns these commands. Raises `StoreError`.
     """
     run = read_without_grades(folder)
     failures = failure_table([run])
-    checksums = [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows]
-    tables = [
-        *(decided_table(run, benchmark) for benchmark in run.benchmarks),
-        run_table([run]),
-        *([] if failures is None else [failures]),
-        *checksums,
-    ]
-    return RunFacts(
-        tables=[
-            ShownTable(
-                title=table.title,
-                columns=table.columns,
-                rows=table.rows,
-                notes=table.notes,
-                folded=table in checksums,
-            )
-            for table in tables
+    return {
+        "tables": [
+            *(decided_table(run, benchmark) for benchmark in run.benchmarks),
+            run_table([run]),
+            *([] if failures is None else [failures]),
         ],
-        warnings=run.history.warnings,
-        commands=repeat(run.manifest, run.label, run.scores),
-    )
+        "folded": [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows],
+        "warnings": run.history.warnings,
+        "commands": repeat(run.manifest, run.label, run.scores),
+    }
 
 
 def default_folder(sources: Sequence[Path]) -> Path:

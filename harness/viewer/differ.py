@@ -5,11 +5,12 @@ differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun, in_percent, in_points
 from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
@@ -18,8 +19,8 @@ from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
-from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import points_interval, why_narrower
+from harness.scoring.stats import Estimate, Interval
+from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.scoring.undecided import BothUndecided
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.offsets import sample_pairs
@@ -37,58 +38,38 @@ _QUESTIONS = "dataset_digest"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """One question in both runs. title: as in `QuestionRow`. excerpt: the beginning of its text. first, second: the
-    fraction of its graded samples that are correct. n_first, n_second: their number."""
+    percentage of its graded samples that are correct, in words. change: in points, second minus first."""
 
     id: str
     title: str
     excerpt: str
-    first: float
-    second: float
-    n_first: int
-    n_second: int
-
-    @property
-    def change(self) -> float:
-        """Second minus first."""
-        return self.second - self.first
+    first: str
+    second: str
+    change: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
     """Number of samples that have the verdict `first` in the first run and `second` in the second, by equal keys."""
 
-    first: VerdictName
-    second: VerdictName
+    first: VerdictName | None
+    second: VerdictName | None
     n: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The second run beside the first.
+    """The second run, B, beside the first, A.
 
-    paired: first minus second, as `harness report` has it; None if they cannot be compared, and `reason` says why.
-    same_replies: a sentence, if both hold one set of replies; then the difference is that of the grading, and an
-    interval for another run or for other questions would be taken for one of the models. Else empty.
-    intervals: both intervals of second minus first, in words. undecided: what undecided answers leave open, in a
-    sentence that calls the runs A and B. Both are empty where `paired` is None or the replies are the same.
-    narrower: why the interval for new questions is narrower than the one for the same questions; empty if it is not.
-    n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
-    is `paired` without corrections; None without any. mixture: `words_on_mixture` of both audits. moved: the questions
-    that are asked alike in both, in order. flips: changed verdicts over samples of equal index, the most frequent
-    first. n_same: number of samples of equal index with equal verdicts. settings: (name, the first run's, the second's)
-    of those that differ, all in words; those of the grading come last.
+    lines: sentences on the difference, first both accuracies; warnings: what restricts it. Verdicts by hand count.
+    moved: the questions that are asked alike in both, in order. flips: changed verdicts over samples of equal index,
+    the most frequent first. n_same: number of samples of equal index with equal verdicts. settings: (name, the first
+    run's, the second's) of those that differ, all in words; those of the grading come last.
     """
 
     benchmark: str
-    paired: PairedComparison | None
-    reason: str
-    same_replies: str
-    intervals: str
-    undecided: str
-    narrower: Sequence[str]
-    n_overridden: tuple[int, int]
-    as_graded: PairedComparison | None
-    mixture: str
+    lines: Sequence[str]
+    warnings: Sequence[str]
     moved: Sequence[Moved]
     flips: Sequence[Flip]
     n_same: int
@@ -96,79 +77,88 @@ class Compared:
 
 
 def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
-    """Compare two runs on a benchmark. Verdicts corrected by hand count; `as_graded` has the result without them.
-
-    Raises `UsageError` if a run lacks the benchmark, `StoreError` if it cannot be read.
-    """
+    """Compare two runs on a benchmark. Raises `UsageError` if a run lacks it, `StoreError` if it cannot be read."""
     first, second = first_run.benchmark(name), second_run.benchmark(name)
-    tallies_first, tallies_second = first.tallies(overridden=True), second.tallies(overridden=True)
-    n_overridden = len(first.overrides), len(second.overrides)
-    paired, as_graded, reason = None, None, ""
-    try:
-        paired = compare_runs(tallies_first, tallies_second)
-        if any(n_overridden):
-            as_graded = compare_runs(first.tallies(overridden=False), second.tallies(overridden=False))
-    except UsageError as error:
-        ungraded = [name for name, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
-        reason = f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)
+    tallies = first.tallies(overridden=True), second.tallies(overridden=True)
     moved = [
         Moved(
             id=tally.question.question_id,
             title=title(first, first.questions[tally.question.question_id]),
             excerpt=excerpt(first, first.questions[tally.question.question_id]),
-            first=tally.correct / tally.n,
-            second=match.correct / match.n,
-            n_first=tally.n,
-            n_second=match.n,
+            first=f"{100 * tally.correct / tally.n:.0f} % of {tally.n}",
+            second=f"{100 * match.correct / match.n:.0f} % of {match.n}",
+            change=100 * (match.correct / match.n - tally.correct / tally.n),
         )
-        for tally, match in pairs(tallies_first, tallies_second)
+        for tally, match in pairs(*tallies)
     ]
-    flips, n_same = _flips(first, second, [question.id for question in moved])
+    ids = [question.id for question in moved]
+    same_replies = _same_replies(first, second, ids)
+    warnings: list[str] = []
+    try:
+        paired = compare_runs(*tallies)
+    except UsageError as error:
+        ungraded = [name for name, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
+        lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
+    else:
+        lines = [*_in_words(paired, same_replies), *_by_hand(first, second)]
+        complete = not (same_replies or paired.unpaired or paired.n_missing)
+        audits = [run.score.audited if run.score else None for run in (first, second)]
+        undecided = "" if same_replies else _undecided_warning(first, second)
+        warnings = [undecided, words_on_mixture(*audits, paired=complete)]
+    flips, n_same = _flips(first, second, ids)
+    return Compared(
+        benchmark=first.name,
+        lines=lines,
+        warnings=[warning for warning in warnings if warning],
+        moved=moved,
+        flips=flips,
+        n_same=n_same,
+        settings=_settings(first_run, second_run, name),
+    )
+
+
+def _in_words(paired: PairedComparison, same_replies: str) -> Iterator[str]:
+    """The difference of B minus A in sentences; `paired` is first minus second."""
+    yield (
+        f"A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} % over "
+        f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
+    )
+    ours = paired.difference
+    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in (ours.sampling, ours.question))
+    theirs = Estimate(value=-ours.value, sampling=sampling, question=question, at_most=ours.at_most)
+    value, same, new = point_cells(theirs)
+    new = "unknown" if question is None else new
+    intervals = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
+    yield f"B − A = {value} points; {same_replies or intervals}"
+    if not same_replies:
+        yield from why_narrower(theirs)
+
+
+def _by_hand(first: OpenBenchmark, second: OpenBenchmark) -> Iterator[str]:
+    """A sentence on how many verdicts by hand count in each run, and on the accuracies without them; else nothing."""
+    if first.overrides or second.overrides:
+        graded = compare_runs(first.tallies(overridden=False), second.tallies(overridden=False))
+        yield (
+            f"verdicts by hand count: {len(first.overrides)} in A, {len(second.overrides)} in B; as graded "
+            f"A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
+            f"B − A = {in_points(-graded.difference.value)} points"
+        )
+
+
+def _settings(first_run: OpenRun, second_run: OpenRun, name: str) -> list[tuple[str, str, str]]:
+    """The settings that differ, in words."""
+    first, second = first_run.benchmarks[name], second_run.benchmarks[name]
     servers = [run.manifest.provenance for run in (first_run, second_run) if run.manifest is not None]
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    same_replies = _same_replies(first, second, [question.id for question in moved])
-    between = None if same_replies else paired
     grading = [grading_settings(run.score) for run in (first, second) if run.score is not None]
-    return Compared(
-        benchmark=first.name,
-        paired=paired,
-        reason=reason,
-        same_replies=same_replies,
-        intervals="" if between is None else _intervals(between),
-        undecided="" if between is None else _undecided_warning(first, second),
-        narrower=()
-        if between is None
-        else why_narrower(between.sampling_interval, between.question_interval, at_most=between.at_most),
-        n_overridden=n_overridden,
-        as_graded=as_graded,
-        mixture=words_on_mixture(
-            *(run.score.audited if run.score else None for run in (first, second)),
-            paired=not (between is None or between.unpaired or between.n_missing),
-        ),
-        moved=moved,
-        flips=flips,
-        n_same=n_same,
-        settings=[
-            ("questions", *_questions_apart(first, second))
-            if field == _QUESTIONS
-            else (setting_names.in_words(field), in_words(old), in_words(new))
-            for field, old, new in changed
-        ]
-        + (grading_differences(*grading) if len(grading) == 2 else []),
-    )
-
-
-def _intervals(paired: PairedComparison) -> str:
-    """The intervals of second minus first in words; `paired` is first minus second."""
-    limits = paired.sampling_interval, paired.question_interval
-    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in limits)
-    new = "unknown" if question is None else points_interval(question)
-    return (
-        f"95 %: {points_interval(sampling, at_most=paired.at_most)} if both runs asked the same questions again, {new} "
-        "on new questions of this kind"
-    )
+    return [
+        ("questions", *_questions_apart(first, second))
+        if field == _QUESTIONS
+        else (setting_names.in_words(field), in_words(old), in_words(new))
+        for field, old, new in changed
+    ] + (grading_differences(*grading) if len(grading) == 2 else [])
 
 
 def _undecided_warning(first: OpenBenchmark, second: OpenBenchmark) -> str:
@@ -217,27 +207,15 @@ def _list_of_ids(what: str, ids: Sequence[str]) -> str:
     return f"; {what}: {', '.join(visible(name, 40) for name in ids[:MAX_NAMED_QUESTIONS])}{more}" if ids else ""
 
 
-def flips_of(
-    first: OpenBenchmark, second: OpenBenchmark, question_id: str
-) -> list[tuple[int, VerdictName, VerdictName]]:
-    """Samples of the question whose verdicts differ: (index, the first run's, the second's)."""
-    flips = []
-    for index in first.grades.get(question_id, {}):
-        ours, theirs = (run.verdict(Key(question_id, index)) for run in (first, second))
-        if ours is not None and theirs is not None and ours != theirs:
-            flips.append((index, ours, theirs))
-    return sorted(flips)
-
-
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
     """Count the samples of two runs by their pair of verdicts if these differ, and the samples with equal verdicts.
 
     question_ids: ids of the questions that both runs have.
     """
-    counts: Counter[tuple[VerdictName, VerdictName]] = Counter()
-    n_both = 0
-    for question_id in question_ids:
-        n_both += len(first.grades.get(question_id, {}).keys() & second.grades.get(question_id, {}).keys())
-        counts.update((ours, theirs) for _, ours, theirs in flips_of(first, second, question_id))
-    flips = [Flip(first=ours, second=theirs, n=n) for (ours, theirs), n in counts.most_common()]
-    return flips, n_both - counts.total()
+    counts = Counter(
+        tuple(run.verdict(Key(question_id, index)) for run in (first, second))
+        for question_id in question_ids
+        for index in first.grades.get(question_id, {}).keys() & second.grades.get(question_id, {}).keys()
+    )
+    flips = [Flip(first=ours, second=theirs, n=n) for (ours, theirs), n in counts.most_common() if ours != theirs]
+    return flips, counts.total() - sum(flip.n for flip in flips)

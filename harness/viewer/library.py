@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -25,9 +23,8 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
-from harness.scoring.stats import Interval
 from harness.scoring.tally import tally
-from harness.scoring.uncertainty import accuracy_intervals, with_interval
+from harness.scoring.uncertainty import accuracy_of
 from harness.viewer.offsets import SampleOffsets
 
 if TYPE_CHECKING:
@@ -87,20 +84,6 @@ class Remembered:
     def stamps(self) -> tuple[Stamp, ...]:
         """Return the states that the files had when they were last read, one for each file read so far."""
         return tuple(stamp for stamp, _ in self._kept.values())
-
-
-@dataclass(frozen=True, slots=True)
-class ByHand:
-    """The verdicts that persons gave to samples of a benchmark. words: how many samples, and how many verdicts differ
-    from the grader's. sentence: the same with both accuracies, or the same alone beside the estimate of an audit.
-    in_words: the accuracy as an audit estimates it, else with these verdicts, with its sampling interval in words.
-    question_interval: of the accuracy; None without grades.
-    """
-
-    words: str
-    sentence: str
-    in_words: str
-    question_interval: Interval | None
 
 
 class OpenBenchmark:
@@ -244,22 +227,18 @@ class OpenBenchmark:
             if opinion.correct is not None and opinion.correct != right
         )
 
-    def by_hand(self) -> ByHand | None:
-        """The verdicts by hand and the accuracy with them, for lists and pages; None without any."""
+    def by_hand(self) -> str:
+        """A sentence on the verdicts by hand, with the accuracy that they give; empty without any."""
         if not self.overrides:
-            return None
+            return ""
         graded, corrected = self.tallies(overridden=False), self.tallies(overridden=True)
         numbers = override_file.count_corrected((grade for item in graded for grade in item.grades), self.overrides)
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
-            accuracy, intervals = self.score.audited.accuracy, self.score.audited.intervals
-            shown = with_interval(accuracy, intervals, " %")
-            return ByHand(numbers.words, numbers.words, shown, intervals.question_interval)
-        accuracy_graded = _mean_rate(graded) if self.score is None else self.score.accuracy
-        with_them, intervals = _mean_rate(corrected), accuracy_intervals(corrected)
-        sentence = numbers.beside(accuracy_graded, with_them, sum(item.undecided for item in corrected))
-        shown = with_interval(with_them, intervals, " %")
-        return ByHand(numbers.words, sentence, shown, intervals.question_interval)
+            return f"{numbers.words}; the audited accuracy is {self.score.audited.words}"
+        as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
+        n_open = sum(item.undecided for item in corrected)
+        return numbers.beside(as_graded and as_graded.value, with_them and with_them.value, n_open)
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""
@@ -309,12 +288,6 @@ class OpenBenchmark:
 
     def _refresh_offsets(self) -> None:
         self.offsets.refresh()
-
-
-def _mean_rate(tallies: Sequence[QuestionTally]) -> float | None:
-    """The mean over questions of the fraction correct; None without a graded sample."""
-    rates = [tally.rate for tally in tallies if tally.rate is not None]
-    return math.fsum(rates) / len(rates) if rates else None
 
 
 class OpenRun:

@@ -61,7 +61,6 @@ class SampleOffsets:
         self._end = 0
         self._n_lines = 0
         self._inode: int | None = None
-        self._reply_bytes: dict[Key, int] = {}
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
@@ -111,17 +110,6 @@ class SampleOffsets:
                 f"{self._folder.samples}, line {location.number}: {reason}. `harness doctor RUN` lists all damage."
             )
         return sample
-
-    def reply_bytes(self, key: Key) -> int | None:
-        """Return the bytes of the sample's text and reasoning in UTF-8, read once; None if it is missing or damaged."""
-        if key not in self._reply_bytes:
-            try:
-                sample = self.read(key)
-            except StoreError:
-                return None
-            texts = (sample.text or "", sample.reasoning or "")
-            self._reply_bytes[key] = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        return self._reply_bytes[key]
 
     def in_file_order(self) -> Iterator[tuple[Key, RecordLocation]]:
         """Return (key, location) of every sample, in the order of the file."""
@@ -185,7 +173,6 @@ class SampleOffsets:
     def _forget(self) -> None:
         self.n_samples = self._end = self._n_lines = 0
         self._by_question = {}
-        self._reply_bytes = {}
         self._inode = None
 
 

@@ -10,24 +10,16 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
-from harness.grading.verdict import JUDGE_RULE, NEAR_MISSES, why_undecided
+from harness.grading.verdict import JUDGE_RULE, why_undecided
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import ListedSample, QuestionRow, Vote, sample_row, shown_text, votes
+from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, sample_row, shown_text, votes
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
 
 UNKNOWN_RULES = "of rules that are neither those with which the run began nor its card's of now: score the run again"
 """Follows "undecided because" if the rules of a grade are not known any more."""
-
-WORDS: dict[VerdictName | None, str] = {
-    "correct": "correct",
-    "wrong": "wrong",
-    "no_answer": "no answer",
-    "undecided": "undecided",
-    None: "not graded",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
     """Yield the printed list of a question's samples: a line for each, then the votes for each answer."""
     for row in rows:
         facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
-        yield f"{facts}  {verdict_words(row, style)}\n"
+        yield f"{facts}  {style.verdicts(row.verdict, row.words)}\n"
     counted = votes(rows)
     if counted:
         words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{_mark(vote)}" for vote in counted)
@@ -81,22 +73,6 @@ def _mark(vote: Vote) -> str:
     return "" if vote.verdict == "wrong" else f" ({vote.verdict})"
 
 
-def verdict_words(row: ListedSample, style: Style) -> str:
-    """Return the verdict, with notes on overrides, second graders, near misses and cuts."""
-    notes = [WORDS[row.verdict]]
-    if row.graded is not None:
-        notes.append(f"by hand, the grader said {WORDS[row.graded]}")
-    if row.truncated:
-        notes.append("cut by max_tokens")
-    if row.near_miss is not None:
-        notes.append(NEAR_MISSES[row.near_miss])
-    if row.anomalies:
-        notes.append(f"looks wrong: {', '.join(row.anomalies)}")
-    if row.disputed_by:
-        notes.append(f"{', '.join(visible(name, 80) for name in row.disputed_by)} disagrees")
-    return style.verdicts(row.verdict, ", ".join(notes))
-
-
 def sample_text(
     benchmark: OpenBenchmark, question: Question, sample: Sample, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
@@ -104,7 +80,7 @@ def sample_text(
     key = sample.key
     grade = benchmark.grade(key)
     facts = [
-        verdict_words(sample_row(benchmark, key), style),
+        style.verdicts(benchmark.verdict(key), sample_row(benchmark, key).words),
         *(_place(sample) if sample.foreign else _course(sample)),
         *(f"continued at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),
     ]
@@ -149,10 +125,10 @@ def question_line(row: QuestionRow, style: Style) -> str:
 
     Its name is its id; behind an id that is only a checksum, the beginning of its text.
     """
-    signs = {"c": "correct", "w": "wrong", "n": "no_answer", "u": "undecided"}
-    strip = "".join(style.verdicts(signs.get(sign), _STRIP[sign]) for sign in row.verdicts)  # type: ignore[arg-type]
-    fraction = "     –    " if row.fraction is None else f"{100 * row.fraction:4.0f} % {row.n_correct}/{row.n_graded}"
-    majority = "" if row.majority is None else f"   majority {_short(row.majority)}"
+    verdicts = {sign: verdict for verdict, sign in SIGNS.items()}
+    strip = "".join(style.verdicts(verdicts[sign], _STRIP[sign]) for sign in row.verdicts)
+    fraction = f"{row.percent:>4} % {row.n_correct}/{row.n_graded}" if row.percent else "     –    "
+    majority = "" if row.majority is None else f"   majority {_short(row.majority.answer)}"
     reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references)
     name = "  ".join(filter(None, (visible(row.id, 60), visible(" ".join(row.title.split()), 40))))
     return f"{fraction:<12} {strip}  {name}   reference {reference}{majority}\n"

@@ -1,19 +1,22 @@
-"""Questions and samples of a run as rows of plain values, for pages."""
+"""Questions and samples of a run as rows of plain values, for the terminal and for pages."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
+from harness.core import codec
+from harness.core.inert import visible
+from harness.core.records import Grade, Key, Question, VerdictName
 from harness.grading.elsewhere import shown_references
+from harness.grading.verdict import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
-from harness.scoring.stats import Interval, wilson
+from harness.scoring.stats import wilson
 from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 1000
@@ -22,35 +25,50 @@ EXCERPT_CHARS = 1000
 MAX_TITLE_CHARS = 200
 """Longest title of a question."""
 
+MAX_FIELD_CHARS = 2000
+"""Longest value of metadata, or reference, that is shown; longer ones are cut."""
+
 MAX_VOTES = 50
 """Largest number of different answers on a question's page, the most frequent first."""
+
+WORDS: dict[VerdictName | None, str] = {
+    "correct": "correct",
+    "wrong": "wrong",
+    "no_answer": "no answer",
+    "undecided": "undecided",
+    None: "not graded",
+}
+
+SIGNS: dict[VerdictName | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
+"""VerdictName → the character that stands for it in a question's row."""
+
+Mark = Literal["hand", "cut", "near", "odd", "disputed"]
+"""What may be notable of a sample: judged by hand, cut by max_tokens, a near miss, a broken text, graders disagree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSample:
     """One sample in a list.
 
-    verdict: the verdict that counts; None: not graded. graded: the grader's verdict, if a person overrode it. stored:
-    whether its text is in the journal. truncated: cut by max_tokens. near_miss: in which way its answer narrowly misses
-    a right one. anomalies: signs that its text is broken. disputed_by: second graders that contradict the grader.
-    reply_bytes: length of its text and reasoning in UTF-8; None if it is not stored, or not measured. labels: words
-    that a person put on it.
+    verdict: the verdict that counts; None: not graded. anomalies: signs that its text is broken. stored: whether its
+    text is in the journal. labels: words that a person put on it. marks: what is notable of it, each in words.
     """
 
     index: int
     verdict: VerdictName | None
-    graded: VerdictName | None
     extracted: str | None
     vote: str | None
     rule: str | None
-    truncated: bool
-    near_miss: NearMiss | None
     anomalies: tuple[str, ...]
-    disputed_by: tuple[str, ...]
     tokens: int | None
-    reply_bytes: int | None
     stored: bool
     labels: Sequence[str]
+    marks: Mapping[Mark, str]
+
+    @property
+    def words(self) -> str:
+        """The verdict and what is notable, in words."""
+        return ", ".join((WORDS[self.verdict], *self.marks.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +88,10 @@ class QuestionRow:
     """One question in a list.
 
     number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
-    order of indices (see `SIGNS`). fraction: correct of graded samples; interval: its 95 % interval; None before any
-    grading. near_misses: kind → number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a
-    broken text → number of samples. n_disputed: samples that a second grader judges otherwise. labels: label → number
-    of samples that a person gave it. mean_tokens: over samples whose server stated them. majority: the most frequent
-    answer; None if no sample gave one, or another answer is as frequent. majority_verdict: that of its samples; None if
-    they differ, or there is no majority.
+    order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95 % interval, in words; empty
+    before any grading. marks: mark → number of samples. majority: the most frequent answer; None if no sample gave one,
+    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules, labels and so
+    on.
     """
 
     number: int
@@ -83,27 +99,15 @@ class QuestionRow:
     title: str
     excerpt: str
     references: tuple[str, ...]
-    metadata: dict[str, Any]
     verdicts: str
     n_graded: int
     n_correct: int
-    n_truncated: int
-    near_misses: dict[NearMiss, int]
-    n_anomalous: int
-    anomalies: dict[str, int]
-    n_disputed: int
-    n_overridden: int
-    fraction: float | None
-    interval: Interval | None
+    percent: str
+    interval: str
     mean_tokens: float | None
-    majority: str | None
-    majority_verdict: Literal["correct", "wrong", "undecided"] | None
-    rules: tuple[str, ...]
-    labels: dict[str, int]
-
-
-SIGNS: dict[VerdictName | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
-"""VerdictName → the character that stands for it in a question's row."""
+    majority: Vote | None
+    marks: Mapping[Mark, int]
+    facets: Mapping[str, Sequence[str]]
 
 
 def text_of(question: Question) -> str:
@@ -131,46 +135,44 @@ def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[ListedSample
 def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     """Return the sample's row, graded or not."""
     grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
-    override = benchmark.overrides.get(key)
-    truncated, tokens = False, None
-    if grade is not None:
-        truncated, tokens = bool(grade.truncated), grade.completion_tokens
-    elif location is not None:
-        truncated, tokens = location.truncated, location.tokens
     return ListedSample(
         index=key.sample_index,
         verdict=benchmark.verdict(key),
-        graded=grade.verdict if grade is not None and override is not None else None,
-        extracted=None if grade is None else grade.extracted,
-        vote=None if grade is None else grade.vote,
-        rule=None if grade is None else grade.rule,
-        truncated=truncated,
-        near_miss=None if grade is None else near_miss_of(grade),
-        anomalies=() if grade is None else grade.anomalies,
-        disputed_by=benchmark.disputed_by(key),
-        tokens=tokens,
-        reply_bytes=None,
+        extracted=grade.extracted if grade else None,
+        vote=grade.vote if grade else None,
+        rule=grade.rule if grade else None,
+        anomalies=grade.anomalies if grade else (),
+        tokens=grade.completion_tokens if grade else location.tokens if location else None,
         stored=location is not None,
         labels=benchmark.labels.get(key, ()),
+        marks=_marks(benchmark, key, grade, cut=bool(grade.truncated if grade else location and location.truncated)),
     )
 
 
-def near_miss_of(grade: Grade) -> NearMiss | None:
-    """Return the kind of near miss of a wrong grade; grades of earlier versions know only the kind "another box"."""
-    if grade.verdict != "wrong":
-        return None
-    return grade.near_miss or ("another box" if grade.unextracted else None)
-
-
-_ANSWERED = frozenset(("undecided", "wrong", "correct"))
-"""The verdicts of samples with an answer."""
+def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool) -> dict[Mark, str]:
+    """What is notable of a sample, each in words. cut: whether max_tokens cut it."""
+    marks: dict[Mark, str] = {}
+    if grade is not None and key in benchmark.overrides:
+        marks["hand"] = f"by hand, the grader said {WORDS[grade.verdict]}"
+    if cut:
+        marks["cut"] = "cut by max_tokens"
+    if grade is None:
+        return marks
+    # Grades of earlier versions know only one kind of near miss.
+    if grade.verdict == "wrong" and (near := grade.near_miss or ("another box" if grade.unextracted else None)):
+        marks["near"] = NEAR_MISSES.get(near, near)
+    if grade.anomalies:
+        marks["odd"] = f"looks wrong: {', '.join(grade.anomalies)}"
+    if others := benchmark.disputed_by(key):
+        marks["disputed"] = f"{', '.join(visible(name, 80) for name in others)} disagrees"
+    return marks
 
 
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     """Return the answers, ordered by how many samples gave them."""
     voters = defaultdict[str, list[ListedSample]](list)
     for row in rows:
-        if row.vote is not None and row.verdict in _ANSWERED:
+        if row.vote is not None and row.verdict in ("undecided", "wrong", "correct"):
             voters[row.vote].append(row)
     most = sorted(voters.items(), key=lambda item: -len(item[1]))[:MAX_VOTES]
     return [_vote(vote, samples) for vote, samples in most]
@@ -183,47 +185,53 @@ def _vote(vote: str, samples: Sequence[ListedSample]) -> Vote:
         answer=next((sample.extracted for sample in samples if sample.extracted is not None), vote),
         n=len(samples),
         n_correct=sum(sample.verdict == "correct" for sample in samples),
-        verdict=verdicts.pop() if len(verdicts) == 1 else None,  # type: ignore[arg-type]  # one of `_ANSWERED`
+        verdict=verdicts.pop() if len(verdicts) == 1 else None,  # type: ignore[arg-type]  # as `votes` chose them
     )
-
-
-def _majority(counted: Sequence[Vote]) -> Vote | None:
-    """The most frequent answer; None without any, and where another answer is as frequent. counted: as from `votes`."""
-    tied = len(counted) > 1 and counted[0].n == counted[1].n
-    return counted[0] if counted and not tied else None
 
 
 def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
     """Return the question's row in a list. number: the question's number in the benchmark, from 1."""
     rows = sample_rows(benchmark, question.question_id)
-    graded = [row for row in rows if row.verdict is not None]
-    correct = sum(row.verdict == "correct" for row in graded)
+    n_graded, n_correct = sum(row.verdict is not None for row in rows), sum(row.verdict == "correct" for row in rows)
     tokens = [row.tokens for row in rows if row.tokens is not None]
-    majority = _majority(votes(rows))
+    counted = votes(rows)
+    tied = len(counted) > 1 and counted[0].n == counted[1].n
+    found = {
+        "near miss": {row.marks["near"] for row in rows if "near" in row.marks},
+        "looks wrong": {sign for row in rows for sign in row.anomalies},
+        "decided by": {row.rule for row in rows if row.rule is not None},
+        "label": {label for row in rows for label in row.labels},
+    }
     return QuestionRow(
         number=number,
         id=question.question_id,
         title=title(benchmark, question),
         excerpt=excerpt(benchmark, question),
         references=tuple(shown_references(question)),
-        metadata=question.metadata,
         verdicts="".join(SIGNS[row.verdict] for row in rows),
-        n_graded=len(graded),
-        n_correct=correct,
-        n_truncated=sum(row.truncated for row in rows),
-        near_misses=dict(Counter(row.near_miss for row in rows if row.near_miss is not None)),
-        n_anomalous=sum(bool(row.anomalies) for row in rows),
-        anomalies=dict(Counter(sign for row in rows for sign in row.anomalies)),
-        n_disputed=sum(bool(row.disputed_by) for row in rows),
-        n_overridden=sum(row.graded is not None for row in rows),
-        fraction=correct / len(graded) if graded else None,
-        interval=interval(correct, len(graded)),
+        n_graded=n_graded,
+        n_correct=n_correct,
+        percent=f"{100 * n_correct / n_graded:.0f}" if n_graded else "",
+        interval=interval(n_correct, n_graded),
         mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
-        majority=None if majority is None else majority.answer,
-        majority_verdict=None if majority is None else majority.verdict,
-        rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
-        labels=dict(Counter(label for row in rows for label in row.labels)),
+        majority=counted[0] if counted and not tied else None,
+        marks=Counter(mark for row in rows for mark in row.marks),
+        facets={name: sorted(values) for name, values in found.items() if values}
+        | {name: [value] for name, value in fields(question.metadata).items()},
     )
+
+
+def fields(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Metadata as short texts: a text as it is, anything else as JSON."""
+    return {
+        field(name): field(value if isinstance(value, str) else codec.encode(value).decode())
+        for name, value in metadata.items()
+    }
+
+
+def field(text: str) -> str:
+    """`text`, cut to `MAX_FIELD_CHARS`."""
+    return text if len(text) <= MAX_FIELD_CHARS else text[:MAX_FIELD_CHARS] + "…"
 
 
 def bare_text(benchmark: OpenBenchmark, question: Question) -> str:
@@ -251,6 +259,9 @@ def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
     ]
 
 
-def interval(correct: int, n: int) -> Interval | None:
-    """Wilson's 95 % interval of the chance that a sample of this question is correct; None without a sample."""
-    return wilson(np.array(correct / n), np.array(n)).interval() if n else None
+def interval(correct: int, n: int) -> str:
+    """Wilson's 95 % interval, in percent, of the chance that a sample is correct; empty without any."""
+    if not n:
+        return ""
+    ends = wilson(np.array(correct / n), np.array(n)).interval()
+    return f"{100 * ends.low:.0f}–{100 * ends.high:.0f}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.core.records import Key, Question, VerdictName
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import ListedSample, sample_rows
+from harness.viewer.rows import ListedSample, Mark, sample_rows
 from harness.viewer.search import search
 
 
@@ -15,17 +15,14 @@ from harness.viewer.search import search
 class SampleFilter:
     """A filter of samples.
 
-    verdicts: the accepted verdicts; empty: any. truncated, near_miss, anomaly, disputed: whether only samples with that
-    property pass. level: the question's level, or its last word ("5" finds "Level 5"). columns: (name, value) of
-    metadata that the question must have. text: a text that the sample's text or reasoning must contain. other_run: the
-    same benchmark of another run, in which the sample of the same key must have another verdict.
+    verdicts: the accepted verdicts; empty: any. marks: all of them that a sample must have. level: the question's
+    level, or its last word ("5" finds "Level 5"). columns: (name, value) of metadata that the question must have. text:
+    a text that the sample's text or reasoning must contain. other_run: the same benchmark of another run, in which the
+    sample of the same key must have another verdict.
     """
 
     verdicts: frozenset[VerdictName] = frozenset()
-    truncated: bool = False
-    near_miss: bool = False
-    anomaly: bool = False
-    disputed: bool = False
+    marks: frozenset[Mark] = frozenset()
     level: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
@@ -39,7 +36,7 @@ class SampleFilter:
     @property
     def of_grades(self) -> bool:
         """Whether the filter needs a sample's grade."""
-        return bool(self.verdicts) or self.near_miss or self.anomaly or self.disputed or self.other_run is not None
+        return bool(self.verdicts or self.marks - {"cut"}) or self.other_run is not None
 
     def question(self, question: Question) -> bool:
         """Whether the question has the wanted level and metadata."""
@@ -52,11 +49,7 @@ class SampleFilter:
 
     def sample(self, question_id: str, row: ListedSample) -> bool:
         """Whether the sample passes the filter, apart from its text."""
-        if self.verdicts and row.verdict not in self.verdicts:
-            return False
-        if (self.truncated and not row.truncated) or (self.near_miss and row.near_miss is None):
-            return False
-        if (self.anomaly and not row.anomalies) or (self.disputed and not row.disputed_by):
+        if (self.verdicts and row.verdict not in self.verdicts) or not self.marks <= row.marks.keys():
             return False
         if self.other_run is None:
             return True
@@ -82,8 +75,7 @@ def matching_samples(
     if sample_filter.text is not None:
         holding = {
             Key(hit.question_id, hit.sample_index)
-            for step in search(benchmark, sample_filter.text)
-            for hit in step.hits
+            for hit in search(benchmark, sample_filter.text)
             if hit.sample_index is not None
         }
     for question in questions:

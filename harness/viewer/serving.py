@@ -2,74 +2,76 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
-from aiohttp import web
+import uvicorn
+from starlette.concurrency import run_in_threadpool
 
 from harness.core.errors import UsageError
-from harness.viewer.app import Viewer
-from harness.viewer.beside import Published
+from harness.viewer.app import Published, ReadFacts, Viewer
 from harness.viewer.library import Library
-from harness.viewer.pages import ReadFacts
 
 TOKEN_BYTES = 24
 """Number of random bytes in a token."""
 
 
-def serve(
-    library: Library,
-    on_ready: Callable[[str], None],
-    *,
-    published: Published,
-    facts: ReadFacts,
-    ports: Sequence[int],
-) -> None:
-    """Serve until SIGINT or SIGTERM. on_ready: called with the address once the server answers.
+class Server(uvicorn.Server):
+    """Serves a viewer on the first free one of these ports; 0: any. `run` ends when `should_exit` is set.
 
-    published: returns the published scores beside a run's. facts: reads the settings and the log of a run. ports: tried
-    in order; 0: any free one. Raises `UsageError` if no port is free.
+    on_ready: called with the address once the server answers. published: returns the published scores beside a run's.
+    facts: reads the settings and the log of a run. Raises `UsageError` if no port is free.
     """
-    asyncio.run(_serve(lambda token, port: Viewer(library, published, facts, token, port), on_ready, ports))
+
+    def __init__(
+        self,
+        library: Library,
+        on_ready: Callable[[str], None],
+        *,
+        published: Published,
+        facts: ReadFacts,
+        ports: Sequence[int],
+    ) -> None:
+        self._listening, self._on_ready = _listen(ports), on_ready
+        port, token = self._listening.getsockname()[1], secrets.token_urlsafe(TOKEN_BYTES)
+        self._address = f"http://127.0.0.1:{port}/?token={token}"
+        app = Viewer(library, published, facts, token, port).application()
+        # access_log=False, because a log of requests would hold the token.
+        super().__init__(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and tell the address."""
+        await super().startup(sockets=sockets)
+        await run_in_threadpool(self._on_ready, self._address)
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `should_exit` is set, which SIGINT and SIGTERM do in the main thread."""
+        super().run(sockets=sockets or [self._listening])
 
 
-async def _serve(
-    make_viewer: Callable[[str, int], Viewer], on_ready: Callable[[str], None], ports: Sequence[int]
-) -> None:
-    """Serve the viewer until a signal ends it.
+def serve(server: Server) -> None:
+    """Serve until SIGINT or SIGTERM."""
 
-    make_viewer: (token, port) → the viewer. on_ready: called with the address. ports: tried in this order.
-    """
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    def end(*_: object) -> None:
+        # Also for the signal that uvicorn raises once more when it has ended.
+        server.should_exit = True
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    async with answering(make_viewer, ports) as address:
-        await asyncio.to_thread(on_ready, address)
-        await stopped.wait()
-
-
-@contextlib.asynccontextmanager
-async def answering(make_viewer: Callable[[str, int], Viewer], ports: Sequence[int]) -> AsyncIterator[str]:
-    """Context manager in which a viewer answers requests; its value is the viewer's address.
-
-    make_viewer: (token, port) → the viewer. ports: tried in this order. Raises `UsageError` if no port is free.
-    """
-    listening = _listen(ports)
-    port = listening.getsockname()[1]
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    # access_log=None, because a log of requests would hold the token.
-    runner = web.AppRunner(make_viewer(token, port).application(), access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listening).start()
-        yield f"http://127.0.0.1:{port}/?token={token}"
-    finally:
-        await runner.cleanup()
+        signal.signal(number, end)
+    server.run()
 
 
 def _listen(ports: Sequence[int]) -> socket.socket:

@@ -53,7 +53,7 @@ def _steps(question: Question | None, sample: Sample, grade: Grade | None) -> li
             "so its steps are not known: score the run again"
         ]
     try:
-        ((_, verdict),) = pool.verdicts({sample.question_id: question}, [sample], with_steps=True)
+        verdict = pool.verdict_on(question, sample)
         doubt = None if grade is None else _doubt(question.rules.grader, grade, verdict, sample)
         return list(verdict.steps) if doubt is None else [doubt]
     # The benchmark's own verifier is code that the viewer does not trust, so it does not run.

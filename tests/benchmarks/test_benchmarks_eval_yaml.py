@@ -1,4 +1,4 @@
-"""A data set's own `eval.yaml` as a card: from the hub, from a folder, and what is refused by its field.
+"""A data set's own `eval.yaml` as a card: from the hub, and what is refused by its field.
 
 For: harness.benchmarks.eval_yaml, harness.benchmarks.drafts.
 """
@@ -17,7 +17,6 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import HubSource
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
-from tests.system.command import harness
 
 FIRST, SECOND = "a" * 40, "b" * 40
 
@@ -75,7 +74,7 @@ def publish(hub: Hub) -> Callable[..., Dataset]:
             "listed/test.jsonl": lines(LISTED),
             "columns/test.jsonl": lines(IN_COLUMNS),
         }
-        if len(tasks) == 1 and tasks[0].get("config", "default") == "default":
+        if len(tasks) == 1 and isinstance(tasks[0], dict) and tasks[0].get("config", "default") == "default":
             files = {name: files[name] for name in ("eval.yaml", "data/test-00000-of-00001.jsonl")}
         dataset = hub.datasets["someone/sums"] = Dataset({FIRST: {**files, **more}})
         return dataset
@@ -145,30 +144,10 @@ def test_a_set_without_the_file_is_refused(hub: Hub) -> None:
         catalogue.load("hf://datasets/someone/sums/test.jsonl")
 
 
-def test_a_local_file_is_read_with_the_data_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "listed").mkdir()
-    (tmp_path / "eval.yaml").write_bytes(text(CHOICE, COLUMNS))
-    (tmp_path / "listed" / "test.jsonl").write_bytes(lines(LISTED))
-    shown = harness(tmp_path, "benchmarks", "show", "eval.yaml#listed")
-    assert shown.code == 0, shown.err
-    assert "B) 2" in shown.out
-    near = harness(tmp_path, "run", "eval.yaml#lsted:3", "--base-url", "http://127.0.0.1:9")
-    assert "has no task 'lsted': name one of listed, columns after a #. Did you mean listed?" in near.err
-    for name, message in (("eval.yaml", "several tasks"), ("eval.yaml#columns", "no configuration 'columns'")):
-        refused = harness(tmp_path, "benchmarks", "show", name)
-        assert (refused.code, message in refused.err) == (2, True), refused.err
-    (tmp_path / "listed" / "test-2.jsonl").write_bytes(lines(LISTED))
-    with pytest.raises(UsageError, match="the split 'test' has 2 files"):
-        catalogue.load(str(tmp_path / "eval.yaml#listed"))
-
-
-def test_a_card_has_no_tasks(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "title: T\nsource: {kind: file, path: a.jsonl}\ncolumns: {question: q, answer: a}\n"
-    )
-    assert catalogue.load(str(tmp_path / "mine.yaml")).name == "mine"
-    with pytest.raises(UsageError, match="is a card and has no tasks: leave out #one"):
-        catalogue.load(str(tmp_path / "mine.yaml#one"))
+def test_a_local_file_names_the_way_to_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_bytes(text(MATHS))
+    with pytest.raises(UsageError, match=r"eval.yaml, which is read on the hub alone: give hf://"):
+        catalogue.load(str(tmp_path / "eval.yaml"))
 
 
 def fields(**changes: Any) -> dict[str, Any]:
@@ -211,27 +190,24 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ("a word", "tasks must be a list of tasks"),
     ],
 )
-def test_what_has_no_place_in_a_card_is_refused_by_its_field(tmp_path: Path, task: Any, message: str) -> None:
-    (tmp_path / "eval.yaml").write_bytes(text(task))
-    folder = tmp_path / (task.get("config", "") if isinstance(task, dict) else "")
-    folder.mkdir(exist_ok=True)
-    (folder / "test.jsonl").write_bytes(lines(SUMS))
+def test_what_has_no_place_in_a_card_is_refused_by_its_field(
+    publish: Callable[..., Dataset], task: Any, message: str
+) -> None:
+    publish(task, **({} if isinstance(task, dict) else {"eval.yaml": text(task)}))
     with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
-        catalogue.load(str(tmp_path / "eval.yaml"))
+        catalogue.load("hf://datasets/someone/sums")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_the_file_of_another_framework_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "eval.yaml").write_bytes(text({"id": "hle", "config": "default", "split": "test"}, framework="hle"))
+def test_the_file_of_another_framework_is_refused(publish: Callable[..., Dataset]) -> None:
+    publish(MATHS, **{"eval.yaml": text({"id": "hle", "config": "default", "split": "test"}, framework="hle")})
     with pytest.raises(UsageError, match="evaluation_framework is 'hle'; only files for inspect-ai"):
-        catalogue.load(str(tmp_path / "eval.yaml"))
+        catalogue.load("hf://datasets/someone/sums")
 
 
-def test_a_step_without_a_text_is_asked_in_our_words(tmp_path: Path) -> None:
-    steps = [{"name": "chain_of_thought"}, {"name": "generate"}]
-    (tmp_path / "eval.yaml").write_bytes(text(solved(*steps)))
-    (tmp_path / "test.jsonl").write_bytes(lines(SUMS))
-    built = questions.build(catalogue.load(str(tmp_path / "eval.yaml")))
+def test_a_step_without_a_text_is_asked_in_our_words(publish: Callable[..., Dataset]) -> None:
+    publish(solved({"name": "chain_of_thought"}, {"name": "generate"}))
+    built = questions.build(catalogue.load("hf://datasets/someone/sums"))
     assert [message.role for message in built.questions[0].messages] == ["user"]
     assert "reason step by step" in built.questions[0].messages[0].content

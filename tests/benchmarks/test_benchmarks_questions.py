@@ -271,7 +271,7 @@ def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(w
     ]  # fmt: skip
     plain = questions.build(card(path)).questions
     score, alone = (score_benchmark(of, grades, 1) for of in (built.questions, plain))
-    assert (score.n_clusters, score.question_interval) == (None, alone.question_interval)
+    assert (score.n_clusters, score.accuracy.question) == (None, alone.accuracy.question)
     assert set(score.breakdowns) == {f"{name} (column)" for name in names}
     grouped = questions.build(card(path, columns={"metadata": names}, cluster_key="cluster")).questions
     assert score_benchmark(grouped, grades, 1).n_clusters == 2
@@ -287,7 +287,7 @@ def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:
         questions.build(card(write_rows(rows), cluster_key="page"))
 
 
-@pytest.mark.parametrize("answer", ["B", "b)", 1, "blue", "(B)"])
+@pytest.mark.parametrize("answer", ["B", "b)", 1, "blue", "(B)", [1], ["B"]])
 def test_options_in_a_list_are_named_by_letter_index_or_text(write_rows: Write, answer: Any) -> None:
     rows = [{"q": "Sky?", "options": ["red", "blue", "green"], "a": answer if answer != "b)" else "B)"}]
     built = questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
@@ -295,10 +295,20 @@ def test_options_in_a_list_are_named_by_letter_index_or_text(write_rows: Write, 
     assert built.questions[0].choices == ("red", "blue", "green")
 
 
-@pytest.mark.parametrize("answer", ["D", 3, -1, True, "purple", None, 1.0])
+@pytest.mark.parametrize("labels", [["1", "2", "3"], ["A", "B", "C"], [1, 2, 3]])
+def test_arcs_labels_name_the_options(write_rows: Write, labels: list[Any]) -> None:
+    rows = [{"q": "Sky?", "options": {"label": labels, "text": ["red", "blue", "green"]}, "a": labels[1]}]
+    built = questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
+    assert (built.questions[0].references, built.questions[0].choices) == (("B",), ("red", "blue", "green"))
+    rows[0]["options"]["label"] = labels[:2]
+    with pytest.raises(UsageError, match="must have a label for each text"):
+        questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
+
+
+@pytest.mark.parametrize("answer", ["D", 3, -1, True, "purple", None, 1.0, [0, 1], []])
 def test_an_answer_that_names_no_option_is_refused(write_rows: Write, answer: Any) -> None:
     rows = [{"q": "Sky?", "options": ["red", "blue", "green"], "a": answer}]
-    with pytest.raises(UsageError, match="must name one of the 3 options by letter, index or text"):
+    with pytest.raises(UsageError, match=r"must name one of the 3 options by letter, index \(counted from 0\) or text"):
         questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 

@@ -1,4 +1,4 @@
-"""`harness demo` after a Ctrl-C: it says how to go on, and the same command does.
+"""The demo after a Ctrl-C: it says how to go on, and the same command does.
 
 For: harness.cli.demo.
 """
@@ -27,12 +27,12 @@ from harness.cli import demo
 running = types.SimpleNamespace(base_urls=(sys.argv.pop(),), model="m")
 servers.spec = lambda *_, **__: None
 servers.launched = lambda *_: contextlib.nullcontext(running)
-demo.command(["--samples", "1"])
+sys.exit(demo.play())
 """
 """The demo with a server that runs already in place of the embedded one."""
 
 
-def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     n_asked = 0
 
     def answer(request: Request) -> list[Step]:
@@ -67,14 +67,10 @@ def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, mo
         stderr += child.communicate(timeout=PATIENCE_SECONDS)[1]
     assert child.returncode == demo.STOPPED, stderr
     # The sentence names the demo: the address of its server is gone with it.
-    again = re.search(r"Resume with: (?:\S+/)?harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
-    assert again, stderr
+    assert re.search(r"Resume with: (?:\S+/)?harness doctor --demo$", stderr, re.MULTILINE), stderr
     assert "--base-url" not in stderr
-    assert stderr.count("harness demo --samples 1") == 1, "it is said once"
+    assert stderr.count("harness doctor --demo") == 1, "it is said once"
     assert stderr.rstrip().endswith("Stopped, and the server with it.")
-    monkeypatch.chdir(tmp_path)
-    assert demo._unfinished_run(1) == Path(again[1])
-    assert demo._unfinished_run(4) is None, "a run with other samples is another run"
 
 
 def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
@@ -87,31 +83,16 @@ def test_a_ctrl_c_while_the_server_starts_says_how_to_go_on(
     monkeypatch.setenv("HARNESS_RESUMED_BY", "")
     monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: None)
     monkeypatch.setattr("harness.asking.servers.launched", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        demo.command(["--out", "mine"], standalone_mode=False)
-    assert ended.value.code == demo.STOPPED
-    assert re.search(r"To go on: (?:\S+/)?harness demo --out mine$", capsys.readouterr().err, re.MULTILINE)
+    assert demo.play() == demo.STOPPED
+    assert re.search(r"To go on: (?:\S+/)?harness doctor --demo$", capsys.readouterr().err, re.MULTILINE)
 
 
-@pytest.mark.parametrize("words", [("demo",), ("run", "demo", "--serve", "vllm", "--model", "org/m")])
 def test_a_run_folder_that_cannot_be_made_is_refused_before_a_server_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts: list[object] = []
     monkeypatch.setattr("harness.asking.servers.spec", lambda *_, **__: types.SimpleNamespace(context=None))
     monkeypatch.setattr("harness.asking.servers.launched", lambda *given: starts.append(given))
-    done = harness(tmp_path, *words, "--out", "/proc/nowhere/run")
+    done = harness(tmp_path, "run", "demo", "--serve", "vllm", "--model", "org/m", "--out", "/proc/nowhere/run")
     assert (done.code, starts) == (3, [])
     assert "cannot make the folder /proc/nowhere/run: No such file or directory. Name one" in done.err
-    assert "--out" in done.err
-
-
-def test_the_newest_demo_without_a_sample_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("demo-20260101-000000", "demo-20260102-000000", "demo-20260102-000000-again", "demo-suite-9"):
-        Path("results", name).mkdir(parents=True)
-    assert demo._unfinished_run(4) == Path("results/demo-20260102-000000")
-    samples = Path("results/demo-20260102-000000/demo/samples.jsonl")
-    samples.parent.mkdir()
-    samples.write_text("not of a run that can be read\n")
-    assert demo._unfinished_run(4) is None

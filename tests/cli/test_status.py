@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from harness.cli.following import follow
-from harness.cli.status import progress_of
+from harness.generation.network.control import progress_of
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, RunLock
 from harness.runs.going import holder_of
@@ -155,7 +155,8 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
 def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
     with FaultServer(Holding()) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        (tmp_path / "results" / "run" / "control.sock").unlink()
+        os.kill(run.pid, signal.SIGSTOP)
+        (tmp_path / "results" / "run" / "status.json").unlink()
         status = harness(tmp_path, "status", "results/run").out
         assert "results/run: silent\n" in status
         assert f"process {run.pid} on " in status
@@ -180,7 +181,6 @@ def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_pat
         assert run.returncode == 0
     with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
-        harness(tmp_path, "status", "results/run", "--cancel", "q0")
         err = interrupted(run)
         assert err.startswith("harness: stopped by SIGINT")
 
@@ -203,9 +203,9 @@ def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> 
     scores = RunningScores(folder)
     assert scores.look(["sums"]) == {}
     for written, accuracy in ((1, 0.25), (2, 0.5)):
-        path.write_bytes(msgspec.json.encode({"accuracy": accuracy, "n_samples": 8, "sampling_interval": [0.1, 0.9]}))
+        path.write_bytes(msgspec.json.encode({"accuracy": {"value": accuracy, "sampling": [0.1, 0.9]}, "n_samples": 8}))
         os.utime(path, (written, written))
-        assert scores.look(["sums"])["sums"].accuracy == accuracy
+        assert scores.look(["sums"])["sums"].accuracy.value == accuracy
     path.write_bytes(b"{")
     os.utime(path, (3, 3))
     assert scores.look(["sums"]) == {}
@@ -216,7 +216,7 @@ def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) ->
     run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
     shutil.copytree(run, tmp_path / "run")
     for counted, words in ((24, ", 24 graded"), (6, ", 6 of 24 graded")):
-        written = {"accuracy": 0.5, "n_samples": counted}
+        written = {"accuracy": {"value": 0.5}, "n_samples": counted}
         (tmp_path / "run" / "sums" / "scores.json").write_bytes(msgspec.json.encode(written))
         assert f"50.0% right so far{words}\n" in harness(tmp_path, "status", "run").out
 

@@ -100,6 +100,7 @@ def test_the_name_of_a_variable_is_shown_without_its_value() -> None:
     [
         ("localhost:8000", "http://localhost:8000/v1"),
         ("https://h", "https://h/v1"),
+        ("https://h/v1/chat/completions?api-version=word", "https://h/v1"),
         ("http://me:word@H:80/v2/chat/completions/", "http://h:80/v2"),
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
         ("unix:/tmp/A.sock", "http+unix://%2Ftmp%2FA.sock/v1"),
@@ -110,5 +111,5 @@ def test_the_name_of_a_variable_is_shown_without_its_value() -> None:
 def test_an_address_is_shown_without_its_key(given: str, base_url: str) -> None:
     endpoint = Endpoint.parse(given)
     assert endpoint.base_url == base_url
-    assert (endpoint.api_key is None) is ("word" not in given)
+    assert (endpoint.api_key is None) is ("me:word" not in given)
     assert "word" not in repr(endpoint)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.cli.status import progress_of
+from harness.generation.network.control import progress_of
 from harness.runs import RunFolder
 from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream, models
 from tests.system.command import start

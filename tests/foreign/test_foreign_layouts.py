@@ -94,15 +94,46 @@ def test_opencompass_predictions(tmp_path: Path) -> None:
     assert keys(outputs.read(tmp_path / "sums.json")) == texts  # recognised
 
 
-def test_evalscope_reviews_are_recognised(tmp_path: Path) -> None:
-    def review(index: int, group: int, text: str) -> dict[str, Any]:
+@pytest.mark.parametrize("newer", [True, False])
+def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newer: bool) -> None:
+    def review(index: int, group: int, text: str | None) -> dict[str, Any]:
         score = {"value": {"acc": 1.0}, "extracted_prediction": "2", "prediction": text}
         inner = {"score": score, "sample_id": index, "group_id": group}
-        return {"index": index, "input": f"{group}+1?", "target": str(group + 1), "sample_score": inner}
+        asked = f"{group}+1?"
+        prompt = {"messages": [{"role": "user", "content": asked}]} if newer else {"input": f"**User**: \n{asked}"}
+        return {"index": index, "target": str(group + 1), "sample_score": inner} | prompt
 
+    rows = [review(0, 1, "a"), review(1, 1, "b"), review(2, 2, "c"), review(0, 1, "a"), review(3, 2, None)]
     path = tmp_path / "reviews.jsonl"
-    path.write_text(lines(review(0, 1, "a"), review(1, 1, "b"), review(2, 2, "c")))
-    assert keys(outputs.read(path)) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
+    path.write_text(lines(*rows))
+    read = outputs.read(path)
+    assert keys(read) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
+    assert read.notes == ("1 sample of the file is null: missing, not wrong",)
+    path.write_text(lines(review(3, 2, None)))
+    with pytest.raises(UsageError, match="holds no finished sample"):
+        outputs.read(path)
+
+
+def test_an_unfinished_file_of_nemo_skills_is_read_and_told(tmp_path: Path) -> None:
+    folder = nemo(tmp_path / "aime24", 0, 1, 2)
+    rows = [json.loads(row) for row in (folder / "output-rs1.jsonl").read_text().splitlines()]
+    unfinished = lines(*({**rows[n], "_async_position": n} for n in (1, 1)))
+    (folder / "output-rs1.jsonl").unlink()
+    for number in (1, 2):  # of number 2, the finished file counts
+        (folder / f"output-rs{number}.jsonl-async").write_text(unfinished)
+    read = outputs.read(folder)
+    assert sorted(keys(read)) == [("0+1?", 0), ("0+1?", 2), ("1+1?", 0), ("1+1?", 1), ("1+1?", 2)]
+    assert read.notes == ("NeMo-Skills has not finished output-rs1.jsonl-async: samples are missing",)
+
+
+def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> None:
+    for name in ("sums_0", "sums_1", "other_0"):
+        row = {"origin_prompt": "1+1?", "prediction": "2", "gold": "2"}
+        (tmp_path / f"{name}.json").write_text(json.dumps({"0": row}))
+    assert outputs.read(tmp_path / "sums_1.json").notes == (
+        "the set is in 2 parts (sums_0.json, sums_1.json), and only sums_1.json is read",
+    )
+    assert outputs.read(tmp_path / "other_0.json").notes == ()
 
 
 @pytest.mark.parametrize(

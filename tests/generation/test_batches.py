@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 import harness
-from harness.generation.batching import board
+from harness.generation.batching import loop
 from harness.runs import RunFolder, read_samples
 from tests import warm
 from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
@@ -43,8 +43,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def hurry(patch: Any) -> None:
-    patch.setattr(board, "QUIET_S", 0.02)
-    patch.setattr(board, "FIRST_LOOK_S", 0.02)
+    patch.setattr(loop, "FIRST_LOOK_S", 0.02)
 
 
 def keywords(folder: Path) -> dict[str, Any]:

@@ -128,26 +128,6 @@ def test_a_sample_that_can_never_be_answered_keeps_no_other_from_its_turn(
     assert any(isinstance(action, Ask) for action in played.do()), "it is asked once all else is done"
 
 
-@pytest.mark.parametrize("ends_as", ["cancelled", "failed", "answered", "broke"])
-def test_a_cancelled_sample_is_given_up_however_its_request_ends(ends_as: str) -> None:
-    played = Played()
-    played.do()
-    assert played.dispatcher.cancel("q0", None, "by the user") == 1
-    assert played.do() == [Cancel(TASK), Wait(None)]
-    match ends_as:
-        case "cancelled":
-            played.dispatcher.cancelled(TASK)
-        case "failed":
-            played.fail(TASK, "cut")
-        case "answered":
-            played.answer(TASK)
-        case "broke":
-            played.dispatcher.broke(TASK, ZeroDivisionError("a bug"), "trace")
-    assert played.do() == [Done()]
-    assert played.dispatcher.causes.given_up() == {TASK: "cancelled"}
-    assert played.dispatcher.ending.error is None
-
-
 def test_a_request_that_nobody_cancelled_and_that_is_cancelled_is_listed() -> None:
     played = Played()
     played.do()

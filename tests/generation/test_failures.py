@@ -114,19 +114,22 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: P
         run(settings, question_set(tmp_path, 5))
 
 
-@pytest.mark.parametrize("n_paid", [0, 5])
-def test_an_empty_account_says_what_is_stored_and_how_to_resume(tmp_path: Path, n_paid: int) -> None:
+@pytest.mark.parametrize(("status", "n_paid"), [(402, 0), (402, 5), (401, 5)])
+def test_a_refusal_says_what_is_stored_and_how_to_resume_if_that_may_help(
+    tmp_path: Path, status: int, n_paid: int
+) -> None:
     numbers = itertools.count()
-    empty = http(402, {"error": {"message": "insufficient balance"}})
+    empty = http(status, {"error": {"message": "insufficient balance"}})
 
     def answer(request: Request) -> Iterable[Step]:
         return well(request) if next(numbers) < n_paid else [empty]
 
     with FaultServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, concurrency=1)
-        with pytest.raises(ServerError, match="refuses: HTTP 402: insufficient balance") as refused:
+        with pytest.raises(ServerError, match=f"refuses: HTTP {status}: insufficient balance") as refused:
             run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
-    kept = f". 5 of 20 samples are stored in {settings.out}. Resume with: harness run sums"
+    kept = f". 5 of 20 samples are stored in {settings.out}."
+    kept += " Resume with: harness run sums" if status == 402 else ""
     assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
     assert len(keys_of(settings)) == n_paid
 
@@ -279,8 +282,9 @@ def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_st
         (event_stream(delta("so"), delta(finish="length")), "truncated"),
         (event_stream(delta(""), delta(finish="stop")), "empty"),
         (completion("The answer is 4."), "all the same"),
+        (event_stream(delta(reasoning="so 4"), delta(finish="stop")), "harness score --answer-from-reasoning"),
     ],
-    ids=["truncated", "empty", "identical"],
+    ids=["truncated", "empty", "identical", "all reasoning"],
 )
 def test_a_broken_set_up_is_stopped_by_its_first_samples(tmp_path: Path, reply: Iterable[bytes], reason: str) -> None:
     steps = list(reply)

@@ -97,10 +97,9 @@ def test_samples_wait_for_their_time_in_its_order() -> None:
     tasks = [Task("sums", f"q{n}", 0) for n in range(4)]
     for until, task in zip([30.0, 10.0, 20.0, 40.0], tasks, strict=True):
         retries.postpone(task, until)
-    retries.drop([tasks[2]])
     assert retries.next_due == 10.0
     assert retries.due(9.9) == []
-    assert retries.due(30.0) == [tasks[1], tasks[0]]
+    assert retries.due(30.0) == [tasks[1], tasks[2], tasks[0]]
     assert retries.postponed == [tasks[3]]
 
 
@@ -115,14 +114,3 @@ def test_a_backoff_doubles_from_a_second_to_a_minute_and_may_be_none_at_all() ->
 def test_the_users_numbers_become_the_policys() -> None:
     policy = RetryPolicy.of(Patience(attempts=7, first_wait=3.0, longest_wait=11.0))
     assert (policy.attempts, policy.first_wait, policy.longest_wait) == (7, 3.0, 11.0)
-
-
-def test_what_was_dropped_waits_no_more_and_the_soonest_of_the_others_is_next() -> None:
-    retries = started()
-    tasks = [Task("sums", f"q{n}", 0) for n in range(3)]
-    for until, task in zip([30.0, 10.0, 20.0], tasks, strict=True):
-        retries.postpone(task, until)
-    retries.drop([tasks[1]])
-    assert (retries.next_due, retries.n_postponed) == (20.0, 2)
-    retries.drop(tasks)
-    assert (retries.next_due, retries.n_postponed, retries.postponed) == (None, 0, [])

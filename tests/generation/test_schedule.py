@@ -324,8 +324,3 @@ def cpu_of_a_hand_out(questions: int) -> float:
 def test_a_hand_out_takes_no_longer_with_more_questions() -> None:
     few, many = (min(cpu_of_a_hand_out(n) for _ in range(3)) for n in (1_000, 30_000))
     assert many < 5 * few
-
-
-def test_samples_of_a_question_that_wait_are_named_with_their_benchmark() -> None:
-    scheduler = Scheduler([Owed("sums", "q", (0, 2)), Owed("more", "p", (1,))], lambda: 0.0)
-    assert scheduler.waiting("q") == [Task("sums", "q", 0), Task("sums", "q", 2)]

@@ -1,4 +1,4 @@
-"""A run that is told what to do while it goes: through the socket in its folder, and by a file of endpoints.
+"""A run that is told what to do while it goes: by a file in its folder, and by a file of endpoints.
 
 For: harness.generation.network.
 """
@@ -9,8 +9,6 @@ import contextlib
 import json
 import resource
 import signal
-import socket
-import stat
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,9 +18,9 @@ from typing import Any
 import pytest
 
 from harness.core.errors import StoreError, UsageError
-from harness.generation.network import control
-from harness.generation.network.control import Answer, ControlCommand, send
+from harness.generation.network.control import order, progress_of
 from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.progress import Progress
 from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
@@ -75,7 +73,7 @@ def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[
 
     thread = threading.Thread(target=work)
     thread.start()
-    wait_until(lambda: (settings.out / control.NAME).exists() or bool(ends))
+    wait_until(lambda: progress_of(RunFolder(settings.out)) is not None or bool(ends))
     yield outcome
     thread.join(30)
 
@@ -89,14 +87,16 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     raise AssertionError("it never came true")
 
 
-def tell(settings: RunSettings, verb: str, value: str = "") -> Answer:
-    return send(RunFolder(settings.out), ControlCommand(verb=verb, value=value))
-
-
-def done(settings: RunSettings) -> int:
-    facts = tell(settings, "status").facts
+def progress(settings: RunSettings) -> Progress:
+    facts = progress_of(RunFolder(settings.out))
     assert facts is not None
-    return facts.done
+    return facts
+
+
+def tell(settings: RunSettings, **orders: Any) -> None:
+    n = len(events(settings, "control"))
+    order(RunFolder(settings.out), **orders)
+    wait_until(lambda: len(events(settings, "control")) > n)
 
 
 def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
@@ -105,22 +105,17 @@ def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, whole_lines) if event["event"] == name]
 
 
-def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_the_end(tmp_path: Path) -> None:
+def test_the_progress_is_stated_and_gone_at_the_end(tmp_path: Path) -> None:
     gate = Gate()
     with FaultServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 5)) as outcome:
-            wait_until(lambda: gate.working == 8)
-            mode = (settings.out / control.NAME).lstat().st_mode
-            answer = tell(settings, "status")
+            wait_until(lambda: progress(settings).in_flight == 8)
+            facts = progress(settings)
             gate.open.set()
             assert outcome().complete
-    assert stat.S_ISSOCK(mode)
-    assert stat.S_IMODE(mode) == 0o600
-    assert answer.sentence == "running: 0 of 10 samples, 8 of 8 in flight"
-    assert answer.facts is not None
-    assert answer.facts.endpoints[0].base_url == server.base_url
-    assert not (settings.out / control.NAME).exists()
+    assert (facts.done, facts.total, facts.concurrency, facts.endpoints[0].base_url) == (0, 10, 8, server.base_url)
+    assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
 
 
 def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
@@ -129,15 +124,15 @@ def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "concurrency", "20").sentence == "concurrency is 20"
+            tell(settings, concurrency=20)
             wait_until(lambda: gate.working == 20)
-            assert tell(settings, "concurrency", "2").sentence == "concurrency is 2"
+            tell(settings, concurrency=2)
             gate.open.set()
             wait_until(lambda: len(server.requests) > 30)
             gate.most = 0
             assert outcome().complete
     assert gate.most <= 3  # the server sees a reply's end later than the client
-    assert [e["value"] for e in events(settings, "control")] == ["20", "2"]
+    assert [e["concurrency"] for e in events(settings, "control")] == [20, 2]
 
 
 def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
@@ -146,13 +141,13 @@ def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "pause").sentence == "paused; in flight: 8 requests"
+            tell(settings, paused=True)
             gate.open.set()
-            wait_until(lambda: done(settings) == 8)
+            wait_until(lambda: progress(settings).done == 8)
             threading.Event().wait(0.7)
             assert len(server.requests) == 8
-            assert tell(settings, "status").sentence.startswith("paused: 8 of 20")
-            assert tell(settings, "resume").sentence == "resumed"
+            assert progress(settings).paused
+            tell(settings, paused=False)
             assert outcome().complete
 
 
@@ -162,137 +157,38 @@ def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) 
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            tell(settings, "drain")
-            assert tell(settings, "resume").refused
+            tell(settings, draining=True)
             gate.open.set()
             end = outcome()
         assert (end.complete, end.n_done, end.stopped) == (False, 8, "drained by `harness status`")
         assert run(settings, question_set(tmp_path, 10)).complete
 
 
-@pytest.mark.parametrize(
-    ("key", "n", "lost"),
-    [("q0:1", 1, {("q0", 1)}), ("q3", 4, {("q3", i) for i in range(4)})],
-    ids=["one sample", "a question"],
-)
-@pytest.mark.parametrize("concurrency", [1, 40], ids=["waiting", "in flight"])
-def test_what_is_cancelled_stays_owed_and_is_asked_in_the_next_session(
-    tmp_path: Path, key: str, n: int, lost: set[tuple[str, int]], concurrency: int
-) -> None:
-    gate = Gate()
-    with FaultServer(gate) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=4, concurrency=concurrency)
-        prior = {("sums", "q5"): 9999.0}  # asked first
-        with going(settings, question_set(tmp_path, 6), prior_lengths=prior) as outcome:
-            wait_until(lambda: gate.working == min(concurrency, 24))
-            assert tell(settings, "cancel", key).sentence.startswith(f"{n} sample")
-            assert tell(settings, "cancel", key).refused
-            gate.open.set()
-            end = outcome()
-        assert (end.n_owed, [(c.kind, c.count) for c in end.causes]) == (n, [("cancelled", n)])
-        assert keys_of(settings) == expected_keys(6, 4) - lost
-        assert run(settings, question_set(tmp_path, 6)).n_session == n
-
-
-@pytest.mark.parametrize(
-    ("verb", "value", "message"),
-    [
-        ("concurrency", "many", "expected a number from 1"),
-        ("concurrency", "0", "expected a number from 1"),
-        ("concurrency", "", "needs a value"),
-        ("pause", "now", "takes no value"),
-        ("cancel", "q99", "still to come"),
-        ("reload", "", "no file of endpoints"),
-        ("stop", "", "no command 'stop'"),
-    ],
-)
-def test_commands_that_cannot_be_carried_out_are_one_sentence_and_change_nothing(
-    tmp_path: Path, verb: str, value: str, message: str
-) -> None:
+def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('{"draining": true}', encoding="utf-8")
     gate = Gate()
     with FaultServer(gate) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
+        settings.out.mkdir()
+        (settings.out / "control.json").write_text('{"draining": true}', encoding="utf-8")
         with going(settings, question_set(tmp_path, 4)) as outcome:
-            wait_until(lambda: gate.working == 8)
-            answer = tell(settings, verb, value)
+            for content in (b"\xff\xfe", b"[" * 5000, b'{"concurrency": "many"}'):
+                (settings.out / "control.json").write_bytes(content)
+                threading.Event().wait(0.1)
+            (settings.out / "control.json").unlink()
+            (settings.out / "control.json").symlink_to(tmp_path / "elsewhere")
+            threading.Event().wait(0.2)
             gate.open.set()
             assert outcome().complete
-    assert answer.refused
-    assert message in answer.sentence
-
-
-def test_whoever_talks_nonsense_or_nothing_disturbs_neither_the_run_nor_the_next_command(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    gate = Gate()
-    with FaultServer(gate) as server, contextlib.ExitStack() as stack:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        with going(settings, question_set(tmp_path, 4)) as outcome:
-            wait_until(lambda: gate.working == 8)
-            address = str(settings.out / control.NAME)
-            for _ in range(5):
-                stack.enter_context(socket.socket(socket.AF_UNIX)).connect(address)
-            for nonsense in (b"\xff\xfe\n", b"[" * 5000 + b"\n", b'{"verb": 7}\n', b"x" * 200_000):
-                with socket.socket(socket.AF_UNIX) as one:
-                    one.connect(address)
-                    try:
-                        one.sendall(nonsense)
-                        one.shutdown(socket.SHUT_WR)
-                        reply = one.recv(65536)
-                    except (BrokenPipeError, ConnectionResetError):
-                        reply = b""
-                    assert b"not a command" in reply or reply == b""
-            assert not tell(settings, "status").refused
-            gate.open.set()
-            assert outcome().complete
-    assert not [record for record in caplog.records if record.name == "asyncio"]
+    assert (tmp_path / "elsewhere").exists()
 
 
 def test_a_run_that_is_not_going_is_one_sentence(tmp_path: Path) -> None:
     settings = run_settings(tmp_path / "run")
     settings.out.mkdir()
+    (settings.out / "status.json").write_text("{}", encoding="utf-8")
     with pytest.raises(StoreError, match=r"no run is going on in .*run, so there is nothing to steer"):
-        tell(settings, "pause")
-    stale = socket.socket(socket.AF_UNIX)
-    stale.bind(str(settings.out / control.NAME))
-    stale.close()
-    with pytest.raises(StoreError, match="no run is going on"):
-        tell(settings, "pause")
-
-
-def test_a_stale_socket_is_replaced_and_anything_else_is_left_alone(tmp_path: Path) -> None:
-    questions = question_set(tmp_path, 3)
-    with FaultServer(well) as server:
-        for name, plant in {"stale": plant_socket, "file": Path.touch, "link": plant_link}.items():
-            settings = run_settings(tmp_path / name, server.base_url)
-            settings.out.mkdir()
-            plant(settings.out / control.NAME)
-            assert run(settings, questions).complete
-            assert (settings.out / control.NAME).exists() is (name != "stale")
-            assert len(events(settings, "not_steerable")) == (name != "stale")
-    assert (tmp_path / "elsewhere").read_text(encoding="utf-8") == "mine"
-
-
-def plant_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
-
-
-def plant_link(path: Path) -> None:
-    (path.parents[1] / "elsewhere").write_text("mine", encoding="utf-8")
-    path.symlink_to(path.parents[1] / "elsewhere")
-
-
-def test_a_folder_with_a_very_long_path_is_steered_too(tmp_path: Path) -> None:
-    gate = Gate()
-    deep = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 8)
-    with FaultServer(gate) as server:
-        settings = run_settings(deep, server.base_url)
-        with going(settings, question_set(tmp_path, 4)) as outcome:
-            wait_until(lambda: gate.working == 8)
-            assert tell(settings, "status").sentence.startswith("running")
-            gate.open.set()
-            assert outcome().complete
+        order(RunFolder(settings.out), paused=True)
 
 
 # ---- the file of endpoints
@@ -361,7 +257,8 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
             wait_until(lambda: gate.working == 8)
             listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=heavy")
-            assert "line 2: expected `weight=NUMBER`" in tell(settings, "reload").sentence
+            wait_until(lambda: bool(events(settings, "endpoints_not_changed")))
+            assert "line 2: expected `weight=NUMBER`" in events(settings, "endpoints_not_changed")[0]["reason"]
             (tmp_path / "nodes").unlink()
             gate.open.set()
             assert outcome().complete
@@ -398,7 +295,7 @@ def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
             wait_until(lambda: gate.working == 8)
             listing(tmp_path / "nodes", server.base_url, wrong_server.base_url)
-            tell(settings, "reload")
+            wait_until(lambda: bool(events(settings, "endpoints_changed")))
             gate.open.set()
             end = outcome()
     assert end.complete
@@ -426,11 +323,10 @@ def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobod
             wait_until(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), 30)
             wait_until(lambda: gate.working == 8)
             threading.Event().wait(0.2)  # the manifest is synced, too
-            tell(settings, "pause")
-            tell(settings, "concurrency", "40")
+            tell(settings, paused=True, concurrency=40)
             in_use = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
             resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (in_use + 4, in_use + 4))
-            tell(settings, "resume")
+            tell(settings, paused=False)
             wait_until(lambda: bool(events(settings, "concurrency_lowered")))
             gate.open.set()
             code, stderr = ended(child)

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import harness
 from harness.cli.main import cli
 from harness.core.errors import UsageError
-from harness.core.records import GradeRules, Question
+from harness.core.records import GradeRules
 from harness.grading import GRADER, Verdict
-from harness.grading.processes.pool import question_on, verdict_on, verdicts
+from harness.grading.processes.pool import Pool, question_on
+from harness.grading.verdict import search
+from harness.presets.grading import DEADLINE_SECONDS
 from tests.grading.given import sample
 from tests.pins.verdicts import Row, pinned, shared
 
@@ -31,9 +34,10 @@ PAIRS_EVERY = 8
 
 def graded(rows: list[Row]) -> list[Verdict]:
     """What `harness grade` says of each row, by one pool."""
-    questions: dict[str, Question] = {str(i): question_on(row.reference, name=str(i)) for i, row in enumerate(rows)}
-    samples = [sample(row.reply, name=str(i)) for i, row in enumerate(rows)]
-    return [verdict for _, verdict in verdicts(questions, samples, with_steps=True)]
+    asked = [(question_on(row.reference, name=str(i)), sample(row.reply, name=str(i))) for i, row in enumerate(rows)]
+    with Pool(1, DEADLINE_SECONDS) as pool:
+        found = [pool.ask_about(*each, search(*each, with_steps=True), GRADER, with_steps=True) for each in asked]
+        return [pending.verdict() for pending in found]
 
 
 def scored(rows: list[Row], folder: Path) -> list[dict[str, object]]:
@@ -120,21 +124,23 @@ def test_a_reference_of_several_parts_is_a_list_for_both(tmp_path: Path) -> None
     done = CliRunner().invoke(cli, ["score", str(source), "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert (
-        json.loads(out.read_bytes())["verdict"] == verdict_on([3, 4], r"\boxed{4} and \boxed{3}").outcome == "correct"
+        json.loads(out.read_bytes())["verdict"]
+        == harness.grade([3, 4], r"\boxed{4} and \boxed{3}").outcome
+        == "correct"
     )
 
 
 def test_letters_up_to_the_last_option_of_the_question_count() -> None:
     texts = tuple(f"option {n}" for n in range(12))
-    verdict = verdict_on("K", "The answer is K.", kind="choice", choices=texts)
+    verdict = harness.grade("K", "The answer is K.", kind="choice", choices=texts)
     assert (verdict.outcome, verdict.extracted) == ("correct", "K")
-    assert verdict_on("K", "The answer is L.", kind="choice", choices=texts).outcome == "wrong"
+    assert harness.grade("K", "The answer is L.", kind="choice", choices=texts).outcome == "wrong"
 
 
 def test_an_own_verifier_decides_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     even = GradeRules(grader="tests.grading.verifiers:is_even")
-    assert [verdict_on("any", rf"\boxed{{{n}}}", rules=even).outcome for n in (4, 5)] == ["correct", "wrong"]
+    assert [harness.grade("any", rf"\boxed{{{n}}}", grader=even.grader).outcome for n in (4, 5)] == ["correct", "wrong"]
     words = ["grade", "any", r"\boxed{4}", "--grader", even.grader]
     assert CliRunner().invoke(cli, words).output.splitlines()[-1] == "correct"
     monkeypatch.setenv("HARNESS_GRADERS", "")
@@ -155,26 +161,28 @@ def test_a_verifier_that_raises_here_is_told_what_it_was_not_given(monkeypatch: 
 def test_an_exception_of_a_library_is_named_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     rules = GradeRules(grader="tests.grading.verifiers:is_pattern")
-    assert verdict_on("any", r"\boxed{a}", rules=rules).outcome == "correct"
-    assert verdict_on("any", r"\boxed{(}", rules=rules).rule.startswith("verifier raised re.error (verifiers.py:")
+    assert harness.grade("any", r"\boxed{a}", grader=rules.grader).outcome == "correct"
+    assert harness.grade("any", r"\boxed{(}", grader=rules.grader).rule.startswith(
+        "verifier raised re.error (verifiers.py:"
+    )
 
 
 def test_an_answer_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     hangs = GradeRules(grader="tests.grading.verifiers:misbehaves")
-    verdict = verdict_on("any", r"\boxed{hang}", rules=hangs, deadline_s=0.3)
+    verdict = harness.grade("any", r"\boxed{hang}", grader=hangs.grader, deadline=0.3)
     assert (verdict.outcome, verdict.rule) == ("undecided", "verifier took longer than 0.3 s")
     assert verdict.steps[-1] == "undecided"
 
 
 def test_a_verdict_is_a_value() -> None:
-    right, wrong = verdict_on("1/2", r"so \boxed{0.5}"), verdict_on(0.5, r"so \boxed{0.6}")
+    right, wrong = harness.grade("1/2", r"so \boxed{0.5}"), harness.grade(0.5, r"so \boxed{0.6}")
     assert (bool(right), right.correct, bool(wrong)) == (True, True, False)
-    assert right == verdict_on("1/2", r"so \boxed{0.5}")
+    assert right == harness.grade("1/2", r"so \boxed{0.5}")
     assert right.grade(sample("x")).grader == GRADER
 
 
 @pytest.mark.parametrize("reference", ["", " ", None, True, float("nan"), [], [None]])
 def test_no_reference_is_refused(reference: object) -> None:
     with pytest.raises(UsageError, match="the reference answer"):
-        verdict_on(reference, "5")
+        question_on(reference)

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
-from harness.grading.processes.pool import Pool, _Job, _Worker, grade_all, outcomes, question_on, sharing_workers
+from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
 from server_launchers.isolated import Deadline
 from tests.grading.given import pinned_pairs, question, sample
@@ -222,59 +221,6 @@ def test_pool_closed_early_leaves_no_process() -> None:
     assert running_workers() == before
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[_Worker]:
-    """The workers that are started."""
-    workers: list[_Worker] = []
-    start = _Worker.__init__
-
-    def noted(worker: _Worker, deadline: float) -> None:
-        start(worker, deadline)
-        workers.append(worker)
-
-    monkeypatch.setattr(_Worker, "__init__", noted)
-    return workers
-
-
-def test_gradings_in_a_row_share_their_workers_and_leave_none(started: list[_Worker]) -> None:
-    with sharing_workers():
-        first, *others = [graded(["right", "w" * 50]) for _ in range(3)]
-        assert others == [first] * 2
-        assert [worker.process.poll() for worker in started] == [None]
-        graded(["right"], deadline_s=2.0)  # a worker keeps the deadline with which it started
-        assert len(started) == 2
-    assert all(worker.process.poll() is not None for worker in started)
-    graded(["right"])
-    assert len(started) == 3
-    assert started[2].process.poll() is not None
-
-
-@pytest.mark.parametrize("what", ["a verifier", "a death", "another thread", "an open answer"])
-def test_a_worker_that_may_not_be_as_new_is_not_shared(started: list[_Worker], what: str) -> None:
-    with sharing_workers():
-        if what == "an open answer":
-            asked = question_on("1+x")
-            with Pool(1, 1.0) as pool:
-                assert outcomes(pool, [(asked, r"\boxed{x+1}")]) == ["correct"]
-                pool.ask(_Job.of(asked, "x+2"))
-                pool.dispatch()
-        else:
-            graded(["right"], MISBEHAVES if what == "a verifier" else NO_VERIFIER)
-        if what == "a death":
-            with Pool(1, 1.0) as other, Pool(1, 1.0) as another:  # another waiting worker, so that two can die
-                assert outcomes(other, [(question_on("1+x"), r"\boxed{x+1}")]) == ["correct"]
-                assert outcomes(another, [(question_on("1+x"), r"\boxed{x+1}")]) == ["correct"]
-            for worker in started:
-                worker.process.kill()
-                worker.process.wait()
-        n_started = len(started)
-        with ThreadPoolExecutor(1) as thread:
-            grades = thread.submit(graded, ["right"]).result() if what == "another thread" else graded(["right"])
-        assert [grade.verdict for grade in grades] == ["correct"]
-        assert len(started) == n_started + 1
-    assert all(worker.process.poll() is not None for worker in started)
-
-
 def test_benchmark_brings_its_own_verifier() -> None:
     rules = GradeRules(grader="tests.grading.verifiers:is_even")
     assert [g.verdict for g in graded(["4", "5", "x"], rules)] == ["correct", "wrong", "undecided"]
@@ -401,7 +347,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert score.verifier_errors == (
         "the verifier raised ValueError (mine.py:2) on 2 samples: undecided, and counted as wrong",
     )
-    assert not any("time or memory" in warning for warning in score.warnings)
+    assert not any("time or memory" in warning for warning in score.sentences)
 
 
 def test_failures_of_a_verifier_beyond_those_that_are_named_are_counted() -> None:
@@ -418,7 +364,7 @@ def test_failures_of_a_verifier_beyond_those_that_are_named_are_counted() -> Non
     assert [error.partition(":")[0] for error in score.verifier_errors] == [
         "the verifier raised Error0 on 2 samples", *named, "the verifier failed in 2 further ways on 2 samples",
     ]  # fmt: skip
-    assert set(score.verifier_errors) <= set(score.warnings)
+    assert set(score.verifier_errors) <= set(score.sentences)
 
 
 def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
@@ -493,7 +439,7 @@ def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypa
     assert error.startswith(
         "the verifier took longer than 0.4 s on 1 sample: undecided, and counted as wrong; to allow more time"
     )
-    assert not any("time or memory" in warning for warning in score.warnings)
+    assert not any("time or memory" in warning for warning in score.sentences)
     assert CliRunner().invoke(cli, [*words, r"\boxed{4}"]).exit_code == 0
 
 

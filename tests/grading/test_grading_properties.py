@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from harness.grading.compare.canonical import canonical
 from harness.grading.compare.equivalence import equal
-from harness.grading.processes.pool import question_on, verdicts
-from harness.grading.verdict import decide
+from harness.grading.processes.pool import question_on
+from harness.grading.verdict import conclude, decide, search
 from tests.budget import examples, share_of
 from tests.grading.given import RULES, pinned_pairs, question, sample
 
@@ -157,9 +158,10 @@ def test_any_text_is_judged_without_an_exception(text: str) -> None:
 
 def test_votes_and_steps_never_hold_internal_representations() -> None:
     rows = share_of(pinned_pairs())
-    questions = {str(i): question_on(reference, name=str(i)) for i, (reference, _) in enumerate(rows)}
-    samples = [sample(f"\\boxed{{{answer}}}", name=str(i)) for i, (_, answer) in enumerate(rows)]
-    for _, verdict in verdicts(questions, samples, with_steps=True):
+    for reference, answer in rows:
+        asked = question_on(reference)
+        searched = search(asked, sample(f"\\boxed{{{answer}}}"), with_steps=True)
+        verdict = conclude(asked, searched, partial(decide, asked, with_steps=True))
         steps = " ".join((*verdict.steps, verdict.vote or "", verdict.rule))
         assert not re.search(r"Node\(|Fraction\(|op=|args=|RealInterval\(|Monomial\(", steps)
 

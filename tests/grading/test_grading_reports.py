@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
-from harness.grading.processes.pool import verdict_on
 from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
 from server_launchers.isolated import Deadline
@@ -79,7 +79,7 @@ def test_any_of_several_references_is_accepted() -> None:
     ],
 )
 def test_steps_describe_the_search_and_end_in_the_verdict(response: str, last: str, contains: str) -> None:
-    steps = verdict_on(r"\frac12", response).steps
+    steps = harness.grade(r"\frac12", response).steps
     assert steps[-1] == last
     assert any(contains in step for step in steps)
     assert all(step.isprintable() for step in steps)

@@ -19,7 +19,7 @@ import pytest
 import harness
 from harness.core.errors import UsageError
 from harness.grading.processes import lasting
-from harness.grading.processes.pool import Pool
+from harness.grading.processes.pool import Pool, question_on, sample_of, verdict_on
 
 pytestmark = pytest.mark.slow  # it starts processes
 
@@ -50,22 +50,18 @@ def test_all_calls_share_a_worker() -> None:
 
 
 def test_a_verdict_is_the_same_as_by_a_worker_of_its_own() -> None:
-    from harness.grading.processes.pool import verdict_on
-
     for reference, response in (
         ("1/2", r"\boxed{0.5}"),
         ("7", "it is 8"),
         ("x+1", TREE),
         ("a sentence of many words", "?"),
     ):
-        assert harness.grade(reference, response) == verdict_on(reference, response)
+        assert harness.grade(reference, response) == verdict_on(question_on(reference), sample_of(response))
 
 
 def test_the_steps_of_a_verdict_are_those_of_an_explained_one() -> None:
-    from harness.grading.processes.pool import verdict_on
-
     for reference, response in (("1/2", r"\boxed{0.5}"), ("x+1", TREE), ("7", "it is 8"), ("7", "")):
-        verdict, explained = harness.grade(reference, response), verdict_on(reference, response)
+        verdict, explained = harness.grade(reference, response), verdict_on(question_on(reference), sample_of(response))
         copied = pickle.loads(pickle.dumps(harness.grade(reference, response)))
         assert verdict.steps == explained.steps == copied.steps
         assert len(verdict.steps) > 1

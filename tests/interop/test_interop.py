@@ -13,6 +13,7 @@ import harness
 from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
 from harness.scoring import Score
+from tests.benchmarks.hub_server import Dataset, serve
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
 from tests.interop.conftest import Asking
 
@@ -48,8 +49,8 @@ print(json.dumps({
 """
     log = json.loads(ask(program, str(path)))
     assert (log["status"], log["model"]) == ("success", "openai-api/org/model-7b")
-    assert (log["accuracy"], log["stderr"]) == (score.accuracy, score.question_error)
-    assert log["interval"] == list(score.sampling_interval or ())
+    assert (log["accuracy"], log["stderr"]) == (score.accuracy.value, score.question_error)
+    assert log["interval"] == list(score.accuracy.sampling or ())
     assert {(i, epoch - 1) for i, epoch, _, value in log["samples"] if value == "C"} == right(run)
     texts = {
         (sample.question_id, sample.sample_index): sample.text for sample in read_samples(run.benchmark("math500"))
@@ -108,7 +109,9 @@ print(n, right, int(pandas.read_parquet(PATH)["correct"].sum()))
     assert ask(program, str(path)).split() == ["20", str(len(right(run))), str(len(right(run)))]
 
 
-def test_inspect_makes_the_same_questions_of_an_eval_yaml(tmp_path: Path, ask: Asking) -> None:
+def test_inspect_makes_the_same_questions_of_an_eval_yaml(
+    tmp_path: Path, ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks = {"listed": (CHOICE, LISTED), "columns": (COLUMNS, IN_COLUMNS), "sums": ({**MATHS, "id": "sums"}, SUMS)}
     for name, (_, rows) in tasks.items():
         (tmp_path / name).mkdir()
@@ -127,8 +130,16 @@ for said in yaml.safe_load(open(PATH))["tasks"]:
 print(json.dumps(found))
 """
     theirs = json.loads(ask(program, str(path)))
+    files = {file.relative_to(tmp_path).as_posix(): file.read_bytes() for file in tmp_path.rglob("*.*l*")}
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    built = {}
+    with serve() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        hub.datasets["someone/sums"] = Dataset({"a" * 40: files})
+        for name in theirs:
+            built[name] = questions.build(catalogue.load(f"hf://datasets/someone/sums#{name}")).questions
     for name, samples in theirs.items():
-        ours = questions.build(catalogue.load(f"{path}#{name}")).questions
+        ours = built[name]
         assert len(ours) == len(samples) > 0
         for question, (asked, target, choices) in zip(ours, samples, strict=True):
             assert asked in question.messages[-1].content

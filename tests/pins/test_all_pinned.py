@@ -17,7 +17,6 @@ from tests.pins.test_pins import SCENES
 
 ELSEWHERE = {
     "view": "serves pages until it is stopped: tests/viewer",
-    "demo": "needs the embedded server and its weights: tests/system/test_main_path.py",
     "serve stop": "needs a server that runs: tests/server_launchers",
     "serve logs": "needs a server that runs: tests/server_launchers",
     "serve fetch": "downloads: tests/server_launchers",

@@ -46,7 +46,7 @@ BENCHMARKS = {
 MODELS = {"limo (ours)": "limo", "gair/limo (32b)": "limo", "qwq": "qwq-32b-preview", "s1": "s1-32b"}
 """Models whose names in the tables are not those of the hub."""
 
-LONG_COT = "long CoT example"
+LONG_COT = "long_thought"
 """The prompt of the row that its table calls `+Long CoT Example`."""
 
 

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+import harness
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import Verdict
@@ -230,10 +231,9 @@ class _Sandbox:
     name = "sandbox/1"
 
     def __init__(self) -> None:
-        self._right = dataclasses.replace(pool.verdict_on("7", r"\boxed{7}"), grader=self.name)
+        self._right = dataclasses.replace(harness.grade("7", r"\boxed{7}"), grader=self.name)
 
-    def ask(self, _question: Question, sample: Sample, *, with_steps: bool) -> Future[Verdict]:
-        assert not with_steps
+    def ask(self, _question: Question, sample: Sample) -> Future[Verdict]:
         future: Future[Verdict] = Future()
         Timer(3.0 if sample.sample_index == 0 else 0.0, future.set_result, [self._right]).start()
         return future

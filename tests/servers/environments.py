@@ -110,7 +110,6 @@ RAY = Recipe(
     (
         *(
             "ray[client]==2.60.0",
-            "aiohttp",
             "click",
             "httpx<1",
             "jinja2",
@@ -141,7 +140,7 @@ TRACKERS = Recipe(
     "trackers",
     (
         *("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0"),
-        *("aiohttp", "click", "httpx", "jinja2", "mpmath", "msgspec", "numpy", "openai", "orjson", "prometheus-client"),
+        *("click", "httpx", "jinja2", "mpmath", "msgspec", "numpy", "openai", "orjson", "prometheus-client"),
         *("pydantic", "pyyaml", "rich", "tenacity"),
     ),
 )

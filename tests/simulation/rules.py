@@ -201,7 +201,7 @@ class Rules:
 
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
-        "any_probe", "anybody_answered", "bill", "builds", "calm", "cancelled_questions", "concurrency", "dispatcher",
+        "any_probe", "anybody_answered", "bill", "builds", "calm", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
         "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
@@ -216,7 +216,6 @@ class Rules:
         self.waiting = dict(self.samples)
         self.unasked = set(owed)
         self.touched: set[tuple[str, str]] = set()
-        self.cancelled_questions: set[tuple[str, str]] = set()
         self.in_flight: dict[Task, Request] = {}
         self.endpoints = {e.base_url: Endpoint(e.weight) for e in settings.endpoints}
         self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
@@ -276,7 +275,7 @@ class Rules:
         endpoint.in_flight += 1
         in_flight[task] = Request(url, endpoint, now)
 
-    def answered(self, task: Task, sample: Sample, length: int, *, given_up: bool) -> None:
+    def answered(self, task: Task, sample: Sample, length: int) -> None:
         """After the dispatcher was told. length: the reply's true tokens if the server states none."""
         request = self._over(task)
         self.calm = False
@@ -305,7 +304,7 @@ class Rules:
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
         self._look_at_budget_is_kept()
         self.model = self.model or sample.server_model
-        if not given_up and sample.server_model == self.model:
+        if sample.server_model == self.model:
             sums = self.sums
             sums.finished += 1
             sums.truncated += sample.truncated
@@ -332,7 +331,7 @@ class Rules:
             raise Broken("signs", f"the first {N_SIGNS} replies are all bad, and the session goes on")
         self.stopped_by_signs |= self.signs.stop
 
-    def failed(self, task: Task, failure: RequestFailed, *, given_up: bool) -> None:
+    def failed(self, task: Task, failure: RequestFailed) -> None:
         """Before the dispatcher is told."""
         request, now = self._over(task), self.world.now
         self.calm = False
@@ -346,15 +345,14 @@ class Rules:
         elif now - self.sign_at > LONGEST_HOPE_S and all(now - one.sent_at < 60 for one in self.in_flight.values()):
             raise Broken("patience", f"nothing was answered for {now - self.sign_at:.0f} s, and the session goes on")
         if failure.kind == "out_of_files":
-            self._look_at_files(given_up=given_up)
+            self._look_at_files()
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
             endpoint.asked_until = max(endpoint.asked_until, now + failure.retry_after)
         if endpoint is request.endpoint and failure.kind != "out_of_files":
-            self._endpoint_failed(endpoint, request, failure, given_up=given_up)
-        if not given_up:
-            self.waiting[task] = self.samples[task]
-            self._sample_failed(self.samples[task], request, failure)
+            self._endpoint_failed(endpoint, request, failure)
+        self.waiting[task] = self.samples[task]
+        self._sample_failed(self.samples[task], request, failure)
 
     @staticmethod
     def _is_refusal(failure: RequestFailed) -> bool:
@@ -374,10 +372,8 @@ class Rules:
         self.sums.prompt_beside += prompt
         self.sums.completion_beside += new
 
-    def _look_at_files(self, *, given_up: bool) -> None:
+    def _look_at_files(self) -> None:
         """A machine without a file descriptor left gets fewer requests at a time, and ends the session at last."""
-        if given_up:
-            return
         self.most_files = max(1, len(self.in_flight))
         if self.starved_since is None:
             self.starved_since = self.world.now
@@ -400,13 +396,6 @@ class Rules:
         """A request was ended by us: its tokens stay charged."""
         self._unstated(task, self._over(task).n_events)
         self.calm = False
-
-    def given_up(self, task: Task) -> None:
-        """The user asks no more for this sample."""
-        self.waiting.pop(task, None)
-        self.first.discard(task)
-        self.cancelled_questions.add(task[:2])
-        self.touched.add(task[:2])
 
     def endpoints_are(self, weights: dict[str, float]) -> None:
         """The list of endpoints was changed."""
@@ -454,7 +443,7 @@ class Rules:
             if states.get(url) == "set aside":
                 raise Broken("answered", f"{url} answered, and is set aside")
 
-    def _endpoint_failed(self, endpoint: Endpoint, request: Request, failure: RequestFailed, *, given_up: bool) -> None:
+    def _endpoint_failed(self, endpoint: Endpoint, request: Request, failure: RequestFailed) -> None:
         now = self.world.now
         endpoint.n_failed += 1
         endpoint.in_row += 1
@@ -469,7 +458,7 @@ class Rules:
                 endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
                 endpoint.murky = endpoint.down = False
             return
-        if given_up or endpoint.murky:
+        if endpoint.murky:
             return
         endpoint.n_faults += 1
         if endpoint.n_faults >= max(5, self._share(endpoint) // 4) and request.sent_at >= endpoint.down_at:
@@ -552,10 +541,9 @@ class Rules:
         if question not in prior and not is_touched:
             return
         untouched = {t[:2] for t in self.unasked} - self.touched
-        if question in prior or question not in self.cancelled_questions:
-            unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
-            if unknown and (unknown := self._not_given_up(unknown)):
-                raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
+        unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
+        if unknown and (unknown := self._not_given_up(unknown)):
+            raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
         if question in prior and not is_touched and self.ever_one:
             longer = [t for t in self.unasked if t[:2] in untouched and prior.get(t[:2], 0.0) > prior[question] + EPS]
             if longer and (longer := self._not_given_up(longer)):

@@ -56,7 +56,6 @@ LATE_S = 0.01
 
 NEVER = float("inf")
 
-CANCELLED = "cancelled by the user"
 
 _TIMING = Timing(started=0.0, total=1.0)
 _USAGES = [
@@ -68,13 +67,11 @@ _USAGES = [
 
 
 class _Flight(msgspec.Struct, eq=False):
-    """A request in the simulated network. goes_on: with what had been written. given_up: the user cancelled its sample;
-    ending: it was cancelled."""
+    """A request in the simulated network. goes_on: with what had been written. ending: it was cancelled."""
 
     server: Server
     end: End
     goes_on: bool = False
-    given_up: bool = False
     ending: bool = False
 
 
@@ -214,7 +211,7 @@ class Session:
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.policy.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
-            self.rules.failed(task, end, given_up=flight.given_up)
+            self.rules.failed(task, end)
             self.dispatcher.failed(task, end)
         else:
             self.befell[task].add("internal")
@@ -268,7 +265,7 @@ class Session:
         )
         self.dispatcher.answered(task, sample, reply)
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
-        self.rules.answered(task, sample, length, given_up=flight.given_up)
+        self.rules.answered(task, sample, length)
 
     def _cancel(self, cancel: Cancel) -> None:
         task = cancel.task
@@ -279,7 +276,7 @@ class Session:
             raise Broken("one end", f"{name(task)} is cancelled twice")
         if self.world.trace is not None:
             self._say(f"cancel {name(task)}")
-        if not flight.given_up and not self.stops and (self.grace_ends or float("inf")) > self.world.now:
+        if not self.stops and (self.grace_ends or float("inf")) > self.world.now:
             raise Broken("grace", f"{name(task)} is cancelled, and may still end by itself")
         flight.ending = True
         if self.world.chance.random() < 0.1:
@@ -381,7 +378,7 @@ class Session:
 
     def _command(self, _: object) -> None:
         chance, dispatcher = self.world.chance, self.dispatcher
-        verb = chance.choice(("pause", "concurrency", "concurrency", "cancel", "cancel", "reload", "drain", "stop"))
+        verb = chance.choice(("pause", "concurrency", "concurrency", "reload", "drain", "stop"))
         self._say(f"command {verb}")
         if not dispatcher.ending.asking and verb not in ("drain", "stop"):
             return
@@ -394,15 +391,14 @@ class Session:
                 self.concurrency = chance.choice((1, 2, 8, 32))
                 self.rules.concurrency_is(self.concurrency)
                 dispatcher.set_concurrency(self.concurrency)
-            case "cancel":
-                self._cancel_some()
             case "reload":
                 endpoints = chance.sample(ENDPOINTS, chance.randint(1, len(ENDPOINTS)))
                 joined = {e.base_url for e in endpoints} - self.present
                 self.present = {e.base_url for e in endpoints}
                 for url in joined:
                     self._heard_of(url)
-                self._say(f"endpoints {sorted(self.present)}: {dispatcher.replace_endpoints(endpoints)}")
+                self._say(f"endpoints {sorted(self.present)}")
+                dispatcher.replace_endpoints(endpoints)
                 self.rules.endpoints_are({e.base_url: e.weight for e in endpoints})
             case "drain":
                 grace = chance.choice((None, 5.0))
@@ -419,18 +415,6 @@ class Session:
             self.rules.resumed()
             self.dispatcher.resume()
 
-    def _cancel_some(self) -> None:
-        task = self.world.chance.choice(self.world.keys)
-        index = self.world.chance.choice((None, task.sample_index))
-        n = self.dispatcher.cancel(task.question_id, index, CANCELLED)
-        mine = [t for t in self.world.keys if t.question_id == task.question_id and index in (None, t.sample_index)]
-        self._say(f"cancelled {n} of {[name(t) for t in mine]}")
-        for one in mine:
-            self.befell[one].add("cancelled")
-            self.rules.given_up(one)
-            if one in self.flights:
-                self.flights[one].given_up = True
-
     # ---- checks
 
     def _check_places(self, facts: Progress) -> None:
@@ -440,7 +424,7 @@ class Session:
             raise Broken(
                 "places", f"{len(self.flights)} in flight; the books say {facts.in_flight}, by endpoint {by_endpoint}"
             )
-        flying = sum(not flight.given_up for flight in self.flights.values())
+        flying = len(self.flights)
         known = facts.done + self.n_unwritten + facts.given_up + facts.waiting + flying
         if self.dispatcher.ending.phase != "stopping" and known != facts.total:
             raise Broken(

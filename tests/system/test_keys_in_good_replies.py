@@ -1,18 +1,15 @@
-"""A server that repeats the key in replies that are good, over every way in and every way out; and ways in that fail.
+"""Keys that are mistyped, or that a text repeats, are hidden; ordinary words and names are not.
 
 For: harness.client.address.endpoint, harness.core.secret, harness.core.secret, server_launchers.shown.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
@@ -20,14 +17,10 @@ from harness.client.address.endpoint import without_repeats
 from harness.core.errors import HarnessError
 from harness.core.secret import HIDDEN, Secret, looks_like_a_key, reveal_secrets, seal_secrets
 from server_launchers import shown
-from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
+from tests.faults.server import delta, event_stream
 from tests.system.command import harness
 
 KEY = "canary-5f0c9d2e71ab4c38-Zq81"
-SPELLINGS: dict[str, Callable[[str], str]] = {
-    "whole": lambda key: key,
-    "in a sentence": lambda key: f"your key is {key}, is it not?",
-}
 
 
 def leaks(text: str) -> bool:
@@ -35,145 +28,9 @@ def leaks(text: str) -> bool:
     return any(KEY[at : at + 16] in text for at in range(len(KEY) - 15))
 
 
-def in_text(text: str) -> Iterator[bytes]:
-    return event_stream(delta(f"The answer is 2. {text} \\boxed{{2}}", finish="stop"))
-
-
 def split(text: str) -> Iterator[bytes]:
     """A character an event."""
     return event_stream(*(delta(character) for character in f"\\boxed{{2}} {text}"), delta(finish="stop"))
-
-
-def in_reasoning(text: str) -> Iterator[bytes]:
-    return event_stream(delta(reasoning_content=text), delta("\\boxed{2}", finish="stop"))
-
-
-def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
-    def reply(text: str) -> Iterator[bytes]:
-        choice = {"index": 0, "delta": {"content": "\\boxed{2}"}, "finish_reason": "stop"}
-        value = {
-            "id": "1",
-            "model": "test-model",
-            "choices": [choice],
-            "usage": {"prompt_tokens": 3, "completion_tokens": 3},
-        }
-        return event_stream(event(value | {name: text}))
-
-    return reply
-
-
-def as_finish_reason(text: str) -> Iterator[bytes]:
-    return event_stream(delta("\\boxed{2}", finish=text))
-
-
-def in_head(text: str) -> Iterator[bytes]:
-    events = b"".join(event_stream(delta("\\boxed{2}", finish="stop"))).replace(b'"id":"chatcmpl-1",', b"")
-    yield http(200, events.partition(b"\r\n\r\n")[2], **{"content-type": "text/event-stream", "x-request-id": text})
-
-
-def whole(text: str) -> Iterator[bytes]:
-    message = {"content": f"\\boxed{{2}} {text}", "reasoning_content": text}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    yield http(200, {"id": text, "model": "test-model", "system_fingerprint": text, "choices": [choice]})
-
-
-WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
-    "text": in_text, "text, split": split, "reasoning": in_reasoning, "id": in_field("id"),
-    "fingerprint": in_field("system_fingerprint"), "finish reason": as_finish_reason, "head": in_head, "whole": whole,
-}  # fmt: skip
-SCRIPT = [(way, spelling) for way in WAYS_OUT for spelling in SPELLINGS]
-
-
-class Repeating:
-    """Answers each question rightly, and repeats the key that it was sent in the next way and spelling."""
-
-    def __init__(self) -> None:
-        self.n_repeated = 0
-
-    def __call__(self, request: Request) -> Iterable[Step]:
-        sent = f"{unquote(request.path)} {dict(request.headers)} {request.body.decode()}"
-        for word in re.findall(r"Basic ([A-Za-z0-9+/=]+)", sent):
-            sent += base64.b64decode(word).decode()
-        key = KEY if KEY in sent else ""
-        if request.method == "GET":
-            return [models("test-model", owned_by=key, root=f"/weights/{key}", max_model_len=1_000_000)]
-        if not key:
-            return [http(401, {"error": {"message": "no key"}})]
-        way, spelling = SCRIPT[self.n_repeated % len(SCRIPT)]
-        self.n_repeated += 1
-        return WAYS_OUT[way](SPELLINGS[spelling](key))
-
-
-def by_environment(_folder: Path) -> tuple[list[str], dict[str, str]]:
-    return [], {"OPENAI_API_KEY": KEY}
-
-
-def by_variable(_folder: Path) -> tuple[list[str], dict[str, str]]:
-    return ["--api-key-env", "MY_OWN"], {"MY_OWN": KEY}
-
-
-def by_header(_folder: Path) -> tuple[list[str], dict[str, str]]:
-    return ["--header", f"X-Whatever: {KEY}"], {}
-
-
-def by_body(*path: str) -> Callable[[Path], tuple[list[str], dict[str, str]]]:
-    def way(_folder: Path) -> tuple[list[str], dict[str, str]]:
-        value: Any = KEY
-        for name in reversed(path):
-            value = [value] if name == "[]" else {name: value}
-        return ["--extra-body", json.dumps(value)], {}
-
-    return way
-
-
-def by_template(_folder: Path) -> tuple[list[str], dict[str, str]]:
-    return ["--chat-template-kwargs", json.dumps({"licence": KEY})], {}
-
-
-WAYS_IN: dict[str, Callable[[Path], tuple[list[str], dict[str, str]]]] = {
-    "environment": by_environment, "a variable of its own": by_variable, "header": by_header,
-    "body": by_body("api_key"), "body under an odd name": by_body("byok"),
-    "body in depth": by_body("provider", "options", "[]", "licence", "[]"),
-    "body below a name": by_body("credentials", "[]", "value"), "template": by_template,
-}  # fmt: skip
-
-
-def stored(folder: Path) -> list[str]:
-    return [str(path) for path in folder.rglob("*") if path.is_file() and leaks(path.read_bytes().decode("latin-1"))]
-
-
-@pytest.mark.parametrize("way", WAYS_IN)
-def test_what_a_good_reply_repeats_of_a_key_is_nowhere(way: str, tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    rows = [{"id": f"q{n}", "question": f"{n}-{n - 2}?", "answer": "2"} for n in range(4)]
-    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words, extra = WAYS_IN[way](folder)
-    printed = {}
-    repeating = Repeating()
-    with FaultServer(repeating) as server:
-        samples = str(-(-len(SCRIPT) // len(rows)))
-        run = ["run", "--data", "q.jsonl", "--id-key", "id", "--samples", samples, "--out", "r", "--no-canary",
-               "--base-url", server.base_url, "--concurrency", "1", *words]  # fmt: skip
-        for name, command in {"run": run, "dry run": [*run, "--dry-run"], "resumed": run}.items():
-            done = harness(folder, *command, extra=extra)
-            assert done.code == 0, done.err
-            printed[name] = done.out + done.err
-        assert repeating.n_repeated >= len(SCRIPT)
-    for command in (["score", "r"], ["report", "r", "--out", "page"], ["status", "r"], ["doctor", "r"], ["show", "r"],
-                    ["show", "r", "q1:0"], ["export", "r", "--format", "jsonl", "--out", "x"]):  # fmt: skip
-        done = harness(folder, *command, extra=extra)
-        printed[" ".join(command)] = done.out + done.err
-    assert [name for name, text in printed.items() if leaks(text)] == []
-    assert stored(folder) == []
-    journal = (folder / "r" / "q" / "samples.jsonl").read_text()
-    assert journal.count(HIDDEN) >= len(SCRIPT)
-    assert "1.0" in printed["score r"] or "100" in printed["score r"], "what is hidden costs no answer"
-
-
-def test_every_way_out_and_spelling_is_seen_by_the_looking() -> None:
-    assert [name for name, spelling in SPELLINGS.items() if not leaks(spelling(KEY))] == []
-    assert not leaks("[hidden] canary")
 
 
 @pytest.mark.parametrize("words", ["EMPTY", "none", "x", "anything", "12345678", "password", "Bearer token"])
@@ -229,6 +86,8 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "broken JSON": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'{{"api_key":"{KEY}"'], ""),
     "JSON of another kind": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'"{KEY}"'], ""),
     "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
+    "a refused address": (["run", "demo:1", "--base-url", f"ftp://user:{KEY}@host/v1"], ""),
+    "an impossible port": (["run", "demo:1", "--base-url", f"http://user:{KEY}@host:99999/v1"], ""),
     "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-env", KEY], ""),
     "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
     "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),

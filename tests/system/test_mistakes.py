@@ -7,10 +7,8 @@ import json
 import os
 import re
 import shlex
-import signal
 import socket
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,10 +24,9 @@ from harness.core.files import disk_error
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from tests.faults.server import FaultServer, Pause, Request, completion, models
-from tests.patience import PATIENCE_SECONDS
+from tests.faults.server import FaultServer, completion, models
 from tests.reports.run_folders import write_run
-from tests.system.command import harness, process, start
+from tests.system.command import harness, process
 
 
 @pytest.fixture
@@ -205,18 +202,6 @@ def test_a_misspelt_command_or_flag_is_answered_with_the_near_name(tmp_path: Pat
     assert (done.code, "--samples" in done.err) == (2, True)
 
 
-def test_the_key_of_the_environment_is_not_in_what_is_printed_or_stored(tmp_path: Path, server: FaultServer) -> None:
-    key = "sk-canary-5up3rs3cr3t"
-    words = ("run", "demo:1", "--limit", "2", "--base-url", server.base_url, "--out", "run", "--no-fingerprint")
-    done = harness(tmp_path, *words, "--api-key-env", "OPENAI_API_KEY", extra={"OPENAI_API_KEY": key})
-    assert done.code == 0, done.err
-    written = [path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert written
-    assert not any(key.encode() in data for data in [*written, done.out.encode(), done.err.encode()])
-    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["model"] == "m"
-    assert any(key in request.headers.get("authorization", "") for request in server.requests), "it was sent"
-
-
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
     """It lists the model m and answers every question."""
@@ -308,32 +293,6 @@ def test_a_full_disk_is_said_with_the_way_to_go_on() -> None:
     assert full.endswith("Make room and give the same command again: what is stored stays")
     other = str(disk_error(Path("/somewhere/run"), OSError(errno.EACCES, "Permission denied")))
     assert "same command" not in other
-
-
-def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) -> None:
-    def answer(request: Request) -> object:
-        if request.method == "GET":
-            return [models("m")]
-        return [*list(completion("4"))[:2], Pause(60.0)]
-
-    with FaultServer(answer) as slow:  # type: ignore[arg-type]
-        words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary", "--no-fingerprint")
-        child = start(tmp_path, words)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not any(one.method == "POST" for one in slow.requests):
-            assert time.monotonic() < deadline, "nothing was asked"
-            time.sleep(0.02)
-        child.send_signal(signal.SIGINT)
-        said = ""
-        while "Ctrl-C again" not in said:
-            line = child.stderr.readline()  # type: ignore[union-attr]
-            assert line, said
-            said += line
-        child.send_signal(signal.SIGINT)
-        _, rest = child.communicate(timeout=PATIENCE_SECONDS)
-    assert re.search(r"requests? may take \d+ s to finish; Ctrl-C again cancels", said), said
-    assert "Resume with: " in said + rest
-    assert child.returncode == 130
 
 
 def test_the_same_model_served_twice_is_said(tmp_path: Path, embedded_server: RunningServer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import json
 import shutil
@@ -263,86 +262,3 @@ def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pyte
 
 
 # ---- no body is made beside it
-
-ROOT = Path(harness.__file__).parent
-SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions/clusters", "viewer", "cli")
-"""Rooms that ask servers. Exporters write the names of a body as columns of their files."""
-
-MAKERS = {
-    "client/spelling.py": "the maker of bodies, by its template; refuses these fields in an extra body",
-    "client/facts/tokens.py": "asks how a prompt is cut into tokens, which brings no reply",
-    "generation/settings.py": "the name of a prompt in an identity; a price",
-    "verbs/again.py": "the name of a prompt, as an option",
-    "verbs/judge.py": "the name of the judge's prompt, for the record",
-    "verbs/comparison_warnings.py": "the fields of a stored question, for a warning",
-    "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",
-    "asking/prepare.py": "who chose the prompt, for the record",
-    "cli/other_words.py": "words for which a flag is found",
-    "cli/doctor.py": "prompts are a kind of plug-in",
-}
-"""Modules that may write the names of a body's prompt as keys, and what for."""
-
-TEMPLATES = {
-    "client/asker.py": "the one that has the neutral values",
-    "viewer/request.py": "spells a stored request anew, by what the run has stored; it is not sent",
-}
-"""Modules that may make a template of requests."""
-
-
-def prompts_written(source: str) -> list[int]:
-    """Lines in which a body's prompt is written: a key of a mapping, or within a text that is to be JSON."""
-    if not any(name in source for name in PROMPTS):
-        return []  # at once: it takes long to parse all files
-    lines = []
-    for node in ast.walk(ast.parse(source)):
-        named: list[ast.expr | None] = []
-        if isinstance(node, ast.Dict):
-            named = [*node.keys]
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            named = [node.slice]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if called in ("dict", "update", "setdefault", "__setitem__", "fromkeys"):
-                lines += [node.lineno for one in node.keywords if one.arg in PROMPTS]
-                named = [*node.args[:1]]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-            lines += [node.lineno for name in PROMPTS if f'"{name}"' in text]
-        lines += [one.lineno for one in named if isinstance(one, ast.Constant) and one.value in PROMPTS]
-    return lines
-
-
-def templates_made(source: str) -> list[int]:
-    """Lines in which a `RequestTemplate` is made."""
-    if "RequestTemplate" not in source:
-        return []
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return [one.lineno for one in calls if ast.unparse(one.func).endswith("RequestTemplate")]
-
-
-@pytest.mark.parametrize(("written", "allowed"), [(prompts_written, MAKERS), (templates_made, TEMPLATES)])
-def test_no_request_is_made_beside_the_asker(written: Callable[[str], list[int]], allowed: Mapping[str, str]) -> None:
-    modules = [path for room in SENDING for path in (ROOT / room).rglob("*.py")] + [*ROOT.glob("*.py")]
-    paths = {path.relative_to(ROOT).as_posix() for path in modules if written(path.read_text("utf-8"))}
-    assert paths == allowed.keys()
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        'body = {"model": m, "messages": [{"role": "user", "content": text}]}',
-        'body["prompt"] = text',
-        "body = dict(model=m, messages=[one])",
-        'body.update({"prompt": text})',
-        'body.setdefault("messages", [])',
-        "body = f'{{\"messages\": [{text}]}}'",
-        "body = b'{\"prompt\": 1}'",
-    ],
-)
-def test_a_body_that_is_made_beside_it_is_found(source: str) -> None:
-    assert prompts_written(source) == [1] * len(prompts_written(source)) != []
-
-
-def test_a_template_that_is_made_beside_it_is_found() -> None:
-    assert templates_made("one = payload.RequestTemplate(model='m')") == [1]
-    assert not templates_made("one = asker.template({})")

@@ -5,10 +5,9 @@ For: harness.asking, harness.asking.session, harness.asking.options, harness.ver
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,31 +16,14 @@ import msgspec
 import pytest
 
 import harness
-from harness.asking import prepare as preparing
-from harness.asking.options import RunOptions
-from harness.asking.prepare import Prepared, prepare
-from harness.benchmarks import catalogue, data
-from harness.cli import terminal
-from harness.cli.help import spell
 from harness.cli.main import main
-from harness.cli.probe import command as probe_command
-from harness.cli.run import command as run_command
-from harness.client.address import providers
-from harness.core.codec import sample_seed
-from harness.presets import preset as presets
-from harness.presets.sampling import sampling_fields
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table
 from harness.runs import RunFolder
-from tests.budget import thinned
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.verbs.toy_model import Fault, Toy, answering
 
 SLOTS = {"total_slots": 3, "default_generation_settings": {"n_ctx": 40960}}
-CARDS = catalogue.cards()
-ABSENT = {card.name for card in CARDS if data.status(card) == "absent"}
-
-SAMPLING = sampling_fields().keys()
 
 
 def as_llama_cpp(request: Request) -> Iterator[Step]:
@@ -84,154 +66,6 @@ def posted(server: FaultServer) -> list[Any]:
 # ---- Python = command
 
 
-def from_python(given: Mapping[str, Any]) -> Prepared | str:
-    """What `harness.run(**given)` samples, or the refusal in the command's words."""
-    try:
-        with prepare(RunOptions.of(**given)) as prepared:
-            return prepared
-    except harness.UsageError as error:
-        return spell(error.sentence, run_command)
-
-
-def from_command(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Prepared | str:
-    """What `harness run WORDS` samples, caught before it does, or its refusal."""
-    caught: list[Prepared] = []
-
-    def instead(prepared: Prepared, _watcher: terminal.Terminal) -> None:
-        caught.append(prepared)
-        raise SystemExit(0)
-
-    monkeypatch.setattr("harness.verbs.run.sample", instead)
-    code = command(monkeypatch, *words)
-    refusal = capsys.readouterr().err.strip().splitlines()
-    assert code == (0 if caught else 2), refusal
-    return caught[0] if caught else refusal[-1].removeprefix("harness: ")
-
-
-def bodies(prepared: Prepared) -> dict[str, Any]:
-    """The body of the first request of each benchmark, where it goes, and how many samples are asked."""
-    settings, found = prepared.settings, {}
-    urls = [endpoint.base_url + settings.spelling.path for endpoint in settings.endpoints]
-    for chosen in prepared.sets:
-        first = chosen.questions[0]
-        body = settings.template(chosen.name).body(first, sample_seed(settings.seed or 0, first.question_id, 0))
-        found[chosen.name] = json.loads(body), urls, settings.benchmarks[chosen.name].samples
-    return found
-
-
-BUILT: dict[str, Any] = {}
-build = preparing.questions.build
-
-
-def built(card: Any, **how: Any) -> Any:
-    """`questions.build`, each card once for both doors; of a card whose data are not here, with a question of ours."""
-    how.pop("stored_by")  # of an earlier run, and there is none: it names the options, which differ with every test
-    key = f"{card.name} {how}"
-    if key not in BUILT and card.name not in ABSENT:
-        BUILT[key] = build(card, **how)
-    elif key not in BUILT:
-        demo = build(catalogue.load("demo"), limit=1)
-        BUILT[key] = dataclasses.replace(demo, name=card.name, samples=card.samples, sampling=card.sampling)
-    return BUILT[key]
-
-
-@pytest.fixture
-def unasked(monkeypatch: pytest.MonkeyPatch) -> Callable[[providers.Provider], None]:
-    """Servers are not looked at: each is taken to serve the model."""
-
-    def taken(found: Any, options: RunOptions, watcher: Any) -> preparing.Looks:
-        looks = tuple(preparing.servers.Look(endpoint=endpoint) for endpoint in found.endpoints)
-        return preparing.Looks(options.model or "m", looks)
-
-    monkeypatch.setattr(preparing.servers, "look", taken)
-    monkeypatch.setattr(preparing.questions, "build", built)
-    monkeypatch.setattr(preparing.catalogue, "load", {card.name: card for card in CARDS}.__getitem__)
-    return lambda provider: monkeypatch.setenv(provider.address.key_variable, "sk-0123456789")
-
-
-PAIRS = [
-    (provider, preset)
-    for row, provider in enumerate(providers.names())
-    for column, preset in enumerate([None, *presets.names()])
-    if preset is None or (row + column) % 4 == 0
-]
-"""Each provider alone, and each preset with a quarter of the providers: a preset sets values, a provider spells."""
-
-
-@pytest.mark.parametrize(("provider", "preset"), thinned(PAIRS))
-def test_every_card_preset_and_provider_is_asked_alike_from_both_doors(
-    preset: str | None,
-    provider: str,
-    unasked: Callable[[providers.Provider], None],
-    questions: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    known = providers.load(provider)
-    unasked(known)
-    names = ",".join(card.name for card in CARDS)
-    model = "some/model"
-    url = str(known.address.base_url or f"https://own.example{known.address.path}")
-    given: dict[str, Any] = {"benchmarks": names, "limit": 1, "base_url": url, "provider": provider, "model": model}
-    given |= {"drop": "stream_options", "out": "run"}
-    words = [names, "--limit", "1", "--base-url", url, "--provider", provider, "--model", model]
-    words += ["--drop", "stream_options", "--out", "run"]
-    if known.seed.support == "refused":
-        given["seed"] = None
-        words += ["--seed", "none"]
-    if preset is not None:
-        given["preset"] = preset
-        words += ["--preset", preset]
-    python, line = from_python(given), from_command(words, monkeypatch, capsys)
-    if isinstance(python, str) or isinstance(line, str):
-        assert python == line
-        assert preset is not None
-        assert "--drop" in line
-        return
-    by_python = bodies(python)
-    assert by_python == bodies(line)
-    assert python.settings == line.settings
-    for card in CARDS:
-        body, _, samples = by_python[card.name]
-        named = presets.load(preset).sampling if preset is not None else None
-        wanted = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, **card.sampling.sent()}
-        wanted |= named.plain.sent() if named is not None else {}
-        wanted[python.settings.spelling.max_tokens_field] = wanted.pop("max_tokens")
-        assert {name: body.get(name) for name in wanted} == json.loads(json.dumps(wanted))
-        assert not {"stream_options", *SAMPLING} - wanted.keys() & body.keys()
-        assert samples == card.samples
-
-
-def test_what_really_arrives_is_the_same_from_both_doors(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FaultServer(as_llama_cpp) as python:
-        harness.run(
-            data=questions, base_url=python.base_url, samples=2, out="a", canary=False, preset="qwen3", thinking="off",
-            fingerprint=False,
-            stop=["END", "STOP"], extra_body={"top_a": 1}, presence_penalty=0.5, system_prompt="Be brief.",
-        )  # fmt: skip
-    with FaultServer(as_llama_cpp) as line:
-        words = (
-            "--data",
-            str(questions),
-            "--base-url",
-            line.base_url,
-            "--samples",
-            "2",
-            "--out",
-            "b",
-            "--no-canary",
-            "--no-fingerprint",
-        )
-        words += ("--preset", "qwen3", "--thinking", "off", "--stop", "END", "--stop", "STOP", "--extra-body")
-        words += ('{"top_a": 1}', "--presence-penalty", "0.5", "--system-prompt", "Be brief.")
-        assert command(monkeypatch, *words) == 0
-    assert posted(python) == posted(line)
-    assert len(posted(line)) == 6
-    assert posted(line)[0]["chat_template_kwargs"] == {"enable_thinking": False}
-
-
 def test_a_probe_is_the_same_from_both_doors(
     questions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -254,30 +88,6 @@ def test_a_probe_is_the_same_from_both_doors(
     assert Path("b.json").is_file()
 
 
-@pytest.mark.parametrize(
-    ("options", "words", "sentence"),
-    [
-        ({"context": 5}, ("--context", "5"), "greater than or equal to 1024"),
-        ({"save_reference": "."}, ("--save-reference", "."), "it is a folder"),
-        ({"server": "mine"}, ("--server", "mine"), "both name the server"),
-        ({"serve": "vllm"}, ("--serve", "vllm"), "`harness probe` does not take it; `harness run` does"),
-    ],
-)
-def test_a_probe_refuses_in_one_sentence_from_both_doors(
-    options: dict[str, Any],
-    words: tuple[str, ...],
-    sentence: str,
-    questions: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(harness.UsageError) as error:
-        harness.probe("http://127.0.0.1:9", **options)
-    assert sentence in error.value.sentence
-    assert command(monkeypatch, "http://127.0.0.1:9", *words, verb="probe") == 2
-    assert spell(error.value.sentence, probe_command) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("name", "sent"), [("top_k", True), ("temperature", True), ("max_tokens", False)])
 def test_a_probe_names_the_road_of_a_sampling_field_that_it_does_not_take(
     name: str, sent: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -292,13 +102,6 @@ def test_a_probe_names_the_road_of_a_sampling_field_that_it_does_not_take(
         assert "`harness probe` does not take it; `harness run` does" in text
         road = f"To send the field with each request, give {door} '{{\"{name}\": VALUE}}'"
         assert (road in text) == sent
-
-
-def test_the_front_doors_sampling_is_the_fields_own(questions: Path) -> None:
-    """A card without sampling of its own is asked with the defaults, also from Python."""
-    with FaultServer(as_llama_cpp) as server:
-        harness.run(data=questions, base_url=server.base_url, out="run", canary=False, fingerprint=False)
-    assert {(b["temperature"], b["top_p"], b["max_tokens"]) for b in posted(server)} == {(0.6, 0.95, 32768)}
 
 
 # ---- one look

@@ -1,107 +1,369 @@
-"""A canary key in every place where a key can stand is in nothing that a run prints or stores."""
+"""A canary in every place where a key can stand is in no byte written, no page, no output and no child's command line,
+over all commands that meet a run."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import hashlib
 import json
-import signal
-from collections.abc import Iterable
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.faults.server import STALL, FaultServer, Request, Step, completion, delta, event, event_stream, http
-from tests.patience import PATIENCE_SECONDS
-from tests.system.command import harness, start
+import pytest
 
-KEY = "canary-0123456789-abcdef-5up3rs3cr3t"
-HEADER_KEY = "header-canary-9876543210"
-MODELS = {"data": [{"id": "m", "max_model_len": 1_000_000}]}
+from harness.cli.main import COMMANDS
+from server_launchers.keeping import processes
+from tests.conftest import CHECKOUT
+from tests.faults.server import FaultServer, Request, Step, completion, delta, event, event_stream, http, models
+from tests.system.command import Result, harness
+from tests.viewer.running import viewing
 
-
-def ask(folder: Path, url: str) -> list[str]:
-    (folder / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
-    return [
-        "run", "--data", "q.jsonl", "--base-url", url.replace("://", f"://user:{KEY}@"), "--samples", "2",
-        "--header", f"X-Key: {HEADER_KEY}", "--extra-body", json.dumps({"api_key": KEY, "top_k": 5}),
-        "--out", "run", "--no-canary", "--model", "m", "--attempts", "1",
-    ]  # fmt: skip
+PLACES = ("environment", "file", "header", "url", "body", "endpoints", "env-flag", "judge-url", "judge-key", "proxy")
+PLACES += ("env-file", "odd name", "depth", "template")
+CANARIES = {place: f"canary-{hashlib.sha256(place.encode()).hexdigest()[:28]}" for place in PLACES}
+ENGINE_FLAG = "canary-engine-flag-9-0n-1ts-c0mmand-line"
+"""A key that an engine takes on its command line: the engine's own must hold it, and nothing else may."""
 
 
-BODY_KEY = "body-canary-qwertyuiop-42"
-ALL_KEYS = (KEY, HEADER_KEY, BODY_KEY)
+def in_text(text: str) -> Iterator[bytes]:
+    return event_stream(delta(f"The answer is 0. {text} \\boxed{{0}}", finish="stop"))
 
 
-def leaks(folder: Path, *printed: str) -> list[str]:
-    """Where a key stands, or its second half."""
-    contents = {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    contents |= {f"output {n}": text.encode() for n, text in enumerate(printed)}
-    spellings = [key[len(key) // 2 :] for key in ALL_KEYS]
-    return [place for place, data in contents.items() if any(s.encode() in data for s in spellings)]
+def split(text: str) -> Iterator[bytes]:
+    """A character an event."""
+    return event_stream(*(delta(character) for character in f"\\boxed{{0}} {text}"), delta(finish="stop"))
 
 
-def test_a_run_that_is_stopped_says_how_to_resume_without_keys(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        return [http(200, MODELS)] if request.method == "GET" else [STALL]
+def in_reasoning(text: str) -> Iterator[bytes]:
+    return event_stream(delta(reasoning_content=text), delta("\\boxed{0}", finish="stop"))
 
+
+def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
+    def reply(text: str) -> Iterator[bytes]:
+        choice = {"index": 0, "delta": {"content": "\\boxed{0}"}, "finish_reason": "stop"}
+        value = {
+            "id": "1",
+            "model": "test-model",
+            "choices": [choice],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 3},
+        }
+        return event_stream(event(value | {name: text}))
+
+    return reply
+
+
+def as_finish_reason(text: str) -> Iterator[bytes]:
+    return event_stream(delta("\\boxed{0}", finish=text))
+
+
+def in_head(text: str) -> Iterator[bytes]:
+    events = b"".join(event_stream(delta("\\boxed{0}", finish="stop"))).replace(b'"id":"chatcmpl-1",', b"")
+    yield http(200, events.partition(b"\r\n\r\n")[2], **{"content-type": "text/event-stream", "x-request-id": text})
+
+
+def whole(text: str) -> Iterator[bytes]:
+    message = {"content": f"\\boxed{{0}} {text}", "reasoning_content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    yield http(200, {"id": text, "model": "test-model", "system_fingerprint": text, "choices": [choice]})
+
+
+WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
+    "text": in_text, "text, split": split, "reasoning": in_reasoning, "id": in_field("id"),
+    "fingerprint": in_field("system_fingerprint"), "finish reason": as_finish_reason, "head": in_head, "whole": whole,
+}  # fmt: skip
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "whole": lambda key: key,
+    "in a sentence": lambda key: f"your key is {key}, is it not?",
+}
+SCRIPT = [(way, spelling) for way in WAYS_OUT for spelling in SPELLINGS]
+
+
+def answer(request: Request) -> Iterable[Step]:
+    """Every third completion fails with what was sent to it: its headers and its body. Every other is good, and repeats
+    a key that it was sent, in the next way and spelling.
+
+    A failure's number stands there, since a sample is given up where the same words come back again and again.
+    """
+    if request.method == "GET":
+        return [models("m", max_model_len=40_000)]
+    if "judge" in request.headers.get("authorization", "") or b"VERDICT" in request.body:
+        return completion("VERDICT: CORRECT", tokens=3)
+    sent = f"{request.headers} {request.body.decode()}"
+    if request.number % 3 == 0:
+        return [http(500, {"error": {"message": f"refused {request.number}: {sent}"}})]
+    for word in re.findall(r"Basic ([A-Za-z0-9+/=]+)", sent):
+        sent += base64.b64decode(word).decode()
+    keys = [key for key in CANARIES.values() if key in sent] or [""]
+    way, spelling = SCRIPT[request.number % len(SCRIPT)]
+    return WAYS_OUT[way](SPELLINGS[spelling](keys[request.number % len(keys)]))
+
+
+def spellings(key: str) -> list[bytes]:
+    """Whole, its second half, and the middle of its base64."""
+    return [key.encode(), key[len(key) // 2 :].encode(), base64.b64encode(key.encode())[4:-8]]
+
+
+def leaks(data: bytes, keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if any(one in data for one in spellings(key))]
+
+
+def leaking_files(folder: Path, given: set[Path]) -> list[tuple[str, list[str]]]:
+    """The files below `folder` that hold a key, but those in which the user wrote it."""
+    keys = [*CANARIES.values(), ENGINE_FLAG]
+    files = [path for path in folder.rglob("*") if path.is_file() and path not in given]
+    leaks_of_files = [(str(path.relative_to(folder)), leaks(path.read_bytes(), keys)) for path in files]
+    return [(name, held) for name, held in leaks_of_files if held]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _descendants(pid: int) -> list[int]:
+    """By the kernel's own lists, where it keeps them: a look at all processes takes four milliseconds."""
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        return processes.descendants(pid)
+    below: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            below += map(int, (task / "children").read_bytes().split())
+    return below + [grandchild for child in below for grandchild in _descendants(child)]
+
+
+class Commands:
+    """Runs commands, and keeps all that they print and the command lines of all processes that they start."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.printed: list[tuple[str, bytes]] = []
+        self.lines: dict[int, bytes] = {}
+
+    def __call__(self, *words: str, code: int | tuple[int, ...] = 0, **extra: str) -> bytes:
+        watched = words[0] in START_PROCESSES or "--serve" in words
+        done = (self.watched if watched else self.run)(*words, extra=extra)
+        returned, output = done.code, (done.out + done.err).encode()
+        self.printed.append((words[0], output))
+        assert returned in ((code,) if isinstance(code, int) else code), output.decode()
+        assert b"Traceback" not in output
+        return output
+
+    def run(self, *words: str, extra: dict[str, str]) -> Result:
+        """Run the command in this process."""
+        return harness(self.folder, *words, extra=extra)
+
+    def watched(self, *words: str, extra: dict[str, str]) -> Result:
+        """Run the command in this process, while a thread looks at what it starts."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(LOOK_SECONDS):
+                self.look(os.getpid())
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            return self.run(*words, extra=extra)
+        finally:
+            ended.set()
+            watcher.join()
+
+    def look(self, pid: int) -> None:
+        own = _command_line(pid)
+        for child in _descendants(pid):
+            # Between its fork and its own program a child has the command line of its parent.
+            if (line := _command_line(child)) == own:
+                continue
+            self.lines[child] = line or self.lines.get(child, b"")
+
+    def leaks(self) -> list[tuple[str, list[str]]]:
+        keys = [*CANARIES.values(), ENGINE_FLAG]
+        leaks_of_texts = [(f"output of {name}", leaks(output, keys)) for name, output in self.printed]
+        for line in self.lines.values():
+            # The engine itself was told to begin with the flag.
+            leaks_of_texts.append((repr(line), leaks(line, CANARIES.values() if ENGINE in line else keys)))
+        return [(place, held) for place, held in leaks_of_texts if held]
+
+
+START_PROCESSES = {"score", "sweep", "serve"}
+"""Commands whose children are looked at; the others start none."""
+ENGINE = b"tests.storms.server"
+LOOK_SECONDS = 0.02
+"""Between two looks at the command lines: a program in Python takes longer than this to begin."""
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Commands:
+    rows = [{"id": f"q{i}", "problem": f"What is {i} mod 2?", "answer": str(i % 2)} for i in range(4)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Commands(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer(answer) as running:
+        yield running
+
+
+def asked(out: str, *more: str) -> list[str]:
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--out", out, "--no-canary"]
+    return [*words, "--model", "m", "--attempts", "9", *more]
+
+
+def in_url(url: str, key: str) -> str:
+    return url.replace("://", f"://user:{key}@")
+
+
+@pytest.mark.timeout(300)
+def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Commands, server: FaultServer) -> None:
+    (tmp_path / "servers").write_text(in_url(server.base_url, CANARIES["endpoints"]) + "\n")
+    given = {tmp_path / "servers"}
+    header = ("--header", f"X-Key: {CANARIES['header']}")
+    depth = {"options": [{"licence": [CANARIES["depth"]]}]}
+    fields = {"api_key": CANARIES["body"], "byok": CANARIES["odd name"], "provider": depth}
+    template = ("--chat-template-kwargs", json.dumps({"licence": CANARIES["template"]}))
+    body = ("--extra-body", json.dumps(fields), *template)
+    proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://user:{CANARIES['proxy']}@127.0.0.1:9")
+
+    environ = {"OPENAI_API_KEY": CANARIES["environment"], **proxy}
+    commands(*asked("a", "--base-url", server.base_url, *header, *body), **environ)
+    own = ("--endpoints", "servers", "--api-key-env", "OWN_KEY", "--transport", "openai")
+    commands(*asked("b", *own), OWN_KEY=CANARIES["file"])
+    commands(*asked("a", "--base-url", server.base_url, *header, *body, "--dry-run"), **environ)
+    gone = in_url("http://127.0.0.1:9", CANARIES["url"])
+    commands(*asked("c", "--base-url", gone, *header, *body), code=2, **environ)
+    sent = {key for request in server.requests for key in leaks(repr(request).encode(), CANARIES.values())}
+    travelling = ("environment", "file", "header", "body", "odd name", "depth", "template")
+    assert sent >= {CANARIES[place] for place in travelling}, "the keys did not travel"
+
+    judge = in_url(server.base_url, CANARIES["judge-url"])
+    commands("score", "a", "--judge", f"m@{judge}", "--judge-scope", "all")
+    keyed = ("--judge", f"m@{server.base_url}", "--judge-api-key-env", "JUDGE_KEY", "--judge-scope", "all")
+    commands("score", "b", *keyed, JUDGE_KEY=CANARIES["judge-key"])
+    commands("report", "a", "b", "--out", "page")
+    commands("show", "a", "q1:0")
+    commands("status", "a", **environ)
+    commands("doctor", "a", "b")
+    commands("audit", "a", "--out", "sheet.csv")
+    commands("compare", "a", "b")
+    commands("compare", "a", "b", "--samples")
+    with viewing(tmp_path, "a", "b") as viewer, viewer.client() as visitor:
+        for path in ("/", "/a", "/a/sums", "/a/sums/q1", "/api/runs", "/a/report.html"):
+            commands.printed.append((f"page {path}", visitor.get(path).content))
+    assert commands.leaks() == []
+    assert leaking_files(tmp_path, given) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, commands: Commands) -> None:
+    program = [
+        sys.executable,
+        "-m",
+        ENGINE.decode(),
+        "--port",
+        "{port}",
+        "--served-model",
+        "m",
+        "--api-key",
+        ENGINE_FLAG,
+    ]
+    flags = [part for word in program for part in ("--serve-option", f"engine-flag={word}")]
+    keys = ("--serve-option", f"env=MY_API_KEY={CANARIES['env-flag']}", "--serve-option", f"env=PYTHONPATH={CHECKOUT}")
+    named = ("--serve-option", "health-path=/health", "--serve-option", "served-name=m")
+    serve = ("--serve", "command", *named, *keys, *flags)
+    commands(*asked("own", *serve, "--header", f"X-Key: {CANARIES['header']}"), OPENAI_API_KEY=CANARIES["environment"])
+    assert any(ENGINE in line and ENGINE_FLAG.encode() in line for line in commands.lines.values()), (
+        "no engine was seen"
+    )
+    commands("serve", "status")
     with FaultServer(answer) as server:
-        process = start(tmp_path, ask(tmp_path, server.base_url))
-        assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
-        for _ in range(2):
-            process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 130
-    assert "Resume with: harness run" in err
-    assert "[hidden]" in err
-    assert leaks(tmp_path, out, err) == []
+        sweep = {
+            "models": ["m"],
+            "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+            "sampling": [{"name": "cool", "temperature": 0.6}],
+            "run": {
+                "id_key": "id",
+                "canary": False,
+                "base_url": in_url(server.base_url, CANARIES["url"]),
+                "extra_body": {"api_key": CANARIES["body"]},
+                "attempts": 9,
+            },
+        }
+        (tmp_path / "sweep.yaml").write_text(json.dumps(sweep), encoding="utf-8")
+        commands("sweep", "sweep.yaml", "--out", "swept", OPENAI_API_KEY=CANARIES["environment"])
+    assert commands.leaks() == []
+    assert leaking_files(tmp_path, {tmp_path / "sweep.yaml"}) == []
 
 
-def test_what_a_server_echoes_of_a_key_is_not_shown(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return [http(200, MODELS)]
-        return [http(500, {"error": {"message": f"{KEY} or …{KEY}! or {HEADER_KEY}"}})]
+@pytest.mark.timeout(300)
+def test_what_asks_a_server_in_other_ways_keeps_the_keys(
+    tmp_path: Path, commands: Commands, server: FaultServer
+) -> None:
+    """Probes, races, repeats, shards, files of variables, outputs of other tools, and what is printed as JSON."""
+    (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={CANARIES['env-file']}\n")
+    header = ("--header", f"X-Key: {CANARIES['header']}")
+    body = ("--extra-body", json.dumps({"api_key": CANARIES["body"]}))
+    where = ("--base-url", in_url(server.base_url, CANARIES["url"]), *header, *body)
+    key = {"OPENAI_API_KEY": CANARIES["environment"]}
+    seen = range(16)  # any exit code of ours: what is found is not the matter
 
-    with FaultServer(answer) as server:
-        done = harness(tmp_path, *ask(tmp_path, server.base_url))
-    assert done.code == 1
-    assert "[hidden]" in done.err
-    assert leaks(tmp_path, done.out, done.err) == []
+    commands(*asked("a", "--base-url", server.base_url, *header, *body, "--json", "--env-file", "keys.env"))
+    assert any(CANARIES["env-file"] in repr(request) for request in server.requests), "the key did not travel"
+    for shard in ("1", "2"):
+        commands(*asked(f"s{shard}", *where, "--shard", f"{shard}/2"), **key)
+    commands("merge", "s1", "s2", "--out", "joined")
+    for folder in ("a", "joined"):
+        commands("score", folder, "--json")
+    for command in ("status", "compare", "verify"):
+        commands(command, "a", *(["joined"] if command == "compare" else []), "--json", code=(*seen,), **key)
+    commands("status", "a", "--pause", code=3, **key)
+    commands("serve", "status", "--json", **key)
+    commands("export", "a", "--to", "sharegpt", "--i-know", "--json")
+    commands("export", "a", "--to", "parquet")
+    race = ("--candidate", "cool temperature=0.6", "--candidate", "hot temperature=1.0", "--margin", "60")
+    commands("race", *asked("race", *where)[1:], *race, code=(*seen,), **key)
+    page = ("--save-reference", "reference.json")
+    commands("probe", where[1], "--quick", *page, code=(*seen,), **key)
+    commands("probe", where[1], "--checks", "protocol", "--json", code=(*seen,), **key)
 
-
-def test_what_a_server_echoes_of_a_key_that_stands_in_the_body_only_is_not_shown(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return [http(200, MODELS)]
-        sent = request.json["provider"]["options"][0]["access_key"]
-        words = f"{sent} or …{sent}!"
-        if request.number % 2:
-            return [http(500, {"error": {"message": words}})]
-        return event_stream(delta("4"), event({"error": {"message": words}}))
-
-    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n', encoding="utf-8")
-    body = json.dumps({"provider": {"options": [{"access_key": BODY_KEY}]}})
-    with FaultServer(answer) as server:
-        for transport in ("http", "openai"):
-            done = harness(
-                tmp_path, "run", "--data", "q.jsonl", "--base-url", server.base_url, "--samples", "4",
-                "--extra-body", body, "--out", transport, "--no-canary", "--model", "m", "--attempts", "1",
-                "--transport", transport,
-            )  # fmt: skip
-            assert done.code == 1
-            assert "[hidden]" in done.err
-            assert leaks(tmp_path, done.out, done.err) == []
-
-
-def test_the_manifest_hides_a_key_of_the_extra_body_and_the_request_carries_it(tmp_path: Path) -> None:
-    with FaultServer(lambda r: [http(200, MODELS)] if r.method == "GET" else completion("2")) as server:
-        assert harness(tmp_path, *ask(tmp_path, server.base_url)).code == 0
-        assert harness(tmp_path, *ask(tmp_path, server.base_url)).code == 0
-        sent = [r.json for r in server.requests if r.method == "POST"]
-    assert {one["api_key"] for one in sent} == {KEY}
-    assert leaks(tmp_path) == []
-    (benchmark,) = json.loads((tmp_path / "run/manifest.json").read_bytes())["benchmarks"].values()
-    assert benchmark["identity"]["extra_body"] == {"api_key": "[hidden]", "top_k": 5}
+    rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]
+    (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")
+    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])}", "--judge-scope", "all")
+    commands("score", "theirs.jsonl", *keys, *judge, "--out", "theirs", "--json", code=(*seen,))
+    assert commands.leaks() == []
+    assert leaking_files(tmp_path, {tmp_path / "keys.env"}) == []
 
 
-def test_a_refused_address_is_quoted_without_its_password(tmp_path: Path) -> None:
-    for url in (f"ftp://user:{KEY}@host/v1", f"http://user:{KEY}@host:99999/v1"):
-        done = harness(tmp_path, "run", "demo:1", "--base-url", url)
-        assert (done.code, KEY in done.err, "host" in done.err) == (2, False, True), done.err
+MEETS_NO_KEY = {"benchmarks", "grade", "plan"}
+
+
+def test_no_command_that_may_meet_a_key_is_left_out() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    tried = {"run", "view", "race", *re.findall(r'commands\(\s*"([a-z]+)"', source), "status", "compare", "verify"}
+    assert COMMANDS.keys() - MEETS_NO_KEY - tried == set()
+
+
+def test_a_leak_of_any_kind_would_be_found(tmp_path: Path, commands: Commands) -> None:
+    for place, key in CANARIES.items():
+        (tmp_path / place).write_bytes(b"..." + spellings(key)[1] + b"...")
+        assert [held for name, held in leaking_files(tmp_path, set()) if name == place] == [[key]]
+        (tmp_path / place).unlink()
+    program = (
+        "import sys, subprocess; subprocess.run([sys.executable, '-c', 'import time; time.sleep(3)', sys.argv[1]])"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, CANARIES["url"]]) as child:
+        end = time.monotonic() + 3
+        while not commands.leaks() and time.monotonic() < end:
+            commands.look(child.pid)
+            time.sleep(0.01)
+    assert commands.leaks()

@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
-from harness.scoring.uncertainty import interval_cell, percent
 from tests.faults.server import FaultServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness
@@ -56,7 +54,7 @@ def judged(tmp_path: Path, judge: FaultServer) -> RunFolder:
 def warnings(folder: RunFolder) -> str:
     score = Score.load(folder.benchmark("prose"))
     assert score is not None
-    return "\n".join(score.warnings)
+    return "\n".join(score.sentences)
 
 
 def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
@@ -110,7 +108,7 @@ def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None
     filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else "correct")
     (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
     assert audit.estimate is not None
-    assert audit.estimate.accuracy == pytest.approx((1 / 2 + 1 + 1) / 3)
+    assert audit.estimate.accuracy.value == pytest.approx((1 / 2 + 1 + 1) / 3)
     assert audit.estimate.n_differing == 5  # the four of q3, and the 5 of q2
     assert "differs on 5 (0 of them the grader called correct, 5 it did not)" in audit.estimate.sentence
 
@@ -229,7 +227,7 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     score = Score.load(folder.benchmark("prose"))
     assert score is not None
     assert score.audited is not None
-    assert score.audited.intervals == score.accuracy_overridden_intervals, "scored by the person's verdicts alone"
+    assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
 
 
 def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FaultServer) -> None:
@@ -241,7 +239,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")
     (audit,) = front.audit(folder.path, verdicts=tmp_path / "todo.jsonl")
     assert audit.estimate is not None
-    assert (audit.estimate.n_audited, audit.estimate.accuracy, audit.why) == (24, pytest.approx(0.4), "")
+    assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
     score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
     assert "the audited accuracy" not in warnings(folder).replace("no estimate of the audited accuracy", "")
     assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in warnings(folder)
@@ -274,9 +272,9 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
     score = Score.load(judged.benchmark("prose"))
     assert score is not None
-    assert score.accuracy == 0.625  # the raw one stays
+    assert score.accuracy.value == 0.625  # the raw one stays
     assert score.audited is not None
-    assert score.audited.accuracy == 0.875
+    assert score.audited.accuracy.value == 0.875
     assert "leave its errors out" not in warnings(judged)
     assert "the audited accuracy is 87.5 %" in warnings(judged)
 
@@ -292,13 +290,13 @@ def test_the_csv_of_a_report_has_the_accuracy_by_a_person_and_its_intervals(tmp_
     filled(tmp_path / "todo.jsonl", lambda _: "correct")
     (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
     assert audit.estimate is not None
-    sampling, question = audit.estimate.intervals.sampling_interval, audit.estimate.intervals.question_interval
+    sampling, question = audit.estimate.accuracy.sampling, audit.estimate.accuracy.question
     assert sampling is not None
     assert question is not None
     columns = row()
     assert (float(columns["accuracy"]), float(columns["audited_accuracy"])) == (0.625, 0.875)
-    assert float(columns["audited_sampling_low"]) == pytest.approx(sampling.low)
-    assert float(columns["audited_question_high"]) == pytest.approx(question.high)
+    assert float(columns["audited_accuracy_sampling_low"]) == pytest.approx(sampling.low)
+    assert float(columns["audited_accuracy_question_high"]) == pytest.approx(question.high)
     assert (columns["audited_n_audited"], columns["audited_n_differing"]) == ("4", "2")
 
 
@@ -369,24 +367,26 @@ def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again
     assert sorted(str(one.verdict) for one in overrides.in_force(stored).values()) == ["correct", "wrong"]
 
 
-def test_an_audit_in_the_viewer_reaches_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
+def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
     """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
     where = {"run": "run", "benchmark": "prose"}
     assert "leave its errors out" in warnings(judged)
     sentences = []
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        while (page := visitor.get("/api/audit", params=where).json())["question_id"] is not None:
-            given = {"question": page["question_id"], "sample": page["sample"], "verdict": "correct"}
+        for item in front.audit(judged.path)[0].items:
+            given = {"question": item.question_id, "sample": item.sample_index, "verdict": "correct"}
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             shown = visitor.get("/api/benchmark", params=where).json()
-            sentences.append("\n".join(shown["warnings"]))
+            sentences.append("\n".join(shown["notes"]))
     assert "leave its errors out" in sentences[0]  # one verdict is no estimate yet
     assert "a person audited 4 of the judge's 4 verdicts" in sentences[-1]
     assert "the intervals of the score leave the judge's errors out" in sentences[-1]
     assert sentences[-1].count("a person audited") == 1
     assert not any("leave its errors out" in words or "with these verdicts" in words for words in sentences[-1:])
-    assert shown["standing"]["by_hand"]["sentence"] == "4 samples judged by hand, 2 otherwise than the grader"
+    assert shown["notes"][0].startswith(
+        "4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is "
+    )
     report = harness(tmp_path, "report", "run", "--out", "reported")
     assert report.code == 0, report.err
     written = (tmp_path / "reported" / "report.md").read_text("utf-8")
@@ -449,11 +449,9 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
     assert score is not None
     assert score.accuracy_overridden is not None
-    share = f"{percent(score.accuracy_overridden)} %"
     assert (
         f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's" in said()
     )
-    assert f"with verdicts by hand: the run {share}, the baseline " in said()
     assert "audited accuracy" not in listed()
     front.audit(tmp_path / "two", out=tmp_path / "drawn.jsonl")
     assert len(filled(tmp_path / "drawn.jsonl", lambda _: "correct")) == 8
@@ -465,53 +463,22 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
 
 
-def test_the_accuracy_with_verdicts_by_hand_stands_directly_below_the_graders(tmp_path: Path) -> None:
-    # Other replies in one of them: `compare --samples` of one set of replies has no interval.
-    others = {**ROWS, "q2": (ROWS["q2"][0], ROWS["q2"][1][::-1])}
-    for name, rows in (("one", others), ("two", ROWS)):
-        score_run(write_run(tmp_path / name, rows), GradingOptions(workers=1))
+def test_a_report_names_the_accuracy_with_verdicts_by_hand_in_a_warning(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        score_run(write_run(tmp_path / name, ROWS), GradingOptions(workers=1))
     harness(tmp_path, "report", "one", "two")
-    report = (tmp_path / "report.md").read_text("utf-8")
-    assert "as graded" not in report
-    assert "as graded" not in (tmp_path / "report.html").read_text("utf-8")
-    assert "with verdicts by hand" not in harness(tmp_path, "compare", "one", "two").out
+    assert "by hand" not in (tmp_path / "report.md").read_text("utf-8")
     front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda _: "correct")
-    lines = (tmp_path / "todo.jsonl").read_text("utf-8").splitlines(keepends=True)
+    n = len(filled(tmp_path / "todo.jsonl", lambda _: "correct"))
     front.audit(tmp_path / "two", undecided=True, verdicts=tmp_path / "todo.jsonl")
     score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
-    assert score is not None
-    assert score.accuracy_overridden is not None
-    assert score.accuracy_overridden_intervals is not None
-    assert (score.n_undecided, score.n_undecided_overridden) == (len(lines), 0)
-    interval = interval_cell(score.accuracy_overridden_intervals.sampling_interval)
+    (sentence,) = [warning.text for warning in score.warnings if warning.kind == "by hand"]
+    assert f"{n} samples judged by hand, {n} otherwise than the grader: the accuracy is" in sentence
+    assert f"{100 * score.accuracy_overridden.value:.2f} % with these verdicts" in sentence
     harness(tmp_path, "report", "one", "two")
     for kind in ("md", "html"):
-        (first, second), *_ = pairs_of_rows((tmp_path / f"report.{kind}").read_text("utf-8"))
-        assert percent(score.accuracy) in first
-        assert f"{percent(score.accuracy_overridden)} ({interval})" in second
-    (first, second), *_ = pairs_of_rows(harness(tmp_path, "score", "two").out)
-    assert percent(score.accuracy) in first
-    assert percent(score.accuracy_overridden) in second
-    assert interval in second
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Question by question, as graded" in page
-    assert "Accuracy, as graded" in page
-    compared = harness(tmp_path, "compare", "one", "two").out.splitlines()
-    diff = harness(tmp_path, "compare", "one", "two", "--samples").out
-    assert compared[0].endswith(", by the grader")
-    assert f"with verdicts by hand: two {percent(score.accuracy_overridden)} %, one " in compared[1]
-    assert re.findall(r"same questions (\S+ to \S+),", compared[1])[0] in diff
-
-
-def pairs_of_rows(text: str) -> list[tuple[str, str]]:
-    """Each row `as graded` of a table and the row below it, which must be the one with verdicts by hand."""
-    rows = re.findall(r"<tr>.*?</tr>", text, re.DOTALL) or text.splitlines()
-    found = [(row, below) for row, below in pairwise(rows) if "two, as graded" in row or "prose, as graded" in row]
-    found = [pair for pair in found if ": " not in pair[0]]  # without the notes
-    assert found
-    assert all("with verdicts by hand" in below for _, below in found)
-    return found
+        assert sentence in (tmp_path / f"report.{kind}").read_text("utf-8")
+    assert sentence in " ".join(harness(tmp_path, "score", "two").out.split())
 
 
 def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
@@ -536,9 +503,8 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> N
     assert shown.count(rubric) == 1
     (audit,) = front.audit(folder.path)
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        for page in ("audit", "benchmark"):
-            facts = visitor.get(f"/api/{page}", params={"run": "run", "benchmark": "prose"}).json()
-            assert facts["rubric"] == audit.rubric
+        page = visitor.get("/api/benchmark", params={"run": "run", "benchmark": "prose"}).json()
+        assert page["rubric"] == audit.rubric
     assert audit.rubric == "It names all three points.\n\nNothing else matters.\x1b[1m"
     assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
     (row,) = [
@@ -577,7 +543,7 @@ def test_an_audited_verdict_may_be_corrected_and_withdrawn(tmp_path: Path, judge
     (corrected,) = front.audit(judged.path)
     assert audit.estimate is not None
     assert corrected.estimate is not None
-    assert corrected.estimate.accuracy == audit.estimate.accuracy - 1 / 8
+    assert corrected.estimate.accuracy.value == audit.estimate.accuracy.value - 1 / 8
     overrides.correct(folder, **correction(key, None, "I do not know"))
     (withdrawn,) = front.audit(judged.path)
     assert [item.key for item in withdrawn.items] == [key]
@@ -723,7 +689,7 @@ def test_from_python(tmp_path: Path, judged: RunFolder) -> None:
     (second,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl", who="Ann")
     assert second.estimate is not None
     assert second.estimate.n_audited == 3
-    assert second.estimate.intervals.sampling_interval is not None
+    assert second.estimate.accuracy.sampling is not None
     with pytest.raises(UsageError, match="samples=1"):
         front.audit(judged.path, samples=1)
 

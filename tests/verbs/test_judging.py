@@ -86,7 +86,7 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
             (PROSE, r"\text{plants making sugar from light}"),
         ], "each distinct answer is shown once"
     assert (before.n_undecided, judged.scores[0].n_undecided) == (4, 0)
-    assert judged.scores[0].accuracy == pytest.approx((3 / 4 + 1 / 4) / 2)
+    assert judged.scores[0].accuracy.value == pytest.approx((3 / 4 + 1 / 4) / 2)
     found = graded(run)
     assert [found["q1", i].verdict for i in range(4)] == ["correct", "wrong", "correct", "correct"]
     assert {(g.rule, g.grader) for (name, _), g in found.items() if name == "q1"} == {
@@ -131,7 +131,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     for found in (judged.scores[0], by_python, Score.load(place)):
         assert found is not None
         assert (found.n_correct, found.verifier_errors) == (1, errors)
-        assert tuple(warning for warning in found.warnings if warning.startswith("the verifier")) == errors
+        assert tuple(warning for warning in found.sentences if warning.startswith("the verifier")) == errors
     report = harness(tmp_path, "report", "own")
     assert all(error in " ".join(report.out.split()) for error in errors), report.out
     named = {grade.grader for grade in graded(folder).values()}
@@ -185,8 +185,8 @@ def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: R
         after = judge_run(run, serve(server)).scores[0]
     assert before.speed == after.speed is not None
     # q1: correct, wrong, correct, correct; q2: correct, wrong, wrong, no answer. Even samples came from the first.
-    assert [one.accuracy for one in before.endpoints] == [1 / 4, 0.0]
-    assert [one.accuracy for one in after.endpoints] == [3 / 4, 1 / 4]
+    assert [one.accuracy.value for one in before.endpoints.values()] == [1 / 4, 0.0]
+    assert [one.accuracy.value for one in after.endpoints.values()] == [3 / 4, 1 / 4]
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
@@ -280,11 +280,11 @@ def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -
     with FaultServer(ruling_by({**RULING, "give up": False})) as server:
         (score,) = judge_run(run, serve(server), scope="all", override=True).scores
     assert score.graders == (f"{GRADER}+judge:judge@verdict",)
-    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.warnings
+    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.sentences
     shown = harness(run.path, "show", ".", "--correct").out
     assert f"rule: judge ({GRADER}+judge:judge@verdict)" in shown
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert not any("graded by" in warning for warning in score.warnings)
+    assert not any("graded by" in warning for warning in score.sentences)
 
 
 @pytest.mark.parametrize(("scope", "warned"), [("undecided", True), ("wrong", True), ("all", False)])
@@ -297,7 +297,7 @@ def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
         "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all` shows it "
         "the end of such replies, and with `override` its verdict counts, there and in all benchmarks of the run"
     )
-    assert (sentence in score.warnings) == warned
+    assert (sentence in score.sentences) == warned
 
 
 def test_empty_replies_are_none_that_the_judge_could_be_shown(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_empty_replies_are_none_that_the_judge_could_be_shown(tmp_path: Path) ->
     for name, texts, n in (("some", [GOOD, "", "  ", "I will not say."], 1), ("none", [GOOD, "", "", ""], 0)):
         with FaultServer(ruling_by(RULING)) as server:
             (score,) = judge_run(write_run(tmp_path / name, {"q1": (PROSE, texts)}), serve(server)).scores
-        said = [warning for warning in score.warnings if "not shown to the judge" in warning]
+        said = [warning for warning in score.sentences if "not shown to the judge" in warning]
         assert [warning.partition(" was")[0] for warning in said] == ["1 reply without an answer"] * n
 
 
@@ -316,7 +316,7 @@ def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(t
     manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
     with FaultServer(ruling_by({})) as server:
         judged = judge_run(run, serve(server))
-    text = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
+    text = {score.benchmark: "\n".join(score.sentences) for score in judged.scores}
     assert "the judge was asked about 2 answers and gave no verdict at all" in text["prose"]
     assert "the judge was asked about 1 answer and gave no verdict at all" in text["leaves"]
     assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
@@ -341,7 +341,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
     with FaultServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    (said, *more) = [warning for warning in score.warnings if "may call every answer" in warning] or [""]
+    (said, *more) = [warning for warning in score.sentences if "may call every answer" in warning] or [""]
     assert not more
     begin = f"the judge called {n_correct} distinct answers of this run correct and none wrong: it may call every"
     assert said.startswith("" if n_correct is None else begin)
@@ -361,7 +361,7 @@ def test_a_judge_that_calls_none_wrong_of_one_benchmark_is_warned_of_there(
     with FaultServer(ruling_by(RULING)) as server:
         scores = judge_run(run, serve(server)).scores
     sentence = f"the judge called {n} distinct answers of this benchmark correct and none wrong"
-    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.warnings)]
+    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.sentences)]
     assert of == (["leaves"] if warned else [])
 
 
@@ -375,7 +375,7 @@ def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
 
     with FaultServer(judging(answer)) as server:
         (score,) = judge_run(run, serve(server)).scores
-    (warning,) = [warning for warning in score.warnings if "not replied" in warning]
+    (warning,) = [warning for warning in score.sentences if "not replied" in warning]
     assert warning.startswith("the judge has not replied about 1 of 2 answers (")
     assert "no such answer here" in warning
     assert warning.endswith("): it keeps the verdict without the judge, and the same command asks again")
@@ -496,7 +496,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
         with FaultServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
             judge_run(run, serve(server), **settings)
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
-        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.warnings)]
+        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.sentences)]
 
     assert unfinished() == ["prose"]
     assert unfinished(scope="wrong") == ["prose", "sums"]
@@ -535,8 +535,8 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
 
     with FaultServer(judging(half)) as server:
         first = judge_run(four, serve(server))
-    assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in " ".join(first.scores[0].warnings)
-    assert "gave no verdict on them" in " ".join(first.scores[0].warnings)
+    assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in " ".join(first.scores[0].sentences)
+    assert "gave no verdict on them" in " ".join(first.scores[0].sentences)
     assert (first.reports[0].n_owed, first.reports[0].n_silent) == (1, 2)
     # A judge that cannot be asked is an error as long as a reply is missing; with all replies nobody is asked.
     with FaultServer(refusing) as server, pytest.raises(ServerError, match="no such key"):

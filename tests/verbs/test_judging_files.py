@@ -55,7 +55,7 @@ def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judged = judge_file(before, judge, serve(server), out=tmp_path / "grades.jsonl")
         assert {reference for reference, _ in asked_of(server)} == {PROSE}
-    assert (before.scores[0].accuracy, judged.scores[0].accuracy) == (0.25, 0.5)
+    assert (before.scores[0].accuracy.value, judged.scores[0].accuracy.value) == (0.25, 0.5)
     assert (before.scores[0].n_undecided, judged.scores[0].n_undecided) == (2, 0)
     stored = [codec.decode(line, Grade).verdict for line in (tmp_path / "grades.jsonl").read_bytes().splitlines()]
     assert stored == ["correct", "wrong", "correct", "wrong"]
@@ -121,7 +121,7 @@ def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
         scores = harness.score(file, judge=judge, response_key="gen", answer_key="answer", out=file.with_name("graded"))
         assert (n_asked, len(asked_of(server))) == (2, 2)  # what the command was told, Python needs not ask
     assert codec.decode(done.stdout.encode(), list[Score]) == [scores[0]]
-    assert (scores[0].accuracy, scores[0].n_undecided) == (0.5, 0)
+    assert (scores[0].accuracy.value, scores[0].n_undecided) == (0.5, 0)
     assert [report.n_decided for report in scores.judge] == [2]
     assert "2 distinct answers; 2 samples decided by the judge" in done.stderr
     stored = [codec.decode(line, Grade).rule for line in file.with_name("graded").read_bytes().splitlines()]

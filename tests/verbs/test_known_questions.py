@@ -136,7 +136,7 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
     report = harness(tmp_path, "report", "own").out
     assert sentence in report
     assert "78.65" not in report
-    assert compare.published_beside(RunFolder.open(tmp_path / "own"), "aime24").reported_by.startswith(sentence)
+    assert compare.published_beside(RunFolder.open(tmp_path / "own"), "aime24").startswith(sentence)
 
     assert "LLMEval" in harness(tmp_path, "verify", "card").out
     by_card = harness(tmp_path, "report", "card").out

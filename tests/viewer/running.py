@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import signal
 import threading
@@ -16,9 +15,8 @@ import httpx
 
 from harness.verbs.compare import published_beside
 from harness.verbs.report import run_facts
-from harness.viewer import app
 from harness.viewer.library import Library
-from harness.viewer.serving import answering
+from harness.viewer.serving import Server
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
@@ -73,26 +71,22 @@ def answering_here(runs: Path) -> Iterator[Viewer]:
     library = Library([runs])
     library.refresh()
     addresses: queue.Queue[str] = queue.Queue()
-    loop = asyncio.new_event_loop()
-    stopped = asyncio.Event()
-
-    async def serve() -> None:
-        def viewer(token: str, port: int) -> app.Viewer:
-            return app.Viewer(library, published_beside, lambda run: run_facts(run, lambda *_: []), token, port)
-
-        async with answering(viewer, [0]) as address:
-            addresses.put(address)
-            await stopped.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=[serve()])
+    server = Server(
+        library,
+        addresses.put,
+        published=published_beside,
+        facts=lambda run: run_facts(
+            run, lambda manifest, label, _scores: [f"harness run --model {manifest.model} --out {label}"]
+        ),
+        ports=[0],
+    )
+    thread = threading.Thread(target=server.run)
     thread.start()
     try:
         yield _viewer(addresses.get(timeout=PATIENCE_SECONDS))
     finally:
-        loop.call_soon_threadsafe(stopped.set)
+        server.should_exit = True
         thread.join()
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
 
 
 def _viewer(address: str) -> Viewer:

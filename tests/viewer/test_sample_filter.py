@@ -13,13 +13,13 @@ import pytest
 from harness.core.errors import UsageError
 from harness.runs import RunFolder
 from harness.viewer.library import OpenBenchmark, OpenRun
-from harness.viewer.rows import ListedSample
+from harness.viewer.rows import ListedSample, Mark
 from harness.viewer.sample_filter import SampleFilter, matching_samples
 from tests.viewer.small_run import SMALL, RunReply, question, write_run
 
 PLAIN = ListedSample(
-    index=0, verdict="wrong", graded=None, extracted="3", vote="3", rule="integer", truncated=False, near_miss=None,
-    anomalies=(), disputed_by=(), tokens=7, reply_bytes=9, stored=True, labels=(),
+    index=0, verdict="wrong", extracted="3", vote="3", rule="integer", anomalies=(), tokens=7, stored=True, labels=(),
+    marks={},
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenBenchmark, OpenB
         ({}, ["q1 0", "q1 1", "q1 2", "q2/odd id 0", "q2/odd id 1", "q2/odd id 2"]),
         ({"verdicts": frozenset({"correct"})}, ["q1 0", "q2/odd id 1"]),
         ({"verdicts": frozenset({"wrong", "correct"})}, ["q1 0", "q1 1", "q1 2", "q2/odd id 1"]),
-        ({"truncated": True}, ["q2/odd id 0"]),
+        ({"marks": frozenset({"cut"})}, ["q2/odd id 0"]),
         ({"level": "5", "verdicts": frozenset({"wrong"})}, ["q1 1", "q1 2"]),
         ({"level": "LEVEL 1", "text": "thoughts"}, ["q2/odd id 2"]),
         ({"text": "halve"}, ["q1 0"]),
@@ -72,21 +72,12 @@ def test_of_one_question_only_its_samples_are_listed(runs: tuple[OpenBenchmark, 
         list(matching_samples(runs[0], SampleFilter(), "q9"))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "sign"),
-    [
-        ({"truncated": True}, {"truncated": True}),
-        ({"near_miss": True}, {"near_miss": "other number"}),
-        ({"anomaly": True}, {"anomalies": ("garbled",)}),
-        ({"disputed": True}, {"disputed_by": ("sympy",)}),
-    ],
-)
-def test_a_sign_is_asked_for_or_does_not_matter(wanted: dict[str, Any], sign: dict[str, Any]) -> None:
-    signed = dataclasses.replace(PLAIN, **sign)
-    assert [SampleFilter(**wanted).sample("q", row) for row in (PLAIN, signed)] == [False, True]
-    assert [SampleFilter().sample("q", row) for row in (PLAIN, signed)] == [True, True]
-    assert not SampleFilter(**wanted).everything
-    assert SampleFilter(**wanted).of_grades == (wanted != {"truncated": True})
+@pytest.mark.parametrize("mark", ["cut", "near", "odd", "disputed"])
+def test_a_mark_is_asked_for_or_does_not_matter(mark: Mark) -> None:
+    marked, wanted = dataclasses.replace(PLAIN, marks={mark: "words"}), SampleFilter(marks=frozenset({mark}))
+    assert [wanted.sample("q", row) for row in (PLAIN, marked)] == [False, True]
+    assert [SampleFilter().sample("q", row) for row in (PLAIN, marked)] == [True, True]
+    assert (wanted.everything, wanted.of_grades) == (False, mark != "cut")
 
 
 @pytest.mark.parametrize(

@@ -1,62 +1,46 @@
-"""The page of a run answers: with which settings? In process, without a port.
+"""The page of a run answers: with which settings?
 
 For: harness.verbs.report, harness.viewer.app, harness.viewer.pages, harness.reports.history.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from aiohttp.test_utils import make_mocked_request
+import pytest
 
 from harness.benchmarks.prompts import BOXED, PROMPTS
-from harness.core import codec
-from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
-from harness.scoring import Score
-from harness.verbs.report import run_facts
-from harness.viewer.app import Viewer
-from harness.viewer.beside import PublishedBeside
-from harness.viewer.library import Library
-from harness.viewer.pages import MAX_LOG_BYTES, RunFacts
-from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
+from harness.viewer.pages import MAX_LOG_BYTES
+from tests.viewer.running import answering_here
+from tests.viewer.small_run import RunQuestion, RunReply, write_run
 
-TOKEN = "secret"
-PORT = 9
+Get = Callable[[str], tuple[int, Any]]
 
 
-def repeat(manifest: Manifest, run: str, _scores: Sequence[Score]) -> list[str]:
-    return [f"harness run --model {manifest.model} --out {run}"]
+@pytest.fixture
+def get(tmp_path: Path) -> Iterator[Get]:
+    """Returns status and JSON of a page of the viewer over `results`."""
+    (tmp_path / "results").mkdir()
+    with answering_here(tmp_path / "results") as running, running.client() as client:
 
+        def page(path: str) -> tuple[int, Any]:
+            answer = client.get(path)
+            return answer.status_code, answer.json()
 
-def facts(folder: RunFolder) -> RunFacts:
-    return run_facts(folder, repeat)
-
-
-def get(results: Path, path: str) -> tuple[int, Any]:
-    """Status and JSON of a page of the viewer over `results`."""
-    application = Viewer(Library((results,)), lambda *_: PublishedBeside(), facts, TOKEN, PORT).application()
-    application.freeze()
-    headers = {"Host": f"127.0.0.1:{PORT}", "Cookie": f"harness-view-{PORT}={TOKEN}"}
-
-    async def answer() -> tuple[int, Any]:
-        response = await application._handle(make_mocked_request("GET", path, headers=headers, app=application))
-        return response.status, codec.decode(response.body)  # type: ignore[attr-defined]
-
-    return asyncio.run(answer())
+        yield page
 
 
 def table(page: Any, title: str) -> dict[str, list[str]]:
     """The rows of a table of the page by their first cells."""
-    (rows,) = [it["rows"] for it in page["facts"]["tables"] if it["title"] == title]
+    (rows,) = [it["rows"] for it in page["facts"]["tables"] + page["facts"]["folded"] if it["title"] == title]
     return {row[0]: row[1:] for row in rows}
 
 
-def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) -> None:
+def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, get: Get) -> None:
     folder = write_run(tmp_path / "results" / "a")
     manifest = Manifest.load(folder)
     manifest.benchmarks["demo"].settings["sampling_from"] = {"temperature": "options", "top_p": "card"}
@@ -64,7 +48,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) ->
     folder.log.write_bytes(
         b'{"event":"warning","message":"slow \\u001b[2J"}\n{"event":"warning","message":"slow \\u001b[2J"}\nbroken\n'
     )
-    status, page = get(tmp_path / "results", "/api/run?run=a")
+    status, page = get("/api/run?run=a")
     assert status == 200
     settings = table(page, "Settings of demo")
     assert settings["temperature"] == ["0.6", "options"]
@@ -77,7 +61,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path) ->
     assert page["prompts"]["demo"]["text"]["text"].startswith("What is")
 
 
-def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_path: Path) -> None:
+def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_path: Path, get: Get) -> None:
     rows = ["first session began (UTC)", "last session ended (UTC)", "time of the sessions", "samples at their end",
             "tokens in, of all their requests", "tokens out, of all their requests",
             "times and tokens of the samples"]  # fmt: skip
@@ -97,7 +81,7 @@ def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_pat
     shown, folder = {}, write_run(tmp_path / "results" / "a", scored=False)
     for name, lines in logs.items():
         folder.log.write_text("".join(f"{line}\n" for line in lines))
-        run = table(get(tmp_path / "results", "/api/run?run=a")[1], "The run")
+        run = table(get("/api/run?run=a")[1], "The run")
         shown[name] = [value for row in rows for value in run.get(row, ["–"])]
     advice = "score the run first: `harness score` adds them"
     assert shown == {
@@ -108,37 +92,28 @@ def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_pat
         "none": [*["–"] * 6, advice],
     }
     write_run(tmp_path / "results" / "scored").log.write_text("".join(f"{line}\n" for line in logs["ended"]))
-    assert not set(rows[:1] + rows[2:]) & table(get(tmp_path / "results", "/api/run?run=scored")[1], "The run").keys()
+    assert not set(rows[:1] + rows[2:]) & table(get("/api/run?run=scored")[1], "The run").keys()
 
 
-def test_an_unknown_run_and_a_damaged_manifest_are_sentences(tmp_path: Path) -> None:
+def test_an_unknown_run_and_a_damaged_manifest_are_sentences(tmp_path: Path, get: Get) -> None:
     folder = write_run(tmp_path / "results" / "a", scored=False)
-    status, page = get(tmp_path / "results", "/api/run?run=b")
+    status, page = get("/api/run?run=b")
     assert (status, page["error"][:24]) == (400, "there is no run 'b' here")
     folder.manifest.write_bytes(b"{")
-    status, page = get(tmp_path / "results", "/api/run?run=a")
+    status, page = get("/api/run?run=a")
     assert status == 409
     assert "manifest.json" in page["error"]
 
 
-def test_the_newest_run_comes_first(tmp_path: Path) -> None:
+def test_the_newest_run_comes_first(tmp_path: Path, get: Get) -> None:
     for name, created in (("a", "2026-01-01"), ("b", "2026-03-01"), ("c", "2026-02-01")):
         folder = write_run(tmp_path / "results" / name, scored=False)
         manifest = msgspec.structs.replace(Manifest.load(folder), created=f"{created}T00:00:00+00:00")
         manifest.save(folder)
-    assert [run["run"] for run in get(tmp_path / "results", "/api/runs")[1]["runs"]] == ["b", "c", "a"]
+    assert [run["run"] for run in get("/api/runs")[1]["runs"]] == ["b", "c", "a"]
 
 
-def test_samples_are_listed_with_tokens_and_the_length_of_their_replies(tmp_path: Path) -> None:
-    write_run(tmp_path / "results" / "a", scored=False)
-    samples = get(tmp_path / "results", "/api/question?run=a&benchmark=demo&question=q1")[1]["samples"]
-    replies = SMALL["q1"].replies
-    lengths = [len(((reply.text or "") + (reply.reasoning or "")).encode()) for reply in replies]
-    assert lengths[0] > len((replies[0].text or "") + (replies[0].reasoning or "")), "a character of two bytes"
-    assert [(row["tokens"], row["reply_bytes"]) for row in samples] == list(zip([7, None, 7], lengths, strict=True))
-
-
-def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path) -> None:
+def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path, get: Get) -> None:
     asked = {
         "own": RunQuestion(f"What is 17 + 25?\n{BOXED}", "42", [RunReply("42")]),
         "other": RunQuestion("Put your answer in a box: what is 1 + 1?", "2", [RunReply("2")]),
@@ -148,25 +123,25 @@ def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path) -> None:
     lines = "Solve it step by step."
     wrapped = {"q": RunQuestion(PROMPTS["answer_line"].template.replace("{question}", lines), "1", [RunReply("1")])}
     write_run(tmp_path / "results" / "b", {"sums": wrapped}, identity={"prompt": "answer_line"})
-    title = lambda run, name: get(tmp_path / "results", f"/api/question?run={run}&benchmark=sums&question={name}")[1]  # noqa: E731
+    title = lambda run, name: get(f"/api/question?run={run}&benchmark=sums&question={name}")[1]  # noqa: E731
     assert title("a", "own")["title"] == "What is 17 + 25?"
     assert title("a", "own")["question"]["text"]["text"].endswith(BOXED), "the page shows what was asked"
     assert title("a", "other")["title"] == asked["other"].text
     assert title("a", "bare")["title"] == BOXED, "a question that is nothing else keeps it"
     assert title("b", "q")["title"] == lines
-    rows = get(tmp_path / "results", "/api/benchmark?run=a&benchmark=sums")[1]["questions"]
+    rows = get("/api/benchmark?run=a&benchmark=sums")[1]["questions"]
     assert rows[0]["excerpt"] == "What is 17 + 25?"
 
 
-def test_the_page_of_a_run_holds_the_end_of_its_log(tmp_path: Path) -> None:
+def test_the_page_of_a_run_holds_the_end_of_its_log(tmp_path: Path, get: Get) -> None:
     folder = write_run(tmp_path / "results" / "a", scored=False)
     folder.log.write_bytes(b'{"event":"first"}\n{"event":"\xff"}\n')
-    page = get(tmp_path / "results", "/api/run?run=a")[1]
+    page = get("/api/run?run=a")[1]
     assert (page["log"], page["log_omitted"]) == ('{"event":"first"}\n{"event":"\ufffd"}\n', 0)
     folder.log.write_bytes(b'{"event":"first"}\n' + b'{"event":"later"}\n' * 20_000)
-    page = get(tmp_path / "results", "/api/run?run=a")[1]
+    page = get("/api/run?run=a")[1]
     assert set(page["log"].splitlines()) == {'{"event":"later"}'}
     assert len(page["log"]) + page["log_omitted"] == folder.log.stat().st_size
     assert len(page["log"]) <= MAX_LOG_BYTES
     folder.log.unlink()
-    assert get(tmp_path / "results", "/api/run?run=a")[1]["log"] == ""
+    assert get("/api/run?run=a")[1]["log"] == ""

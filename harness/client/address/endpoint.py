@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_MESSAGE_CHARS
-from harness.core.secret import HIDDEN, Secret, bearer, without_user_info
+from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, without_user_info
 
 if TYPE_CHECKING:
     import ssl
@@ -47,13 +47,15 @@ class Endpoint:
 
     base_url: ends in a version path such as `/v1`, without a trailing slash, name or password; safe to print. api_key,
     headers: secrets that reach a request's headers by `own_headers` alone. weight: this endpoint's share of the
-    requests, relative to the weights of the other endpoints.
+    requests, relative to the weights of the other endpoints. query: stands behind the path of every request, such as
+    `api-version=2024-10-21`; it may hold a key.
     """
 
     base_url: str
     api_key: Secret | None = None
     headers: tuple[tuple[str, Secret], ...] = ()
     weight: float = 1.0
+    query: Secret | None = None
 
     def own_headers(self) -> dict[str, str]:
         """The headers with the key and with what the user adds."""
@@ -79,11 +81,13 @@ class Endpoint:
         return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
-        """`url`, a page of this endpoint, in a form that HTTP libraries accept.
+        """`url`, a page of this endpoint, in a form that HTTP libraries accept, with the endpoint's query.
 
-        Over a unix socket the scheme is `http` and the host `localhost`; any other URL stays.
+        Over a unix socket the scheme is `http` and the host `localhost`.
         """
-        return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
+        if self.socket_path is not None:
+            url = urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
+        return url if self.query is None else f"{url}{'&' if '?' in url else '?'}{self.query.reveal()}"
 
     @classmethod
     def parse(
@@ -121,6 +125,7 @@ class Endpoint:
             urlunsplit((parts.scheme, netloc, path or "/v1", "", "")),
             Secret.of(key) if key else None,
             tuple((name, Secret.of(value)) for name, value in headers),
+            query=Secret(parts.query) if parts.query else None,
         )
 
 
@@ -170,7 +175,9 @@ _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A
 def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secret, ...]:
     """All secrets of an endpoint: its key, the values of its extra headers, and `others` (keys in requests' bodies)."""
     key = () if endpoint.api_key is None else (endpoint.api_key,)
-    return (*key, *(value for _, value in endpoint.headers), *others)
+    query = parse_qsl(endpoint.query.reveal()) if endpoint.query is not None else ()
+    keys = (Secret(value) for name, value in query if is_secret(name, value) or looks_like_a_key(value))
+    return (*key, *keys, *(value for _, value in endpoint.headers), *others)
 
 
 def _texts_to_hide(secrets: Iterable[Secret]) -> list[str]:

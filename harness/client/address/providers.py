@@ -272,7 +272,7 @@ class Provider(Part):
         api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
             own, api_key = (*own, (self.address.key_header, api_key)), None
-        return Endpoint(base_url, api_key, own, weight)
+        return Endpoint(base_url, api_key, own, weight, parsed.query)
 
     def spelling(
         self,

@@ -7,13 +7,12 @@ up in the provider's list.
 
 from __future__ import annotations
 
-import io
 import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import IO, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
@@ -76,9 +75,9 @@ class ServiceBatches:
         *,
         patience: float,
         on_event: Callable[..., None],
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], bool],
     ) -> None:
+        """sleep: waits for so many seconds; returns True at once if the session is to end."""
         self.most_requests, self.most_bytes = facts.most_requests, facts.most_bytes
         self._service = service
         self._ledger = ledger
@@ -86,7 +85,6 @@ class ServiceBatches:
         self._path = facts.prefix + path
         self._patience = patience
         self._on_event = on_event
-        self._clock = clock
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
@@ -124,7 +122,7 @@ class ServiceBatches:
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
                 file.write(request_line(ask, self._path, body))
-            file_id = self._tried(lambda: self._upload(f"{name}.jsonl", file))
+            file_id = self._tried(lambda: self._service.upload(f"{name}.jsonl", file))
         self._ledger.sent(name, self._begin(name, file_id).id)
         self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
         return name
@@ -142,34 +140,28 @@ class ServiceBatches:
                 f"samples again, remove {self._ledger.path}."
             ) from failure
         if not batch.ended:
-            done = (
-                "" if batch.completed is None or not batch.total else f", {batch.completed} of {batch.total} answered"
-            )
-            failed = f", {batch.failed} failed" if batch.failed else ""
+            counts = batch.request_counts
+            done = f", {counts.completed} of {counts.total} answered" if counts and counts.total else ""
+            failed = f", {counts.failed} failed" if counts and counts.failed else ""
             return Sentence(f"batch {visible(batch.id, 80)} is {visible(batch.status, 40)}{done}{failed}")
-        began = batch.created_at if batch.created_at is not None else self._clock()
-        ended = batch.ended_at if batch.ended_at is not None else self._clock()
-        words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{f': {batch.words}' if batch.words else ''}"
-        if batch.status == "failed" and batch.output_file_id is None:
+        began = batch.created_at if batch.created_at is not None else time.time()
+        ended = batch.ended_at if batch.ended_at is not None else time.time()
+        errors = self._service.words(batch)
+        words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{errors and f': {errors}'}"
+        if batch.status == "failed" and not batch.output_file_id:
             # Noted before the error, so that the next session asks again.
-            self._ledger.void(name, batch.words)
+            self._ledger.void(name, errors)
             raise ServerError(
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
                 f"{option('concurrency')} limits the requests that are sent at a time."
             )
         return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 
-    def _upload(self, name: str, file: IO[bytes]) -> str:
-        # A second try must send the whole file again.
-        file.seek(0, io.SEEK_SET)
-        return self._service.upload(name, file)
-
     def _begin(self, name: str, file_id: str) -> Batch:
         """Begin a batch with the uploaded file, and return the batch.
 
         A try without a reply may have begun the batch, so each later try first looks for the batch by its name.
         """
-
         tries = count()
 
         def begin() -> Batch:
@@ -182,7 +174,7 @@ class ServiceBatches:
     def _results(self, batch: Batch) -> Iterator[bytes]:
         """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
         for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id is not None:
+            if file_id:
                 yield from self._service.lines(file_id)
 
     def _tried(self, act: Callable[[], T]) -> T:
@@ -196,5 +188,6 @@ class ServiceBatches:
                 if not failure.retryable or time.monotonic() + wait > due:
                     raise
                 self._on_event("batch_step_failed", kind=failure.kind, message=failure.message)
-            self._sleep(wait)
+                if self._sleep(wait):
+                    raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)

@@ -77,7 +77,7 @@ class Ending:
         self.rule = ""
         """The rule of the user (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
-        """Whether the rule ended the session before its first request, as it would end the same command again."""
+        """Whether what ended the session would end the same command again."""
         self.error: BaseException | None = None
         """The error that ended the session early, which the session's owner raises; None without one."""
         self.grace_ends: float | None = None
@@ -100,12 +100,15 @@ class Ending:
         self.phase = "stopping"
         self.why = self.why or why
 
-    def fail(self, error: BaseException) -> bool:
-        """Cancel the requests in flight because of `error`. Returns False if another error came first."""
+    def fail(self, error: BaseException, *, repeats: bool = False) -> bool:
+        """Cancel the requests in flight because of `error`. Returns False if another error came first.
+
+        repeats: whether the same command again would fail alike.
+        """
         self.phase = "stopping"
         if self.error is not None:
             return False
-        self.error = error
+        self.error, self.repeats = error, repeats
         self.why = error.sentence.marked if isinstance(error, HarnessError) else str(error)
         return True
 

@@ -1,6 +1,7 @@
 """Looks in the replies of a session for signs that the run's set-up is broken. No I/O.
 
-- The first samples are all truncated, all empty, all the same text, or all without an answer: the run stops.
+- The first samples are all truncated, all empty, all the same text, all without an answer, or all without a text though
+  with reasoning: the run stops.
 - A reply comes from another model than the run's first reply: the run stops.
 - A server names another build than before (`system_fingerprint`): reported, the run goes on.
 - Replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, the run goes on.
@@ -18,6 +19,7 @@ from harness.core.errors import option
 from harness.core.finish_words import ending
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
+from harness.core.reply_notes import ALL_REASONING
 from harness.runs.record import Task
 
 FIRST_SAMPLES = 16
@@ -40,6 +42,12 @@ LOOP_TAIL_CHARS = 4000
 A passage longer than a quarter of the tail is not searched for.
 """
 
+ANSWERS_IN_REASONING = (
+    "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
+    "Mend its reasoning parser, or let `harness score --answer-from-reasoning` read the reasoning"
+)
+"""What replies have that are noted as `ALL_REASONING`, and what to do."""
+
 Answered = Callable[[Task, str | None, str | None], bool]
 """Function of (task, text, reasoning): whether the reply gives an answer. The caller passes the grader's extractor."""
 
@@ -47,7 +55,8 @@ Answered = Callable[[Task, str | None, str | None], bool]
 class Canary:
     """Says why a run should stop if its set-up is broken: its first `FIRST_SAMPLES` samples are all bad in one way.
 
-    They are all truncated, all empty, all the same text, or all without an answer. on: False: nothing is checked.
+    They are all truncated, all empty, all the same text, all without an answer, or all reasoning. on: False: nothing is
+    checked.
     """
 
     def __init__(self, answered: Answered | None = None, *, on: bool = True) -> None:
@@ -55,7 +64,7 @@ class Canary:
         self._watching = on
         self._n = 0
         self._truncated = CutLengths()
-        self._empty = 0
+        self._empty = self._all_reasoning = 0
         self._unanswered = 0
         self._first: tuple[str, str] | None = None
         self._all_same = True
@@ -73,6 +82,7 @@ class Canary:
             self._truncated.observe(cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
         texts = reply.text or "", reply.reasoning or ""
         self._empty += not texts[0].strip() and not texts[1].strip()
+        self._all_reasoning += ALL_REASONING in reply.notes
         if self._has_answer is not None:
             self._unanswered += not self._has_answer(task, reply.text, reply.reasoning)
         self._first = self._first or texts
@@ -92,6 +102,8 @@ class Canary:
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
         if self._empty == self._n:
             return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
+        if self._all_reasoning == self._n:
+            return f"{first} all have {ANSWERS_IN_REASONING}. {on}"
         if self._truncated.n == self._n and (early := self._truncated.early(self._n)) is not None:
             return f"{early.sentence}. {on}"
         if self._truncated.n == self._n:

@@ -59,14 +59,12 @@ _LOWERED = "during the run, the concurrency was lowered"
 class _Flight(msgspec.Struct, eq=False):
     """One request in flight.
 
-    attempt: number of this request for the sample, from 1. ending: whether it has been cancelled. given_up: whether the
-    user has cancelled its sample too.
+    attempt: number of this request for the sample, from 1. ending: whether it has been cancelled.
     """
 
     ticket: Ticket
     attempt: int
     ending: bool = False
-    given_up: bool = False
 
 
 class Dispatcher:
@@ -237,9 +235,6 @@ class Dispatcher:
         self._budget.finished(task, billed)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
-        # What the request cost is charged above; its sample is dropped, as the user wished.
-        if flight.given_up:
-            return
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
@@ -280,11 +275,6 @@ class Dispatcher:
             task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
-        if flight.given_up:
-            # A Retry-After holds for the endpoint, whichever sample met it.
-            self._lanes.obey_retry_after(flight.ticket.lane_number, failure.retry_after)
-            self._lanes.cancelled(flight.ticket)
-            return
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
             case "machine":
@@ -302,7 +292,9 @@ class Dispatcher:
                     404: f"; {option('base_url')} usually ends in /v1",
                 }
                 cure = cures.get(failure.status or 0, "")
-                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"))
+                # An empty account can be filled; all else needs another command.
+                repeats = failure.status not in (402, 429)
+                self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
             case "payload":
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)
@@ -326,8 +318,7 @@ class Dispatcher:
         flight = self._landed(task)
         self._lanes.cancelled(flight.ticket)
         self._log("internal_error", task=list(task), trace=trace)
-        if not flight.given_up:
-            self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
+        self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
         """End the session: an error in our own code broke off the report that `task` ended; the state may be wrong."""
@@ -339,7 +330,7 @@ class Dispatcher:
         """Handle the end of a request that we cancelled. What it may have cost stays charged."""
         flight = self._landed(task)
         self._lanes.cancelled(flight.ticket)
-        if not flight.given_up and self.ending.phase != "stopping":
+        if self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
 
     def written(self, task: Task, error: BaseException | None = None) -> None:
@@ -378,18 +369,8 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """Do not ask for `task` again in this session, and list why. It is in flight, or waits for a retry."""
+        """Do not ask for `task`, whose request has ended, again in this session, and list why."""
         self._scheduler.drop(task)
-        self._forget(task, kind, message, status)
-
-    def _give_up_waiting(self, task: Task, kind: str, message: str, status: int | None = None) -> bool:
-        """Do not ask for `task` again if the scheduler still holds it; returns whether it does."""
-        waits = self._scheduler.drop_waiting(task)
-        if waits:
-            self._forget(task, kind, message, status)
-        return waits
-
-    def _forget(self, task: Task, kind: str, message: str, status: int | None) -> None:
         self._retries.forget(task)
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
@@ -445,7 +426,8 @@ class Dispatcher:
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             cure = self.cure(task, failure.kind, failure.message)
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}"))
+            error = ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}")
+            self.fail(error, repeats=True)
 
     def cure(self, task: Task, kind: str, message: str) -> str:
         """The option to change after a refusal of this kind; empty if the server's message does not tell."""
@@ -466,9 +448,9 @@ class Dispatcher:
         self.ending.stop(why)
         self._end(self._flights)
 
-    def fail(self, error: BaseException) -> None:
-        """End every request now; `error` is the reason. Only the first one counts."""
-        if self.ending.fail(error):
+    def fail(self, error: BaseException, *, repeats: bool = False) -> None:
+        """End every request now; `error` is the reason. Only the first one counts. repeats: as in `Ending`."""
+        if self.ending.fail(error, repeats=repeats):
             self._log("stopped", reason=str(error), error=type(error).__name__)
         self._end(self._flights)
 
@@ -494,32 +476,12 @@ class Dispatcher:
         self._concurrency = number
         self._lanes.set_concurrency(number)
 
-    def cancel(self, question_id: str, index: int | None, why: str) -> int:
-        """Give up samples of a question for this session, in every benchmark that has the question; return how many.
-
-        index: of the one sample to give up; None: all that are missing. why: the reason, for the list of missing
-        samples.
-        """
-        flying = [task for task, flight in self._flights.items() if not flight.given_up]
-        tasks = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
-        cancelled = [t for t in tasks if t.question_id == question_id and index in (None, t.sample_index)]
-        self._retries.drop(cancelled)
-        for task in cancelled:
-            if not self._give_up_waiting(task, "cancelled", why):
-                self._give_up(task, "cancelled", why)
-            if task in flying:
-                # Its reply may arrive before the request is ended, and must not be stored then.
-                self._flights[task].given_up = True
-                self._end([task])
-        return len(cancelled)
-
-    def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> str:
-        """Use these endpoints from now on, at least one. Returns a sentence on what changed."""
+    def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> None:
+        """Use these endpoints from now on, at least one."""
         joined, left = self._lanes.replace(endpoints)
         for _ in joined:
             self._scheduler.add_endpoint()
         self._log("endpoints_changed", joined=joined, left=left)
-        return f"{len(joined)} joined, {len(left)} left, {self._lanes.n_present} endpoints now"
 
     # ---- facts
 

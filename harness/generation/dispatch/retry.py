@@ -16,7 +16,7 @@ not the sample, which another endpoint may take meanwhile. Time and randomness a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -151,8 +151,3 @@ class Retries:
     @property
     def n_postponed(self) -> int:
         return len(self._later)
-
-    def drop(self, tasks: Collection[Task]) -> None:
-        """Remove these samples from those that wait."""
-        self._later = [entry for entry in self._later if entry[1] not in tasks]
-        heapq.heapify(self._later)

@@ -14,7 +14,7 @@ A sample is in one of four states; each arrow is a method:
     waiting ──next──▶ running ──finish──▶ done
        │                │  ▲
        │                │  └──next── returned ◀──give_back── (postponed, in `retry`) ◀── running
-       └─drop_waiting───┴──drop──▶ gone: not asked again in this session
+       └─drop_question──┴──drop──▶ gone: not asked again in this session
 
 A returned sample is handed out before all that waits, but not to the endpoint where it just failed while another one
 takes samples. A sample that came back `WORN` times goes after all others, so that a question that no server answers
@@ -216,31 +216,18 @@ class Scheduler:
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """Remove the waiting samples of this question from the queue, and return them; running ones go on."""
-        mine = [task for task in self.waiting(question_id) if task.benchmark == benchmark]
-        for task in mine:
-            self.drop_waiting(task)
-        return mine
-
-    def drop_waiting(self, task: Task) -> bool:
-        """Remove the waiting `task` from the queue of this session; return False if it was not waiting."""
-        for tasks in self._returned.values():
-            if task in tasks:
-                tasks.remove(task)
-                del self._n_returned[task]
-                return True
-        row = self._rows.get((task.benchmark, task.question_id))
-        if row is None or task.sample_index not in self._questions[row].waiting:
-            return False
-        self._questions[row].waiting.remove(task.sample_index)
-        self._n_waiting -= 1
+        row = self._rows[benchmark, question_id]
+        question = self._questions[row]
+        fresh = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
+        back = [task for task in self.returned if task[:2] == (benchmark, question_id)]
+        for key, tasks in self._returned.items():
+            self._returned[key] = deque(task for task in tasks if task not in back)
+        for task in back:
+            del self._n_returned[task]
+        question.waiting.clear()
+        self._n_waiting -= len(fresh)
         self._push(row)
-        return True
-
-    def waiting(self, question_id: str) -> list[Task]:
-        """Return the samples of this question, in any benchmark, that may still be handed out."""
-        mine = (q for q in self._questions if q.question_id == question_id)
-        fresh = [Task(q.benchmark, q.question_id, index) for q in mine for index in reversed(q.waiting)]
-        return [task for task in self.returned if task.question_id == question_id] + fresh
+        return back + fresh
 
     def add_endpoint(self) -> None:
         """Add an endpoint, with the next number."""

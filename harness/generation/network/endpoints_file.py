@@ -96,10 +96,6 @@ class EndpointsFile:
             return None  # An editor has moved the old version away, and the new one is not there yet.
         return self.read() if state != self._seen else None
 
-    def forget(self) -> None:
-        """Make the next `changed` read the file even if it seems unchanged."""
-        self._seen = None
-
     def _state(self) -> _State:
         """Times and sizes of the files, by which a change is noticed."""
         files = []

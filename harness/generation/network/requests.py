@@ -26,9 +26,7 @@ from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.actions import Ask
-from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.keeping import CONTINUABLE, Keeper
-from harness.generation.network.sampler import Way
 from harness.generation.settings import RunSettings
 from harness.runs.inflight import Partial
 from harness.runs.record import Task
@@ -102,24 +100,6 @@ def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
 
 
 # ---- one request a sample
-
-
-def one_by_one(
-    settings: RunSettings,
-    requests: Callable[[], Requests],
-    opener: Callable[[], Transport],
-    on_event: Callable[..., None],
-) -> Way:
-    """Return the `Way` of a run that sends one request for each sample. opener: makes the transport.
-
-    The limit of open files bounds the requests in flight. Raises `UsageError` if that limit is too low for any run.
-    """
-    return Way(
-        open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
-        concurrency=limit_concurrency(settings.concurrency),
-        policy=None,
-        waits=True,
-    )
 
 
 class OneByOne:

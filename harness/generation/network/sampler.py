@@ -1,20 +1,16 @@
 """The interface between the network thread and a sampler, which turns each `Ask` of the dispatcher into a sample.
 
-There are two samplers: one request for each sample (`harness.generation.network.requests`), and many requests in a file
-(`harness.generation.batching`). `Way` says what else differs between them.
+There is one sampler, which sends a request for each sample (`harness.generation.network.requests`); tests have others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Protocol
 
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
-from harness.generation.dispatch.retry import RetryPolicy
-from harness.generation.network.keeping import Keeper
 from harness.runs.record import Task
 
 
@@ -35,40 +31,3 @@ class Sampler(Protocol):
     async def close(self) -> None:
         """End all requests in flight and close all connections."""
         ...
-
-
-class Host(Protocol):
-    """The part of a session that a sampler may use. `stop` and `fail` may be called on any thread."""
-
-    def stop(self, why: str) -> None:
-        """End every request now, and the session with them."""
-        ...
-
-    def fail(self, error: BaseException) -> None:
-        """End every request now; the session raises `error`."""
-        ...
-
-    @property
-    def keeper(self) -> Keeper | None:
-        """The store of half-written samples; None if the session stores none."""
-        ...
-
-    @property
-    def n_unwritten(self) -> int:
-        """How many samples have arrived and are not on disk yet. Read on the network's loop."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a session asks for samples: one by one, or by the batch.
-
-    open: makes the sampler, on the network's loop. concurrency: most requests in flight. policy: the retry policy;
-    None: that of the settings. waits: True: after the first signal, requests in flight may finish; False: they are cut
-    off at once.
-    """
-
-    open: Callable[[Host], Sampler]
-    concurrency: int
-    policy: RetryPolicy | None
-    waits: bool

@@ -23,14 +23,13 @@ from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Answer, ControlCommand, ControlSocket, Steering
+from harness.generation.network.control import Orders, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
-from harness.generation.network.sampler import Host, Sampler
+from harness.generation.network.sampler import Sampler
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 from harness.runs.journal import Journal
-from harness.runs.layout import RunFolder
 from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
@@ -40,8 +39,8 @@ LOOK_AROUND_S = 0.5
 class Network:
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread;
-    gets this object, by which the sampler can end the session. keeper: stores half-written samples; closed at the end.
+    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread.
+    keeper: stores half-written samples; closed at the end.
     admission: checks endpoints that join later; stopped at the end.
     """
 
@@ -49,9 +48,8 @@ class Network:
         self,
         dispatcher: Dispatcher,
         journals: Mapping[str, Journal],
-        folder: RunFolder,
         *,
-        open_sampler: Callable[[Host], Sampler],
+        open_sampler: Callable[[], Sampler],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         endpoints_file: EndpointsFile | None = None,
@@ -61,8 +59,7 @@ class Network:
     ) -> None:
         self._dispatcher = dispatcher
         self._journals = journals
-        self._steering = Steering(dispatcher, self._facts, endpoints_file, on_event, admission)
-        self._control = ControlSocket(folder, self._obey, on_event)
+        self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
         self._on_event = on_event
@@ -117,14 +114,13 @@ class Network:
         """End every request now; the session raises `error`."""
         self._run_on_loop(partial(self._dispatcher.fail, error))
 
+    def obey(self, orders: Orders, former: Orders) -> None:
+        """Follow a user's new orders."""
+        self._run_on_loop(partial(self._steering.obey, orders, former))
+
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
-
-    @property
-    def n_unwritten(self) -> int:
-        """How many samples have arrived and are not on disk yet. Read on the loop only."""
-        return self._dispatcher.n_unwritten
 
     @property
     def server_model(self) -> str | None:
@@ -167,16 +163,13 @@ class Network:
             await self._main()
 
     async def _main(self) -> None:
-        """Open the sampler and the control socket, carry out the session, and close everything."""
+        """Open the sampler, carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        sampler = self._sampler = self._open_sampler(self)
+        sampler = self._sampler = self._open_sampler()
         try:
-            await self._control.open()
             await self._carry_out(sampler)
         finally:
-            # First, so no command reaches a session that has ended.
-            await self._control.close()
             for request in self._requests.values():  # none, unless the dispatcher itself has failed
                 request.cancel()
             # Before the transport closes, which would fail them with a reason of its own.
@@ -259,13 +252,6 @@ class Network:
             pass
         # Never before the wait: what happened since the last action must end it at once.
         self._wake.clear()
-
-    def _obey(self, command: ControlCommand) -> Answer:
-        """Carry out a command from the control socket, and wake the loop."""
-        try:
-            return self._steering.obey(command)
-        finally:
-            self._wake.set()
 
     # ---- one request
 

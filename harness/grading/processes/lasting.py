@@ -21,15 +21,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from typing import Any, Literal
 
 import msgspec
 
 from harness.core.records import AnswerKind, GradeRules, Question, Sample
-from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_with
-from harness.grading.verdict import EXHAUSTED, AnswerVerdict, Verdict, conclude, search
+from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_on
+from harness.grading.verdict import EXHAUSTED, GRADER, AnswerVerdict, Verdict, conclude, search
+from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256
 """The last questions are remembered, up to this number, which saves time in a loop over answers to one reference."""
@@ -107,16 +107,20 @@ def lasting_verdict(
     deadline_s: float,
     with_steps: bool = False,
 ) -> Verdict:
-    """Return what `pool.verdict_on` returns, by a worker that stays alive; the rules must name no verifier.
+    """Return the verdict on one response, by a worker that stays alive, or by one of its own if a verifier decides.
 
+    reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
     choices: the texts of the options of a choice question, A first. with_steps: work the steps out now; otherwise they
-    are worked out when they are first read, since they take longer than the verdict.
+    are worked out when they are first read, since they take longer than the verdict. Raises `UsageError`: the reference
+    is no answer, a tolerance or the deadline is out of range, a verifier is not trusted.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)
     question, sample = _question(reference, kind, rules, choices), sample_of(response)
-    with _lasting.held(deadline_s) as pool:
-        verdict = verdict_with(pool, question, sample, with_steps=with_steps)
+    # A verifier's code may keep state, so that each of its answers gets a new process.
+    if rules.grader != RULES:
+        return verdict_on(question, sample, deadline_s=deadline_s)
+    verdict = _verdict(question, sample, deadline_s, with_steps=with_steps)
     if with_steps:
         return verdict
     # Where a worker reached a bound, deciding again for the steps could take as long, and give another verdict.
@@ -124,13 +128,17 @@ def lasting_verdict(
         decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
         explained = conclude(question, search(question, sample, with_steps=True), lambda _answer: decision)
         return dataclasses.replace(explained, unextracted=verdict.unextracted)
-    return verdict.explained_by(partial(_steps, question, sample, deadline_s))
+    return verdict.explained_by(lambda: _verdict(question, sample, deadline_s, with_steps=True).steps)
 
 
-def _steps(question: Question, sample: Sample, deadline_s: float) -> tuple[str, ...]:
-    """Decide the sample again, under the same bounds, and return the steps of the verdict."""
+def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_steps: bool) -> Verdict:
+    """Return the verdict of the rules on one sample.
+
+    Short answers are decided here: they cannot take long, and a message to a worker takes longer.
+    """
+    searched = search(question, sample, with_steps=with_steps)
     with _lasting.held(deadline_s) as pool:
-        return verdict_with(pool, question, sample, with_steps=True).steps
+        return pool.ask_about(question, sample, searched, GRADER, with_steps=with_steps, here_if_short=True).verdict()
 
 
 _questions: dict[tuple[Any, ...], Question] = {}

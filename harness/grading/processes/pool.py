@@ -26,12 +26,10 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextvars import ContextVar
 from functools import partial
 from hashlib import blake2b
-from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -67,7 +65,7 @@ _NO_RULES = GradeRules()
 _PROGRAM = "harness.grading.processes.worker"
 
 MAX_DECISIONS = 1 << 16
-"""When more decisions are remembered, the older half is dropped: some 400 bytes each, so 26 MB at most."""
+"""When more decisions are remembered, they are dropped: some 400 bytes each, so 26 MB at most."""
 
 _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
@@ -81,11 +79,6 @@ MAX_KEPT = 2_000
 
 Keep = Callable[[Sequence[Grade]], None]
 """Keeps grades of a grading that has not ended."""
-
-_LONG_PROMPT_CHARS = 1 << 16
-"""A question with a longer prompt, in characters, goes to the rules without the prompt, of which they read
-little. Thousands of such questions may wait for a verdict.
-"""
 
 
 class _Job(NamedTuple):
@@ -117,42 +110,17 @@ def grade_all(
     sandbox: str | None = None,
     keep: Keep | None = None,
 ) -> Generator[Grade]:
-    """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning too if the final part
+    """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning, too, if the final part
     gives no answer. sandbox: where programs run; None: the default. keep: see `_Keeper`.
 
-    Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
-    """
-    judged = verdicts(
-        questions, samples, workers=workers, deadline_s=deadline_s, answer_from_reasoning=answer_from_reasoning,
-        sandbox=sandbox, keep=keep,
-    )  # fmt: skip
-    with contextlib.closing(judged):
-        for sample, verdict in judged:
-            yield verdict.grade(sample)
-
-
-def verdicts(
-    questions: Mapping[str, Question],
-    samples: Iterable[Sample],
-    *,
-    workers: int = 1,
-    deadline_s: float = DEADLINE_SECONDS,
-    answer_from_reasoning: bool = False,
-    with_steps: bool = False,
-    sandbox: str | None = None,
-    keep: Keep | None = None,
-) -> Generator[tuple[Sample, Verdict]]:
-    """Yield each sample, without its text, with its verdict, in the order of `samples`. with_steps: describe the steps.
-
-    Raises `UsageError` for a sample of no known question, or a verifier that is not trusted. answer_from_reasoning:
-    search the reasoning, too, if the final part gives no answer. sandbox: where programs run; None: the default. keep:
-    see `_Keeper`.
+    Raises `UsageError` for a sample of no known question, or a verifier that is not trusted.
     """
     names = grader_names(questions.values(), sandbox)
     waiting: deque[_Pending] = deque()
+    deciders: dict[str, Decider] = {}
     with (
         Pool(workers, deadline_s) as pool,
-        _Deciders(workers, sandbox) as elsewhere,
+        contextlib.ExitStack() as opened,
         _Keeper(keep, pool, waiting) as keeper,
     ):
         for sample in samples:
@@ -165,22 +133,36 @@ def verdicts(
             grader = question.rules.grader
             if grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question], sandbox)
-            # Thousands of waiting samples with their reasoning would fill the memory.
-            without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
             # The cheap test first: most questions are decided by the rules, and need no list of the extensions.
             if grader != verifier.RULES and is_elsewhere(grader):
-                future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
-                waiting.append(_Pending(without_text, future.done, partial(_awaited, pool, future)))
+                if grader not in deciders:
+                    deciders[grader] = require_extension(grader).start(workers, sandbox)
+                    opened.callback(deciders[grader].close)
+                future = deciders[grader].ask(question, sample)
+                pending = _Pending(_without_text(sample), future.done, partial(_awaited, pool, future))
             else:
-                searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
-                jobs = _jobs(question, searched, with_steps=with_steps)
-                for job in jobs:
-                    pool.ask(job)
-                waiting.append(_Pending.of(pool, question, without_text, searched, jobs, names[grader]))
+                searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
+                pending = pool.ask_about(question, sample, searched, names[grader])
+            waiting.append(pending)
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
-                yield keeper.note(waiting.popleft().judged())
+                yield keeper.note(waiting.popleft().grade())
         while waiting:
-            yield keeper.note(waiting.popleft().judged())
+            yield keeper.note(waiting.popleft().grade())
+
+
+def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLINE_SECONDS) -> Verdict:
+    """Return the verdict on one sample, with its steps, by a process that is started for it.
+
+    Raises `UsageError`: a verifier is not trusted, or this machine cannot decide such answers.
+    """
+    grader = question.rules.grader
+    name = grader_names([question])[grader]
+    if grader != verifier.RULES and is_elsewhere(grader):
+        with contextlib.closing(require_extension(grader).start(1, None)) as decider:
+            return decider.ask(question, sample, with_steps=True).result()
+    with Pool(1, deadline_s) as pool:
+        searched = search(question, sample, with_steps=True)
+        return pool.ask_about(question, sample, searched, name, with_steps=True).verdict()
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
@@ -192,40 +174,11 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
     for question, text in responses:
         extraction = find(question, text)
         outcome = NO_ANSWER.outcome if extraction is None else simple_outcome(question, extraction)
-        if outcome is None:
-            searched = Search(extraction, [])
-            jobs = _jobs(question, searched, with_steps=False)
-            for job in jobs:
-                pool.ask(job)
-            decided.append(_Pending.of(pool, question, sample_of(""), searched, jobs, GRADER))
-        else:
-            decided.append(outcome)
+        decided.append(outcome or pool.ask_about(question, sample_of(""), Search(extraction, []), GRADER))
     # All are asked before the first is awaited, so that workers get full batches.
     found = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
     pool.forget_decisions()
     return found
-
-
-def verdict_on(
-    reference: Any,
-    response: str,
-    *,
-    kind: AnswerKind | Literal["auto"] = "auto",
-    rules: GradeRules = _NO_RULES,
-    choices: tuple[str, ...] = (),
-    deadline_s: float = DEADLINE_SECONDS,
-) -> Verdict:
-    """Return the verdict on one response, with its steps, by a worker process that is started for it.
-
-    reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
-    Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is not
-    trusted. choices: the texts of the options of a choice question, A first.
-    """
-    check_deadline(deadline_s)
-    check_tolerances(rules)
-    question = question_on(reference, kind, rules, choices)
-    ((_, verdict),) = verdicts({"": question}, [sample_of(response)], deadline_s=deadline_s, with_steps=True)
-    return verdict
 
 
 def sample_of(response: str) -> Sample:
@@ -236,34 +189,29 @@ def sample_of(response: str) -> Sample:
     )  # fmt: skip
 
 
-def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: bool) -> Verdict:
-    """Return the verdict on one sample, by the rules and the workers of `pool`, which stays open.
-
-    Short answers are decided here: they cannot take long, and a message to a worker takes longer. with_steps: describe
-    the steps.
-    """
-    searched = search(question, sample, with_steps=with_steps)
-    jobs = _jobs(question, searched, with_steps=with_steps)
-    for job in jobs:
-        if job.key not in pool.decisions and is_short(question, job.answer):
-            pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
-        pool.ask(job)
-    return _Pending.of(pool, question, sample, searched, jobs, GRADER).verdict()
-
-
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
     """Return jobs for the answer and for the other boxes, one of which may hold the right answer.
 
     If the reply gives no answer, a verifier of whole replies is asked about an empty reply (`verdict.no_answer`).
     """
-    if question.rules.grader == verifier.RULES and question.prompt_chars > _LONG_PROMPT_CHARS:
-        question = msgspec.structs.replace(question, messages=(), prompt="")
     if searched.extraction is None and question.rules.whole_reply:
         return [_Job.of(question, "")]
     extraction = searched.extraction if searched.unasked is None else None
     jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
     others = [*(() if extraction is None else extraction.behind), *searched.other_boxes]
     return jobs + [_Job.of(question, other) for other in dict.fromkeys(others) if not jobs or other != jobs[0].answer]
+
+
+def _without_text(sample: Sample) -> Sample:
+    """Return a sample as it waits for its verdict: thousands with their reasoning would fill the memory."""
+    return msgspec.structs.replace(sample, text=None, reasoning=None)
+
+
+def _without_prompt(question: Question) -> Question:
+    """Return a question as a worker gets it: the rules read no prompt, a verifier may."""
+    if question.rules.grader != verifier.RULES:
+        return question
+    return msgspec.structs.replace(question, messages=(), prompt="")
 
 
 def check_tolerances(rules: GradeRules) -> None:
@@ -309,19 +257,14 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     sandbox: where programs are run (`harness.presets.grading`). It is part of the name, so that grades of different
     sandboxes are not mixed.
     """
-    of_grader: dict[str, Question] = {}
-    for question in questions:
-        of_grader.setdefault(question.rules.grader, question)
-    # Most benchmarks end here: no process is needed to learn the name.
-    if of_grader.keys() <= {verifier.RULES}:
-        return {verifier.RULES: GRADER}
-    extended = [grader for grader in of_grader if is_elsewhere(grader)]
-    representatives = [question for grader, question in of_grader.items() if grader not in extended]
-    verifier.require_trusted(representatives)
     names = {verifier.RULES: GRADER}
-    with _Deciders(1, sandbox) as elsewhere:
-        names |= {grader: elsewhere.decider(grader).name for grader in extended}
-    return names | {grader: _identity(grader) for grader in verifier.names_of(representatives)}
+    of_grader = {question.rules.grader: question for question in questions if question.rules.grader not in names}
+    extended = [grader for grader in of_grader if is_elsewhere(grader)]
+    verifier.require_trusted(question for grader, question in of_grader.items() if grader not in extended)
+    for grader in extended:
+        with contextlib.closing(require_extension(grader).start(1, sandbox)) as decider:
+            names[grader] = decider.name
+    return names | {grader: _identity(grader) for grader in sorted(of_grader) if grader not in extended}
 
 
 def _identity(grader: str) -> str:
@@ -356,21 +299,9 @@ class _Pending(NamedTuple):
     is_settled: Callable[[], bool]
     verdict: Callable[[], Verdict]
 
-    @classmethod
-    def of(
-        cls, pool: Pool, question: Question, sample: Sample, searched: Search, jobs: list[_Job], grader: str
-    ) -> _Pending:
-        """A sample whose answers the pool decides. jobs: those of its answers, which were passed to `Pool.ask`."""
-        of_answer = {job.answer: job for job in jobs}
-
-        def decided(answer: str) -> AnswerVerdict:
-            return pool.decision(of_answer[answer])
-
-        return cls(sample, lambda: pool.settled(jobs), lambda: conclude(question, searched, decided, grader=grader))
-
-    def judged(self) -> tuple[Sample, Verdict]:
-        """Wait for the verdict; return the sample with it. Raises what an extension raised."""
-        return self.sample, self.verdict()
+    def grade(self) -> Grade:
+        """Wait for the verdict; return the grade. Raises what an extension raised."""
+        return self.verdict().grade(self.sample)
 
 
 def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
@@ -391,7 +322,7 @@ class _Keeper:
 
     def __init__(self, keep: Keep | None, pool: Pool, waiting: Iterable[_Pending]) -> None:
         self._keep, self._pool, self._waiting = keep, pool, waiting
-        self._recent: list[tuple[Sample, Verdict]] = []
+        self._recent: list[Grade] = []
         self._handed: set[Key] = set()  # of the samples that are still waiting
         self._due = time.monotonic() + KEEP_SECONDS
 
@@ -404,16 +335,15 @@ class _Keeper:
         if kind is not None:
             self._hand_over()
 
-    def note(self, judged: tuple[Sample, Verdict]) -> tuple[Sample, Verdict]:
-        """Take a verdict that is to be yielded next; return it."""
-        if self._keep is None:
-            return judged
-        if self._handed and judged[0].key in self._handed:
-            self._handed.remove(judged[0].key)
-        elif len(self._recent) <= MAX_KEPT:
-            self._recent.append(judged)
-        self._hand_over_if_due()
-        return judged
+    def note(self, grade: Grade) -> Grade:
+        """Take a grade that is to be yielded next; return it."""
+        if self._keep is not None:
+            if grade.key in self._handed:
+                self._handed.remove(grade.key)
+            elif len(self._recent) <= MAX_KEPT:
+                self._recent.append(grade)
+            self._hand_over_if_due()
+        return grade
 
     def _hand_over_if_due(self) -> None:
         if time.monotonic() >= self._due:
@@ -423,46 +353,20 @@ class _Keeper:
         """Hand over the verdicts that came since the last time, unless they came fast."""
         if self._keep is None:
             return
-        recent = self._recent
-        if len(recent) <= MAX_KEPT:
-            settled = [pending for pending in self._waiting if pending.is_settled()]
-            fresh = [pending for pending in settled if pending.sample.key not in self._handed]
-            if len(recent) + len(fresh) <= MAX_KEPT:
-                self._handed.update(pending.sample.key for pending in fresh)
-                judged = [*recent, *(pending.judged() for pending in fresh)]
-                self._keep([verdict.grade(sample) for sample, verdict in judged])
+        settled = [pending for pending in self._waiting if pending.is_settled()]
+        fresh = [pending for pending in settled if pending.sample.key not in self._handed]
+        if len(self._recent) + len(fresh) <= MAX_KEPT:
+            self._handed.update(pending.sample.key for pending in fresh)
+            self._keep([*self._recent, *(pending.grade() for pending in fresh)])
         self._recent = []
         self._due = time.monotonic() + KEEP_SECONDS
-
-
-class _Deciders:
-    """Holds the deciders of extensions (such as sandboxes for programs); opens each when it is needed. A context
-    manager that closes them.
-    """
-
-    def __init__(self, workers: int, sandbox: str | None) -> None:
-        self._workers, self._sandbox = workers, sandbox
-        self._open: dict[str, Decider] = {}
-
-    def __enter__(self) -> _Deciders:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for decider in self._open.values():
-            decider.close()
-
-    def decider(self, grader: str) -> Decider:
-        """Return the decider of a kind of answer. Raises `UsageError` if this machine cannot decide such answers."""
-        if grader not in self._open:
-            self._open[grader] = require_extension(grader).start(self._workers, self._sandbox)
-        return self._open[grader]
 
 
 class _Worker:
     """A worker process, and the jobs whose replies it owes, the next one first.
 
     deadline: of the next reply. ready: the process has finished its imports. question: the question that it was
-    sent last. only_rules: it was sent no question of a verifier.
+    sent last.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -486,7 +390,6 @@ class _Worker:
         self.deadline = Deadline(self.process.pid)
         self.ready = False
         self.question: Question | None = None
-        self.only_rules = True
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
@@ -499,38 +402,10 @@ class _Worker:
         self.stdout.close()
         self.deadline.close()
 
-    @property
-    def is_free(self) -> bool:
-        """Whether another pool can use the process (`sharing_workers`)."""
-        return self.only_rules and self.ready and not (self.owed or self.buffer) and self.process.poll() is None
-
 
 def _here(start: Callable[[], _Worker]) -> _Worker:
     """Start a worker in the calling thread."""
     return start()
-
-
-_waiting_workers: ContextVar[dict[float, list[_Worker]] | None] = ContextVar("waiting workers", default=None)
-"""Longest deadline → workers that wait for the next pool of this thread; None outside of `sharing_workers`."""
-
-
-@contextlib.contextmanager
-def sharing_workers() -> Iterator[None]:
-    """A context manager in which a pool takes over the workers of the pools before it, for many gradings in a row.
-
-    The start of a worker takes longer than the grading of a hundred short answers. Only workers are shared, and no
-    verdict: a worker passes on if it runs, owes no reply, has sent nothing else, and was asked about answers that the
-    rules decide, since a verifier is code of others that could change later verdicts in the same process. Linux ends a
-    worker with the thread that started it, so other threads share none.
-    """
-    waiting: dict[float, list[_Worker]] = {}
-    token = _waiting_workers.set(waiting)
-    try:
-        yield
-    finally:
-        _waiting_workers.reset(token)
-        for worker in chain.from_iterable(waiting.values()):
-            worker.kill()
 
 
 class Pool:
@@ -564,41 +439,53 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        waiting = _waiting_workers.get() if self._start is _here else None
         for worker in self.workers:
-            if waiting is not None and worker.is_free:
-                waiting.setdefault(self.longest_deadline, []).append(worker)
-            else:
-                worker.kill()
+            worker.kill()
         self.selector.close()
 
     def ask(self, job: _Job) -> None:
         """Queue `job`, unless it is decided or queued already; send the queue once it makes a full batch."""
         if job.key in self.decisions:
-            self.decisions[job.key] = self.decisions.pop(job.key)  # to the end: the latest asked is dropped last
             return
         self.decisions[job.key] = None  # queued
         if len(self.decisions) > MAX_DECISIONS:
-            self._drop_older_half()
+            self.decisions = {key: None for key, decision in self.decisions.items() if decision is None}
+            self._distinct.clear()
         self.queue.append(job)
         if len(self.queue) >= BATCH_ITEMS:
             self.dispatch()
             self.pump(0.0)
 
+    def ask_about(
+        self,
+        question: Question,
+        sample: Sample,
+        searched: Search,
+        grader: str,
+        *,
+        with_steps: bool = False,
+        here_if_short: bool = False,
+    ) -> _Pending:
+        """Ask about the answers that `searched` found in `sample`. grader: the name that the grade records.
+        here_if_short: short answers are decided in this process.
+        """
+        jobs = {job.answer: job for job in _jobs(question, searched, with_steps=with_steps)}
+        for job in jobs.values():
+            if here_if_short and job.key not in self.decisions and is_short(question, job.answer):
+                self.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
+            self.ask(job)
+
+        def decided(answer: str) -> AnswerVerdict:
+            return self.decision(jobs[answer])
+
+        def is_settled() -> bool:
+            return all(self.decisions.get(job.key) is not None for job in jobs.values())
+
+        return _Pending(_without_text(sample), is_settled, lambda: conclude(question, searched, decided, grader=grader))
+
     def forget_decisions(self) -> None:
         """Drop all decisions, so that the memory of a pool that stays open does not grow."""
         self.decisions, self._distinct = {}, {}
-
-    def _drop_older_half(self) -> None:
-        """Drop the older half of the decisions, except those that are due; if asked again, a job is decided again."""
-        for key in [*islice(self.decisions, len(self.decisions) // 2)]:
-            if self.decisions[key] is not None:
-                del self.decisions[key]
-        self._distinct.clear()
-
-    def settled(self, jobs: list[_Job]) -> bool:
-        """Whether all of `jobs`, which were passed to `ask`, are decided."""
-        return all(self.decisions.get(job.key) is not None for job in jobs)
 
     def decision(self, job: _Job) -> AnswerVerdict:
         """Wait for the decision on `job`, which was passed to `ask`, and return it."""
@@ -624,22 +511,12 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
-        """Start a worker, or take one of an earlier pool (`sharing_workers`); watch it for replies."""
+        """Start a worker and watch it for replies."""
         # With the longest deadline, since a worker keeps the deadline with which it starts.
-        worker = self._waiting_worker() or self._start(lambda: _Worker(self.longest_deadline))
+        worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
-
-    def _waiting_worker(self) -> _Worker | None:
-        """Return a worker of an earlier pool that is free still; None without one."""
-        waiting = (_waiting_workers.get() or {}).get(self.longest_deadline, []) if self._start is _here else []
-        while waiting:
-            worker = waiting.pop()
-            if worker.is_free:
-                return worker
-            worker.kill()
-        return None
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
         """Send a batch to a worker that owes nothing; of a batch beyond `MAX_FRAME_BYTES`, send the first job only and
@@ -649,11 +526,9 @@ class Pool:
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
-            tasks.append(
-                GradingTask(item, None if job.question is before else job.question, job.answer, job.with_steps)
-            )
+            sent = None if job.question is before else _without_prompt(job.question)
+            tasks.append(GradingTask(item, sent, job.answer, job.with_steps))
             before = worker.question = job.question
-            worker.only_rules &= job.question.rules.grader == verifier.RULES
         # A process that is still importing has more time for its first answer.
         worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:

@@ -15,8 +15,8 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Question
 from harness.grading import verifier
 from harness.grading.bounds import WARMING_SECONDS
-from harness.grading.processes.pool import Pool, sample_of, verdict_with
-from harness.grading.verdict import Verdict
+from harness.grading.processes.pool import Pool, sample_of
+from harness.grading.verdict import Verdict, search
 from harness.presets.grading import DEADLINE_SECONDS
 
 TRIAL_SECONDS = WARMING_SECONDS
@@ -129,12 +129,9 @@ def _verdict(question: Question, answer: str, seconds: float, look: Callable[[],
     """Return the verdict on this answer by a new worker, which is stopped after `seconds`, or if `look` raises."""
     with Pool(1, seconds) as pool:
         pool.on_wait = look
-        return verdict_with(pool, question, sample_of(_reply(question, answer)), with_steps=True)
-
-
-def _reply(question: Question, answer: str) -> str:
-    """A reply that gives this answer, in the form that the verifier is asked about."""
-    return answer if question.rules.whole_reply else f"\\boxed{{{answer}}}"
+        sample = sample_of(answer if question.rules.whole_reply else f"\\boxed{{{answer}}}")
+        searched = search(question, sample, with_steps=True)
+        return pool.ask_about(question, sample, searched, question.rules.grader, with_steps=True).verdict()
 
 
 def _cause(verdict: Verdict) -> str | None:

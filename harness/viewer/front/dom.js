@@ -26,7 +26,7 @@ export function plain(text, limit = 200) {
   return shown.replace(/[\n\t]/g, " ").replace(ACTING_RUNS, escaped);
 }
 
-// A word of 400,000 letters took Chromium 111 s to lay out on a busy machine, and 0.7 s there with places to break it at.
+// Chromium lays out a word of 400,000 letters in 111 s, and in 0.7 s with places to break it at.
 const LONG_WORDS = /\S{200,}/gu;
 const STRETCHES = /.{1,100}/gsu;
 
@@ -59,21 +59,13 @@ export function foreign(text) {
 }
 
 /** The name of a setting as nodes, which can be broken after its dots and underscores. */
-export function setting(name) {
+function setting(name) {
   return name.split(/(?<=[._])/).map((part) => [foreign(part), h("wbr")]);
 }
 
-/** An element. Attributes by name; a function listens to the event of that name; null and false leave out. */
+/** An element. A function among the attributes listens to the event of its name; null and false leave out. */
 export function h(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
-}
-
-/** An element of a drawing. */
-export function s(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-}
-
-function filled(element, attributes, children) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") element.addEventListener(name, value);
@@ -83,8 +75,8 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Text as part of an address. UTF-8 has no lone surrogate; its code point is written in the same way all the same. */
-export function encoded(text) {
+/** Text as part of an address; a lone surrogate, which UTF-8 lacks, is written in the same way. */
+function encoded(text) {
   const bytes = (code) => [0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63)];
   const lone = (sign) => bytes(sign.charCodeAt(0)).map((byte) => "%" + byte.toString(16).toUpperCase()).join("");
   return String(text).split(/(\p{Cs})/u).map((part, i) => (i % 2 ? lone(part) : encodeURIComponent(part))).join("");
@@ -100,7 +92,6 @@ export function decoded(part) {
   }
 }
 
-/** Names and values as a query, without its question mark. */
 export function queryOf(values) {
   return Object.entries(values).map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
 }
@@ -117,33 +108,8 @@ export function shortId(id) {
   return /^[0-9a-f]{16,}$/i.test(id) ? `${id.slice(0, 8)}…` : id;
 }
 
-/** The name of a question in a list, for a cell or a link: the beginning of its text where its id is only a checksum. */
-export function named(id, title) {
-  return title ? plain(title, 60) : shortId(id);
-}
-
-export function percent(value, digits = 0) {
-  return value === null || value === undefined ? "–" : fixed(100 * value, digits);
-}
-
-/** `value` with so many digits; a tie goes to the even digit, as in the terminal and in the report. */
-export function fixed(value, digits) {
-  const exact = value.toFixed(50);
-  const end = exact.indexOf(".") + (digits ? 1 + digits : 0);
-  const kept = exact.slice(0, end);
-  return /^\.?50*$/.test(exact.slice(end)) && /[02468]$/.test(kept) ? kept : value.toFixed(digits);
-}
-
 export function count(value) {
   return value === null || value === undefined ? "?" : value.toLocaleString("en");
-}
-
-export function ago(seconds) {
-  const passed = Date.now() / 1000 - seconds;
-  if (passed < 90) return "just now";
-  if (passed < 5400) return `${Math.round(passed / 60)} min ago`;
-  if (passed < 172800) return `${Math.round(passed / 3600)} h ago`;
-  return new Date(seconds * 1000).toISOString().slice(0, 10);
 }
 
 export const VERDICTS = {
@@ -161,4 +127,11 @@ export function verdictOf(name) {
 export function chip(name) {
   const verdict = verdictOf(name);
   return h("span", { class: `chip ${name ?? "none"}` }, `${verdict.sign} ${verdict.word}`.replaceAll(" ", "\u00a0"));
+}
+
+/** A table in a box that scrolls, its first column as headings of rows. */
+export function table(label, columns, rows) {
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
+    h("thead", {}, h("tr", {}, columns.map((name) => (name ? h("th", { scope: "col" }, foreign(name)) : h("td"))))),
+    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, setting(first)), rest.map((cell) => h("td", {}, foreign(cell))))))));
 }

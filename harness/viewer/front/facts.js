@@ -2,25 +2,13 @@
 import { foreign, h, queryOf } from "./dom.js";
 
 const POLL_MS = 2000;
+export const ENDED = "The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.";
 const known = new Map(); // address → {tag, text}
-
-const underWay = new Set(); // answers that are still to come
-
-/** Wait until nothing that was asked is still to come. */
-export const settled = () => Promise.allSettled(underWay);
 
 export class Refused extends Error {}
 
-/** The JSON at `path`. `changed` is false when it is what the last call got. */
-export function facts(path, query = {}, signal = undefined) {
-  const answer = ask(path, query, signal);
-  underWay.add(answer);
-  const gone = () => underWay.delete(answer);
-  answer.then(gone, gone);
-  return answer;
-}
-
-async function ask(path, query, signal) {
+/** The JSON at `path`, as a value and as text. */
+export async function facts(path, query = {}, signal = undefined) {
   const address = path + "?" + queryOf(query);
   const before = known.get(address);
   const response = await fetch(address, { headers: before ? { "If-None-Match": before.tag } : {}, signal });
@@ -79,11 +67,6 @@ export class Panel {
   }
 }
 
-/** The rubric by which a judge decided samples, to fold away; nothing without one. */
-export function rubricText(rubric, open) {
-  return rubric ? h("details", { "data-key": "rubric", open }, h("summary", {}, "The rubric by which the judge decided"), h("div", { class: "text", dir: "auto" }, foreign(rubric))) : null;
-}
-
 /** Refresh the panels while the page is seen. Returns a function that ends it. */
 export function follow(panels, onState) {
   const ended = new AbortController();
@@ -96,7 +79,7 @@ export function follow(panels, onState) {
       }
     } catch (error) {
       if (ended.signal.aborted) return;
-      onState("The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.");
+      onState(ENDED);
     }
     if (!ended.signal.aborted) timer = setTimeout(turn, POLL_MS);
   };

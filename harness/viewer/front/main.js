@@ -1,7 +1,6 @@
 // The address decides the page; the keyboard moves about in it; a page follows its run.
-import { address, decoded, foreign, h, plain, shortId } from "./dom.js";
-import { audit } from "./audit.js";
-import { facts, follow, settled } from "./facts.js";
+import { address, decoded, h, plain, shortId } from "./dom.js";
+import { ENDED, facts, follow } from "./facts.js";
 import { compare, sideBySide } from "./compare.js";
 import { inline } from "./mathtext.js";
 import { overview } from "./overview.js";
@@ -9,8 +8,8 @@ import { question } from "./question.js";
 import { questions } from "./questions.js";
 
 const KEYS = [
-  ["j, k", "next, previous run or question"], ["Enter", "open it"], ["← →, h l", "previous, next sample"], ["r", "fold the reasoning"], ["w", "why this verdict"],
-  ["c", "the request as curl"], ["m", "maths typeset or as written"], ["u", "one level up"], ["y, n, u", "in an audit: right, wrong, cannot be decided"], ["b", "in an audit: take the last verdict back"], ["/", "search"], ["?", "these keys"],
+  ["j, k", "next, previous row"], ["Enter", "open it"], ["← →, h l", "previous, next sample"], ["r", "fold the reasoning"], ["w", "why this verdict"],
+  ["c", "the request as curl"], ["m", "maths typeset or as written"], ["u", "one level up"], ["/", "search"], ["?", "these keys"],
 ];
 const main = document.getElementById("main");
 const state = document.getElementById("state");
@@ -36,10 +35,9 @@ function made() {
     const [first, second, benchmark, id, sample] = rest;
     return id === undefined ? compare({ ...shared, first, second, benchmark }) : sideBySide({ ...shared, first, second, benchmark, id, sample: sampleOf(sample) });
   }
-  if (kind === "audit" && rest.length >= 2) return audit({ ...shared, run: rest[0], benchmark: rest[1] });
   const [run, benchmark, id, sample] = kind === "run" ? rest : [];
   if (id !== undefined) return question({ ...shared, run, benchmark, id, sample: sampleOf(sample) });
-  if (benchmark !== undefined) return questions({ ...shared, run, benchmark, other: query.get("other") || null });
+  if (benchmark !== undefined) return questions({ ...shared, run, benchmark });
   return overview({ ...shared, only: run ?? null });
 }
 
@@ -95,10 +93,12 @@ function set(changes) {
 function drawPath() {
   const [kind, ...rest] = segments();
   const links = [h("a", { href: "/" }, "runs")];
-  const upTo = kind === "compare" ? 3 : 1;
-  if (kind === "compare") links.push(h("a", { href: address(["compare", ...rest.slice(0, 3)]) }, foreign(plain(rest.slice(0, 2).join(" | "), 60)), " · ", foreign(plain(rest[2] ?? "", 40))));
-  else if (rest.length) links.push(h("a", { href: address(["run", rest[0]]) }, foreign(plain(rest[0], 60))));
-  for (let i = upTo; i < rest.length; i += 1) links.push(h("a", { href: address([kind, ...rest.slice(0, i + 1)]) + (i ? location.search : "") }, i === (kind === "compare" ? 3 : 2) && page.crumb ? inline(page.crumb) : foreign(plain(shortId(rest[i]), 60))));
+  const n = kind === "compare" ? 3 : 1; // segments of the first link
+  for (let i = n; i <= rest.length; i += 1) {
+    const id = i === (kind === "compare" ? 4 : 3);
+    const words = i === n ? plain(rest.slice(0, n).join(" · "), 100) : id && page.crumb ? inline(plain(page.crumb, 40)) : plain(shortId(rest[i - 1]), 60);
+    links.push(h("a", { href: address([kind, ...rest.slice(0, i)]) + (i > n ? location.search : "") }, words));
+  }
   links.at(-1).setAttribute("aria-current", "page");
   document.getElementById("path").replaceChildren(h("ol", {}, links.map((link) => h("li", {}, link))));
 }
@@ -118,7 +118,7 @@ function move(by) {
 
 function failed(error) {
   if (error.name === "AbortError") return;
-  told("The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.");
+  told(ENDED);
 }
 
 document.addEventListener("click", (event) => {
@@ -131,11 +131,6 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if ((event.metaKey || event.ctrlKey) && event.key === "p") {
-    event.preventDefault();
-    printed();
-    return;
-  }
   if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
     if (event.key === "Escape") event.target.blur();
@@ -149,23 +144,6 @@ document.addEventListener("keydown", (event) => {
 });
 
 addEventListener("popstate", () => show().catch(failed));
-async function printed() {
-  unfold();
-  await settled(); // the reasons for a verdict are asked for when they are unfolded
-  print();
-}
-document.getElementById("print").addEventListener("click", printed);
-addEventListener("beforeprint", unfold);
-addEventListener("afterprint", () => { for (const one of main.querySelectorAll("details[data-printed]")) { one.open = false; delete one.dataset.printed; } });
-
-/** Open what is folded, for paper cannot be clicked. */
-function unfold() {
-  for (const one of main.querySelectorAll("details:not([open])")) {
-    one.dataset.printed = "";
-    one.open = true;
-    one.dispatchEvent(new Event("toggle")); // at once: its content is made by this event
-  }
-}
 document.getElementById("keys").addEventListener("click", () => help.showModal());
 help.append(h("h2", {}, "Keys"), h("dl", {}, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])), h("form", { method: "dialog" }, h("button", {}, "Close")));
 facts("/api/runs").then(({ value }) => { who = value.who; }).catch(() => {}).then(() => show()).catch(failed);

@@ -89,7 +89,7 @@ const coming =
           for (const element of seen) coming.unobserve(element);
           await katexComes();
           for (const element of seen) typeset(element, watched.get(element));
-          // After all of them: a width that is read between two changes costs a layout of the whole text.
+          // After all of them: a width between two changes costs a layout of the whole text.
           const wide = seen.filter((element) => !element.closest("a, h1") && element.classList.contains("set") && element.scrollWidth > element.clientWidth + 2);
           for (const element of wide) {
             element.classList.add("long"); // it scrolls by itself, by keyboard too
@@ -172,8 +172,7 @@ export function rendered(text, { answer = null, maths = true, cut = null, omitte
     const holdsAnswer = answer !== null && piece.from < last && first < piece.to;
     out.append(formula(text, piece, holdsAnswer ? marked() : h("span")));
   }
-  // Last: with each child that an element of direction "auto" gets, Chromium looks for its first letter again, which in
-  // 400,000 characters without one took 9 s.
+  // Last: with each child of such an element Chromium looks for its first letter again.
   out.dir = "auto";
   return out;
 }

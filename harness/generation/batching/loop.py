@@ -1,0 +1,283 @@
+"""Asks for the missing samples of a session in batches, whose results come hours later.
+
+    dispatcher: Ask, Ask, …, Wait ──▶ find in earlier batches, hand in the rest ──▶ look, pause, look
+         ▲                                                                             │
+         └────────── answered, failed ◀── results of the batches that have ended ◀────┘
+
+Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is asked at most
+`attempts` times, and again only after its batch has ended without a reply. A result changes nothing if it names no
+request of ours, or one that already has its result. A sample is stored before the next result is read. After `stop`,
+or a kill at any moment, the next session finds its requests in their batches.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.client.address.endpoint import secrets_of
+from harness.client.batch_service import BatchService
+from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import Sentence, ServerError
+from harness.core.nouns import count_noun
+from harness.generation.batching.handing import BatchProvider, EndedBatch, ServiceBatches
+from harness.generation.batching.lines import BatchResult, ask_id, read_result
+from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.network.control import Orders
+from harness.generation.network.requests import Request, Requests
+from harness.generation.network.thread import LOOK_AROUND_S
+from harness.generation.settings import RunSettings
+from harness.runs.batches import BatchLedger
+from harness.runs.journal import Journal
+from harness.runs.layout import RunFolder
+
+FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
+"""Seconds between two looks at the batches: short at first, then longer, since batches take hours."""
+
+LINE_BYTES = 200
+"""Largest number of bytes of a request's line besides the body and its id."""
+
+
+class BatchLoop:
+    """A thread that asks for the samples of a session in batches. The runner uses it as it uses a `Network`.
+
+    on_event: writes to the run's log. on_status: gets a sentence for a person when the state of a batch changes.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        folder: RunFolder,
+        dispatcher: Dispatcher,
+        journals: Mapping[str, Journal],
+        requests: Requests,
+        *,
+        on_event: Callable[..., None],
+        on_status: Callable[[Sentence], None],
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._dispatcher = dispatcher
+        self._journals = journals
+        self._requests = requests
+        self._on_event = on_event
+        self._on_status = on_status
+        self._secrets = (*secrets_of(settings.endpoints[0]), *settings.spelling.secrets)
+        self._asks: dict[str, tuple[Ask, Request]] = {}  # By request id: all that have no result yet.
+        self._waiting: list[str] = []  # Ids of requests that are in no batch yet.
+        self._looked_up: set[str] = set()  # Ids that were looked up in the batches of earlier sessions.
+        self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.
+        self._n_results: Counter[str] = Counter()  # By request id.
+        self._cuts: Counter[str] = Counter()  # Name of a batch → how often reading its results broke off.
+        self._states: dict[str, Sentence] = {}  # Name of a batch → the last sentence on its state.
+        self._stopped = threading.Event()
+        self._why = ""
+        self._next_look = 0.0
+        self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
+        self.progress = dispatcher.progress()
+        """The latest facts; replaced as a whole, so any thread may read it."""
+        self.lag = None
+
+    # ---- for the owner's thread
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, seconds: float) -> bool:
+        """Wait up to `seconds`; return whether the thread has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def obey(self, orders: Orders, _former: Orders) -> None:
+        """Follow a user's order to end; the number of requests and pauses mean nothing to a batch."""
+        if orders.draining:
+            self.stop("drained by `harness status`")
+
+    def stop(self, why: str) -> None:
+        """End the session after the present step, and leave the batches as they are."""
+        self._why = self._why or why
+        self._stopped.set()
+
+    @property
+    def server_model(self) -> str | None:
+        """The name of the model in the run's first reply; None before that."""
+        return self._dispatcher.model_name.name
+
+    @property
+    def builds(self) -> Mapping[str, Sequence[str]]:
+        """By base URL, the values of `system_fingerprint` in this session."""
+        return self._dispatcher.builds.seen
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        try:
+            provider = self._open_provider()
+            pause = FIRST_LOOK_S
+            while self._carry_out() and not self._stopped.is_set():
+                self._hand_in(provider)
+                if self._look(provider):
+                    pause = FIRST_LOOK_S
+                else:
+                    self._stopped.wait(pause)
+                    pause = min(LONGEST_LOOK_S, 1.5 * pause)
+        except RequestFailed as failure:  # of a step of the protocol: every request meets it
+            if not self._stopped.is_set():
+                self._dispatcher.fail(ServerError(f"no batch can be made: {failure.message}"))
+        except BaseException as error:  # noqa: BLE001 - whatever it is must reach the owner
+            self._dispatcher.fail(error)
+        if self._stopped.is_set():
+            self._dispatcher.stop(self._why)
+        self._carry_out()
+        self.progress = self._dispatcher.progress()
+
+    def _open_provider(self) -> BatchProvider:
+        """Open the provider's batch service. Raises `StoreError` if the run's record of its batches is damaged."""
+        settings = self._settings
+        assert settings.batching is not None
+        return ServiceBatches(
+            BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+            BatchLedger(self._folder),
+            settings.batching,
+            settings.spelling.path,
+            patience=settings.patience.outage,
+            on_event=self._on_event,
+            sleep=self._stopped.wait,
+        )
+
+    def _carry_out(self) -> bool:
+        """Carry out the dispatcher's actions up to the next `Wait`; return False if the session has ended."""
+        if (now := time.monotonic()) >= self._next_look:
+            self._next_look = now + LOOK_AROUND_S
+            self.progress = self._dispatcher.progress()
+        while not isinstance(action := self._dispatcher.next(), Wait):
+            match action:
+                case Ask(task):
+                    self._asks[ask_id(task)] = action, self._requests.write(task)
+                    self._waiting.append(ask_id(task))
+                case Store():
+                    self._store(action)
+                case Cancel(task):
+                    # A result that comes later finds nobody.
+                    self._asks.pop(ask_id(task), None)
+                    self._dispatcher.cancelled(task)
+                case Log(event, facts):
+                    self._on_event(event, **facts)
+                case _:
+                    break
+        return isinstance(action, Wait)
+
+    def _store(self, store: Store) -> None:
+        failure: Exception | None = None
+        try:
+            self._journals[store.task.benchmark].append(store.sample)
+        except Exception as error:  # noqa: BLE001 - the dispatcher tells a refused sample from a full disk
+            failure = error
+        self._dispatcher.written(store.task, failure)
+
+    def _hand_in(self, provider: BatchProvider) -> None:
+        """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
+        self._waiting = [ask for ask in self._waiting if ask in self._asks]
+        if new := set(self._waiting) - self._looked_up:
+            found = provider.find(new)
+            self._looked_up |= new
+            for ask, name in found.items():
+                self._batches.setdefault(name, set()).add(ask)
+            self._waiting = [ask for ask in self._waiting if ask not in found]
+            if found:
+                self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
+        while self._waiting and not self._stopped.is_set():
+            asks: dict[str, bytes] = {}
+            n_bytes = 0
+            for ask in self._waiting[: provider.most_requests]:
+                body = self._asks[ask][1].body
+                n_bytes += len(body) + LINE_BYTES
+                if n_bytes > provider.most_bytes:
+                    break
+                asks[ask] = body
+            if not asks:
+                too_long = RequestFailed("rejected", f"the request exceeds a batch's {provider.most_bytes} bytes")
+                self._take(BatchResult(self._waiting.pop(0), None, too_long))
+                continue
+            name = provider.hand_in(asks)
+            self._batches[name] = set(asks)
+            self._waiting = self._waiting[len(asks) :]
+            self._on_status(Sentence(f"handed in: {count_noun(len(asks), 'request')}"))
+
+    def _look(self, provider: BatchProvider) -> bool:
+        """Look at every batch; return whether one has ended."""
+        any_ended = False
+        for name in list(self._batches):
+            if self._stopped.is_set():
+                break
+            state = provider.look(name)
+            if isinstance(state, EndedBatch):
+                self._read(state)
+                any_ended = True
+            elif self._states.get(name) != state:
+                self._states[name] = state
+                self._on_status(state)
+        return any_ended
+
+    def _read(self, ended: EndedBatch) -> None:
+        """Take the results of a batch; requests without a reply are asked again, or given up."""
+        left = self._batches.pop(ended.name)
+        n_left, n_foreign = len(left), 0
+        self._on_event("batch_ended", batch=ended.name, words=ended.words)
+        self._on_status(Sentence(ended.words))
+        bound = self._settings.max_body_bytes
+        try:
+            for line in ended.results:
+                result = read_result(
+                    line,
+                    started=ended.started,
+                    seconds=ended.seconds,
+                    max_body_bytes=bound,
+                    secrets=self._secrets,
+                )
+                if result is None or result.ask not in left:
+                    n_foreign += 1  # Also a result for a sample that is stored, or that is asked for later.
+                    continue
+                left.discard(result.ask)
+                self._take(result)
+                if not self._carry_out() or self._stopped.is_set():
+                    return
+        except RequestFailed as failure:  # The results broke off; the next look reads the rest.
+            self._cuts[ended.name] += 1
+            if not failure.retryable or self._cuts[ended.name] >= self._settings.patience.attempts:
+                raise
+            self._on_event("batch_results_cut", batch=ended.name, kind=failure.kind, message=failure.message)
+            self._batches[ended.name] = left
+            return
+        if left or n_foreign:
+            self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
+            self._on_status(
+                Sentence(
+                    f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
+                    f"of this session"
+                )
+            )
+        for ask in left:
+            lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
+            self._take(BatchResult(ask, None, lacking))
+
+    def _take(self, result: BatchResult) -> None:
+        """Report a result to the dispatcher; after a failure that may pass, the request goes into the next batch."""
+        if result.ask not in self._asks:  # The session has ended this request meanwhile.
+            return
+        ask, request = self._asks[result.ask]
+        self._n_results[result.ask] += 1
+        if result.reply is not None:
+            del self._asks[result.ask]
+            self._dispatcher.answered(ask.task, self._requests.record(request, ask, result.reply), result.reply)
+            return
+        failure = result.failure or RequestFailed("server", "no explanation")
+        if failure.retryable and self._n_results[result.ask] < self._settings.patience.attempts:
+            self._on_event("batch_asks_again", request=result.ask, kind=failure.kind, message=failure.message)
+            self._waiting.append(result.ask)
+        else:
+            del self._asks[result.ask]
+            self._dispatcher.failed(ask.task, failure)
