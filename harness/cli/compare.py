@@ -206,7 +206,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
-        f"{visible(paired.benchmark)}: {run} {in_percent(paired.first_accuracy)} %, {baseline} "
+        f"{visible(paired.benchmark)}: candidate {run} {in_percent(paired.first_accuracy)} %, baseline {baseline} "
         f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference.value)} points over "
         f"{count_noun(paired.n_questions, 'question')}"
     )

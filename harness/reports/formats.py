@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -20,7 +20,7 @@ from harness.scoring import Score
 from harness.scoring.columns import column_names, numbers
 
 _MIN_NAME = 8
-"""Smallest width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
+"""Smallest width of a column of names in a terminal."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -45,9 +45,9 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that fits the width of its console.
+    """A table that fits the width of its console: long names are broken into lines, numbers never.
 
-    Long names are broken into lines; numbers are broken only if that is not enough.
+    Columns of numbers that have no room beside the others stand in a second table below, with the names again.
     """
 
     def __init__(self, table: Table) -> None:
@@ -61,19 +61,31 @@ class _Fitted:
             for number, heading in enumerate(table.columns)
             if number in table.numeric
         }
-        n_names = len(table.columns) - len(least)
-        n_padding = 2 * len(table.columns)
-        fits = sum(least.values()) + _MIN_NAME * n_names + n_padding <= options.max_width
+        names = [number for number in range(len(table.columns)) if number not in least]
+        # Each column takes a space before and after it.
+        parts, room = [list(names)], options.max_width - (_MIN_NAME + 2) * len(names)
+        left = room
+        for number, width in least.items():
+            if width + 2 > left and parts[-1] != names:
+                parts.append(list(names))
+                left = room
+            parts[-1].append(number)
+            left -= width + 2
+        yield from (self._part(sorted(numbers), least) for numbers in parts)
+
+    def _part(self, numbers: Sequence[int], least: Mapping[int, int]) -> RichTable:
+        """Some columns as a table of their own. least: numeric column → its width."""
         shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for number, column in enumerate(table.columns):
-            if number in table.numeric:
-                heading = Text("\n".join(textwrap.wrap(visible(column), least[number])))
-                shown.add_column(heading, justify="right", overflow="fold", no_wrap=fits)
+        for number in numbers:
+            heading = visible(self._table.columns[number])
+            if number in least:
+                lines = "\n".join(textwrap.wrap(heading, least[number]))
+                shown.add_column(Text(lines), justify="right", overflow="fold", no_wrap=True)
             else:
-                shown.add_column(Text(visible(column)), overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(Text(visible(cell)) for cell in row))
-        yield shown
+                shown.add_column(Text(heading), overflow="fold")
+        for row in self._table.rows:
+            shown.add_row(*(Text(visible(row[number])) for number in numbers))
+        return shown
 
 
 def to_markdown(tables: Sequence[Table]) -> str:

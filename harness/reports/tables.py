@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.core.inert import visible
 from harness.scoring import Score
-from harness.scoring.score import cut_cell
+from harness.scoring.score import accuracy_cell, cut_cell
 from harness.scoring.uncertainty import ABSENT, cells, percent, value_cell, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
@@ -49,6 +49,23 @@ def samples_cell(score: Score) -> str:
     """Samples of each question that the score covers: `64`; `≤ 64` where another tool's outputs have fewer of some."""
     fewer = score.samples_per_question is None and score.n_samples < score.n_questions * score.rounds
     return f"{'≤ ' if fewer else ''}{score.rounds:,}"
+
+
+def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
+    warnings."""
+    notes: list[str] = []
+    rows = tuple(
+        (
+            short(label),
+            short(score.benchmark) + note(notes, label, score.benchmark, score.sentences),
+            accuracy_cell(score, " %"),
+            f"{score.n_samples:,}",
+        )
+        for label, score in scores
+    )
+    title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
+    return Table(title, ("run", "benchmark", "accuracy", "samples"), rows, tuple(notes), frozenset((2, 3)))
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:

@@ -200,7 +200,7 @@ def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_set
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
     assert sentence.startswith("6 questions that only one run has are left out: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
-    assert [difference_in_words(one) for one in beside.settings] == ["questions (limit, ids, filter): all → 6 chosen"]
+    assert [difference_in_words(one) for one in beside.settings] == ["questions: all → 6 chosen"]
     (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])], CompareOptions())
     assert not any("left out" in text for text in same.decision.warnings)
     assert same.settings == []
@@ -361,7 +361,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
         assert repeated[0].startswith("24 of 24 replies that were compared are the same in both runs, word for word")
         assert why in repeated[0]
     assert len(repeated) == bool(why)
-    assert "samples a question: 8 → 4" in [difference_in_words(one) for one in compared.settings]
+    assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_behind_a_digest_stands_what_differs(tmp_path: Path) -> None:
     done = harness(tmp_path, "compare", "base", "other")
     assert "digest" not in done.out + done.err
     write_run(tmp_path / "seeded", identity={"dataset_digest": "base", "seed": 1})
-    assert "differs: run seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
+    assert "differs: seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
     differing = "the data of the runs differ: "
     assert (
         f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6)"
@@ -524,7 +524,7 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     done = harness(tmp_path, "compare", "base", "none")
     assert "differs: prompt: " in done.out
     assert "the settings of the runs differ: prompt: " in done.err
-    assert "digest of the prompt" not in done.out + done.err
+    assert "prompt_digest" not in done.out + done.err
     edited = harness(tmp_path, "compare", "base", "edited")
     assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
     assert "digest" not in edited.out + edited.err
@@ -678,7 +678,7 @@ def test_a_lowered_max_tokens_is_compared_as_it_was_sent(given: int, differs: bo
     assert ("max_tokens" in told) == differs
     assert "lowered to fit the context" not in told
     # A report gives the same number under the same name, and marks the same settings.
-    star, before = " *" if differs else "", "max_tokens before it was lowered to fit the context"
+    star, before = " *" if differs else "", "max_tokens_before_fit"
     reported = _rows_of_report(tmp_path, "base", "tuned")
     assert (reported[f"max_tokens{star}"], reported[before]) == (["7,680", f"{given:,}"], ["32,768", "not set"])
     rows = {
@@ -748,7 +748,7 @@ def test_servers_that_served_other_weights_are_named(tmp_path: Path) -> None:
     with_server(base, model_path="a.gguf", root="m")
     with_server(tuned, model_path="b.gguf", root="m")
     done = harness(tmp_path, "compare", "base", "tuned")
-    assert "  differs: server's path of the weights: a.gguf → b.gguf\n" in done.out
+    assert "  differs: server's model_path: a.gguf → b.gguf\n" in done.out
     assert "root" not in done.out
     with_server(tuned, model_path="a.gguf", root="m")
     assert "server's" not in harness(tmp_path, "compare", "base", "tuned").out
