@@ -13,6 +13,7 @@ from harness.core.choices import (
     Api,
     LengthField,
     OutputsFormat,
+    SalvageMode,
     SecondGraderName,
     Thinking,
     TransportName,

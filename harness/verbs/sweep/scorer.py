@@ -92,7 +92,7 @@ def _score_cell(task: ScoringTask) -> CellScore:
         beside = [RunFolder(Path(folder)) for folder in task.beside]
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
-            second_opinions(scored.source, grader, options.also_python)
+            second_opinions(scored.folder, grader, options.also_python)
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
