@@ -204,11 +204,6 @@ DIALECT = Dialect(
         checked=False,
         path=("custom_params", "thinking_budget"),
     ),
-    prefill=RequestFact(
-        "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py",
-        checked=False,
-        body={"continue_final_message": True},
-    ),
     inspect_name="sglang",
 )  # fmt: skip
 

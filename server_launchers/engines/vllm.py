@@ -293,11 +293,6 @@ DIALECT = Dialect(
         checked=True,
         path=("thinking_token_budget",),
     ),
-    prefill=RequestFact(
-        "https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
-        checked=True,
-        body={"add_generation_prompt": False, "continue_final_message": True},
-    ),
     inspect_name="vllm",
 )  # fmt: skip
 

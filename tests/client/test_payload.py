@@ -28,17 +28,6 @@ def body(template: RequestTemplate, **options: Any) -> dict[str, Any]:
     return json.loads(template.body(QUESTION, **options))  # type: ignore[no-any-return]
 
 
-def test_a_begun_reply_is_the_last_message_or_the_end_of_the_prompt() -> None:
-    begun = {"role": "assistant", "content": "<think>\n", "prefix": True}
-    chat, raw = (
-        body(RequestTemplate(model="m", spelling=Spelling(api=api, prefill=begun)))  # type: ignore[arg-type]
-        for api in ("chat", "completions")
-    )
-    assert [one["role"] for one in chat["messages"]] == ["system", "user", "assistant"]
-    assert chat["messages"][-1] == begun
-    assert raw["prompt"] == "17+25=<think>\n"
-
-
 def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
     template = RequestTemplate(model="m", sampling={"temperature": 0.6, "top_p": None, "top_k": 20}, max_tokens=100)
     assert body(template, seed=7) == {

@@ -276,32 +276,6 @@ def test_a_budget_of_thinking_stands_in_the_providers_own_field(
     assert spelling.extra_body == body
 
 
-@pytest.mark.parametrize(
-    ("provider", "engine", "message", "body"),
-    [
-        ("generic", "vllm", {}, {"add_generation_prompt": False, "continue_final_message": True}),
-        ("generic", "sglang", {}, {"continue_final_message": True}),
-        ("generic", "llama.cpp", {}, {}),
-        ("deepseek", None, {"prefix": True}, {}),
-    ],
-)
-def test_a_begun_reply_is_a_message_of_the_assistant_as_the_engine_wants_it(
-    provider: str, engine: str | None, message: Any, body: Any
-) -> None:
-    spelling = providers.load(provider).spelling("m", prefill="<think>\n", engine=engine)
-    assert spelling.prefill == {"role": "assistant", "content": "<think>\n", **message}
-    assert spelling.extra_body == body
-    raw = providers.load(provider).spelling("m", api="completions", prefill="So", engine=engine)
-    assert raw.extra_body == {}
-
-
-def test_a_begun_reply_that_nobody_goes_on_with_is_refused() -> None:
-    with pytest.raises(UsageError, match="sglang, vllm; the server does not say"):
-        providers.load("generic").spelling("m", prefill="So", engine=None)
-    with pytest.raises(UsageError, match="no way is known to make openai continue a chat reply"):
-        providers.load("openai").spelling("m", prefill="So")
-
-
 def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:
     with pytest.raises(UsageError, match="known ways: sglang, vllm; the server does not say that it runs one"):
         providers.load("generic").spelling("m", thinking_tokens=2000, engine="llama.cpp")

@@ -101,7 +101,7 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
     with FaultServer(strict_provider) as server:
-        words = ("--base-url", server.base_url, "--drop", "top_p", "--price-in", "1", "--price-out", "10")
+        words = ("--base-url", server.base_url, "--drop", "top_p", "--prices", "1,10")
         code, _, err = run(*GROQ, *words, "--rpm", "6000")
         assert code == 0, err
         assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
@@ -192,8 +192,8 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
         (("--thinking", "high"), "--thinking high: groq cannot express it"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),
-        (("--price-in", "1"), "--price-out"),
-        (("--budget-usd", "1"), "--price-in"),
+        (("--prices", "1,-1"), "expected two prices of 0 or more"),
+        (("--budget-usd", "1"), "--prices"),
         (("--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],
 )

@@ -183,5 +183,5 @@ def test_an_empty_account_ends_a_run_with_its_cost(tmp_path: Path, prices: Price
 
 
 def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="price_in"):
+    with pytest.raises(UsageError, match="prices"):
         run_settings(tmp_path / "run", budget_usd=1.0)

@@ -116,7 +116,7 @@ def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
 
 def test_the_cost_follows_from_the_prices(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
-    output = output_of(folder, "--dry-run", "--price-in", "1000", "--price-out", "2000")
+    output = output_of(folder, "--dry-run", "--prices", "1000,2000")
     _, prompt, new = promised(output)
     assert f"  at most {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD" in output
     assert "USD" not in output_of(folder, "--dry-run")
@@ -153,10 +153,10 @@ def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
         (("--dry-run",), "name the judge with --judge MODEL"),
         (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
-        (("--judge", "m", "--dry-run", "--price-in", "1"), "--price-in and --price-out must be given together"),
+        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
         (
-            ("--price-in", "1", "--price-out", "2"),
-            "--price-in: it is a price of the judge: name the judge with --judge",
+            ("--prices", "1,2"),
+            "--prices: they are prices of the judge: name the judge with --judge",
         ),
     ],
 )
@@ -187,7 +187,7 @@ TOKENS_IN, TOKENS_OUT = 9, 11
 """What the judge of these tests states for each reply."""
 
 
-PRICES = ("--price-in", "1000", "--price-out", "2000")
+PRICES = ("--prices", "1000,2000")
 A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
 
 
@@ -203,7 +203,7 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge(1)) as server:
         address = ("--judge", f"judge@{server.base_url}")
-        first = output_of(folder, *address, "--price-in", "1000", "--price-out", "2000")
+        first = output_of(folder, *address, "--prices", "1000,2000")
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
         again = output_of(folder, *address)
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in again
@@ -218,7 +218,7 @@ def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
     assert [cell.strip() for cell in line.split("|")[4:9]] == ["3", "3", "27", "33", "0.0930 USD"]
-    without = output_of(folder, "--price-in", "1", "--price-out", "0")
+    without = output_of(folder, "--prices", "1,0")
     assert "33 completion tokens, 0.000027 USD" in without
 
 
@@ -257,7 +257,7 @@ def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
     folder = write_run(tmp_path / "runs" / "one", ROWS).path
     with FaultServer(CountingJudge(mute)) as server:
         words = ["--judge", f"judge@{server.base_url}", "--workers", "1"]
-        priced = [[] if n is None else ["--price-in", f"{n}000", "--price-out", f"{n}000"] for n in given]
+        priced = [[] if n is None else ["--prices", f"{n}000,{n}000"] for n in given]
         CliRunner().invoke(score, [str(folder), *words, *priced[0]])
         for prices in priced[1:] if is_up else []:
             CliRunner().invoke(score, [str(folder), *words, *prices])
@@ -275,7 +275,7 @@ def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) 
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge()) as server:
         judge = Judge(model="judge", base_url=server.base_url)
-        (in_python,) = api.score(folder, judge=judge, price_in=1000, price_out=2000, workers=1)
+        (in_python,) = api.score(folder, judge=judge, prices=(1000, 2000), workers=1)
     assert in_python.judging
     assert in_python.judging.cost == accounted(folder)
     assert accounted(folder).usd == pytest.approx(3 * A_REPLY_USD)
@@ -284,9 +284,8 @@ def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"price_in": 1, "price_out": 2}, r"price_in: it is a price of the judge: .*judge=harness.Judge\(model=…\)"),
-        ({"judge": Judge(model="m"), "price_in": 1}, "price_in and price_out must be given together"),
-        ({"judge": Judge(model="m"), "price_in": -1, "price_out": 2}, "price_in=-1: expected a number greater"),
+        ({"prices": (1, 2)}, r"prices: they are prices of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
         ({"dry_run": True}, "dry_run: this function grades; only the command line can say beforehand"),
     ],
 )

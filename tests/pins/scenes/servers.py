@@ -60,7 +60,7 @@ def probe(stage: Stage) -> None:
 
 
 def probe_beside(stage: Stage) -> None:
-    """Other weights beside a server that has the true ones, a reference in a file, and a run that is probed first."""
+    """Other weights beside a server that has the true ones, and a reference in a file."""
     write_sums(stage.folder, 1)
     true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
     for words in (
@@ -70,8 +70,6 @@ def probe_beside(stage: Stage) -> None:
         [other.base_url, "--reference", "reference.json", "--checks", "weights"],
     ):
         stage.command("probe", *words, *SEED, read=reading.outcomes)
-    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", true.base_url, "--max-tokens", "8"]
-    stage.command(*words, "--out", "run", "--probe", "--json", read=reading.ran)
 
 
 def probe_without_usage(stage: Stage) -> None:
