@@ -89,7 +89,10 @@ from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
+    from arro3.core import Table
+
     from harness.core.money import Prices
+    from harness.exports.frame import Of
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -294,6 +297,18 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     """
     verbs.check("export", options)
     return export_source(Path(source), ExportOptions.of(to=to, **options))
+
+
+def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath], of: Of = "samples") -> Table:
+    """Return the samples, grades or scores of runs as an Arrow table, which pandas, polars and DuckDB read.
+
+    runs: a run or several. of: what a row is. The columns of samples are those of `harness export parquet`. Raises
+    `UsageError` if there is no row, `StoreError`.
+    """
+    from harness.exports.frame import frame as frame_of
+
+    several = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else runs
+    return frame_of([RunFolder.open(Path(run)) for run in several], of)
 
 
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:

@@ -175,10 +175,10 @@ def _mean_columns(by_benchmark: Mapping[str, Score | None]) -> dict[str, float]:
     and if one is called `mean`, whose columns have these names.
     """
     mean = mean_score([*by_benchmark.values()])
-    if len(by_benchmark) < 2 or mean is None or not mean.whole or MEAN in by_benchmark:
+    if len(by_benchmark) < 2 or mean is None or mean.sampling is None or MEAN in by_benchmark:
         return {}
-    columns = {"accuracy": mean.accuracy, "n_benchmarks": len(by_benchmark)}
-    columns |= ends("sampling", mean.sampling_interval) | ends("question", mean.question_interval)
+    columns = {"accuracy": mean.value, "n_benchmarks": len(by_benchmark)}
+    columns |= ends("accuracy_sampling", mean.sampling) | ends("accuracy_question", mean.question)
     return {f"{MEAN}/{column}": value for column, value in columns.items() if value is not None}
 
 

@@ -308,10 +308,10 @@ def _spread_of(
             f"{visible(benchmark.name, 80)} of {folder.path} has one sample of each question, which shows no spread: "
             f"take two samples of each question ({option('run.samples', 2)}) and score them"
         )
-    estimate = accuracy(items)
-    spread = SampleSpread(len(items), estimate.value, estimate.single, estimate.trials)
+    draws = accuracy(items)
+    spread = SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
     samples = len(repeated) / math.fsum(1 / n for n in repeated)
-    interval = estimate.intervals.sampling_interval
+    interval = draws.estimate.sampling
     return spread, () if interval is None else spreads_within(spread, samples, interval)
 
 

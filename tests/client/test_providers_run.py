@@ -62,24 +62,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
 
 
-def test_a_field_that_the_server_rejects_is_named_with_the_flag_that_drops_it(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
-        address = server.base_url.removesuffix("/v1")
-        code, _, err = run(*GROQ, "--base-url", address)
-        assert code != 0
-        assert "does not support 0.95" in err
-        assert "--drop top_p" in err
-        code, _, err = run(*GROQ, "--base-url", address, "--drop", "top_p", "--thinking", "off")
-        assert code == 0, err
-    posted = [r for r in server.requests if r.method == "POST" and "top_p" not in r.json]
-    assert {r.path for r in posted} == {"/openai/v1/chat/completions"}
-    body = posted[0].json
-    assert body["reasoning_effort"] == "none"
-    assert body["max_completion_tokens"] == 32768
-    assert body["temperature"] == 0.6
-    assert "sk-groq" not in err
-
-
 def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
     with FaultServer(strict_provider) as server:
         code, out, _ = run(*GROQ, "--base-url", server.base_url, "--dry-run", "--thinking", "on", "--seed", "none")

@@ -147,9 +147,9 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         stated = re.search(r"sums: accuracy about ([\d.]+) %, sampling error about ([\d.]+) points at 12", piloted.out)
         assert stated is not None
         (two,) = json.loads(harness("score", "run", "--json").out)
-        low, high = two["sampling_interval"]
+        low, high = two["accuracy"]["sampling"]
         assert two["samples_per_question"] == 2
-        assert float(stated[1]) == pytest.approx(100 * two["accuracy"], abs=0.05)
+        assert float(stated[1]) == pytest.approx(100 * two["accuracy"]["value"], abs=0.05)
         # The error of a mean falls with the root of the samples; an interval reaches 1.96 errors to each side.
         assert float(stated[2]) == pytest.approx(100 * (high - low) / 2 / 1.96 * (2 / 12) ** 0.5, abs=0.01)
         whole = harness(*words)
@@ -234,7 +234,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         refused = harness(*words, "--target-error", "4", "--temperature", "0.1")
         assert (refused.code, "temperature" in refused.err) == (3, True)
     (score,) = json.loads(harness("score", "run", "--json").out)
-    low, high = score["sampling_interval"]
+    low, high = score["accuracy"]["sampling"]
     assert (high - low) / 2 <= 1.96 * 0.04
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
 

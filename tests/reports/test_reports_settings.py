@@ -27,7 +27,7 @@ from harness.reports.settings import (
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
 from harness.runs.recorded_settings import difference_in_words
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate, Interval
 from harness.scoring.uncertainty import why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
@@ -103,13 +103,13 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
-    assert rows["field of a request with the seed"] == ("seed", "provider generic")
-    assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
-    assert "tokens counted by the server, in the stream" not in rows, "a decider is no value"
-    assert not [name for name in rows if name.partition(".")[0] in recorded]
-    assert "digest of the rows" not in rows, "nobody decides a checksum"
+    assert rows["seed_field"] == ("seed", "provider generic")
+    assert [rows[name][1] for name in ("samples", "model")] == ["card", "server"]
+    assert "stream_usage" not in rows, "a decider is no value"
+    assert not rows.keys() & {"sampling_from", "spelt_by", "chosen_by"}
+    assert "questions_made.rows_digest" not in rows, "nobody decides a checksum"
     (checksum,) = checksum_table([run], "demo").rows
-    assert checksum == ("digest of the rows", "0c1f")
+    assert checksum == ("questions_made.rows_digest", "0c1f")
 
 
 def _note_server(folder: RunFolder, url: str, **host: str) -> None:
@@ -133,7 +133,7 @@ def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_wha
     table = settings_table(runs[:2], "demo")
     assert [row[0] for row in table.rows if row[0].endswith(" *")] == ["endpoints *"]
     assert (table.title, table.notes) == ("Settings of demo (* differs between the runs)", ())
-    assert checksum_table(runs[:2], "demo").rows == (("digest of the rows *", "a", "b"),)
+    assert checksum_table(runs[:2], "demo").rows == (("questions_made.rows_digest *", "a", "b"),)
     for folder, port in ((folders[0], 8001), (folders[1], 8002)):
         _note_server(folder, f"http://127.0.0.1:{port}/v1", launcher="command")
     (beside,) = compare(folders[:2], CompareOptions())
@@ -161,7 +161,7 @@ def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) 
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
     runs = read_runs([write_run(tmp_path / "run", settings={"budget_usd": None, "order": "longest", "missing": {}})])
     names = [row[0] for row in settings_table(runs, "demo").rows]
-    assert "order of the requests" in names
+    assert "order" in names
     assert not {"budget_usd", "missing"} & set(names)
 
 
@@ -211,12 +211,15 @@ def test_many_causes_of_failure_are_bounded(tmp_path: Path) -> None:
 
 def test_a_narrower_interval_for_other_questions_is_explained() -> None:
     wide, narrow = Interval(0.2, 0.8), Interval(0.3, 0.7)
-    (single,) = why_narrower(wide, narrow, at_most=True)
-    (few,) = why_narrower(wide, narrow, at_most=False)
+
+    def why(sampling: Interval | None, question: Interval | None, *, at_most: bool, of_file: bool = False) -> list[str]:
+        estimate = Estimate(value=0.5, sampling=sampling, question=question, at_most=at_most)
+        return [*why_narrower(estimate, imported=of_file)]
+
+    (single,), (few,) = why(wide, narrow, at_most=True), why(wide, narrow, at_most=False)
     assert "with one sample of each question, or with copies among the samples, it is only an upper" in single
     assert "with few samples of each question" in few
-    (of_file,) = why_narrower(wide, narrow, at_most=True, imported=True)
+    (of_file,) = why(wide, narrow, at_most=True, of_file=True)
     assert single == f"{of_file}. More samples of each question narrow the interval for the same questions"
-    assert [
-        why_narrower(*pair, at_most=True) for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide))
-    ] == [()] * 4
+    for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide)):
+        assert why(*pair, at_most=True) == []

@@ -139,7 +139,7 @@ def test_a_plan_beside_a_published_score_is_that_of_verify(tmp_path: Path) -> No
 
 def _accuracy(folder: Path) -> float:
     """The accuracy of a scored run."""
-    return float(json.loads((folder / "demo" / "scores.json").read_text())["accuracy"])
+    return float(json.loads((folder / "demo" / "scores.json").read_text())["accuracy"]["value"])
 
 
 def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import Sentence, ServerError
 from harness.core.nouns import count_noun
-from harness.generation.batching.handing import BatchProvider, EndedBatch, ServiceBatches
+from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -115,7 +115,17 @@ class BatchLoop:
 
     def _run(self) -> None:
         try:
-            provider = self._open_provider()
+            settings, batching = self._settings, self._settings.batching
+            assert batching is not None
+            provider = ServiceBatches(
+                BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+                BatchLedger(self._folder),
+                batching,
+                settings.spelling.path,
+                patience=settings.patience.outage,
+                on_event=self._on_event,
+                sleep=self._stopped.wait,
+            )
             pause = FIRST_LOOK_S
             while self._carry_out() and not self._stopped.is_set():
                 self._hand_in(provider)
@@ -133,20 +143,6 @@ class BatchLoop:
             self._dispatcher.stop(self._why)
         self._carry_out()
         self.progress = self._dispatcher.progress()
-
-    def _open_provider(self) -> BatchProvider:
-        """Open the provider's batch service. Raises `StoreError` if the run's record of its batches is damaged."""
-        settings = self._settings
-        assert settings.batching is not None
-        return ServiceBatches(
-            BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
-            BatchLedger(self._folder),
-            settings.batching,
-            settings.spelling.path,
-            patience=settings.patience.outage,
-            on_event=self._on_event,
-            sleep=self._stopped.wait,
-        )
 
     def _carry_out(self) -> bool:
         """Carry out the dispatcher's actions up to the next `Wait`; return False if the session has ended."""
@@ -178,7 +174,7 @@ class BatchLoop:
             failure = error
         self._dispatcher.written(store.task, failure)
 
-    def _hand_in(self, provider: BatchProvider) -> None:
+    def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
         self._waiting = [ask for ask in self._waiting if ask in self._asks]
         if new := set(self._waiting) - self._looked_up:
@@ -207,7 +203,7 @@ class BatchLoop:
             self._waiting = self._waiting[len(asks) :]
             self._on_status(Sentence(f"handed in: {count_noun(len(asks), 'request')}"))
 
-    def _look(self, provider: BatchProvider) -> bool:
+    def _look(self, provider: ServiceBatches) -> bool:
         """Look at every batch; return whether one has ended."""
         any_ended = False
         for name in list(self._batches):
