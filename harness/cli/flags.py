@@ -60,6 +60,10 @@ def flags_of(
     return tuple(_flag(option, scope, words, classes.get(option.name)) for option in headed)
 
 
+SHORT: Mapping[str, tuple[str, ...]] = {"model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",)}
+"""Short forms of the flags that are typed most; none of them stands for an option of a judge."""
+
+
 def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
     """A decorator that gives a command the flags of these options. how: keyword arguments for `flags_of`, such as the
     heading in the help.
@@ -124,7 +128,9 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
     if kind is not None:
         attributes["cls"] = kind
-    decorator: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
+    short = () if scope else SHORT.get(option.name, ())
+    name = f"{scope}_{option.name}" if scope else option.name
+    decorator: Callable[[F], F] = click.option(*short, word, name, **attributes)
     return under(option.under, decorator)[0] if option.under else decorator
 
 
@@ -170,7 +176,7 @@ def environment_values(context: click.Context) -> list[str]:
         )
     return [
         # A switch may be set to either value, and has a flag for one of them only.
-        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[0]} ({name})"
+        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[-1]} ({name})"
         for name, parameter in variables.items()
         if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
     ]

@@ -43,7 +43,7 @@ def _prints() -> Any:
 _END_FLAGS = under(
     OUTPUT,
     json_option(_prints, "how the session ended"),
-    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
+    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 

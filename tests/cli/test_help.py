@@ -86,6 +86,16 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
     [
         (["run", "--num-tries", "8"], "That is --samples here."),
         (["run", "--n_samples", "8"], "That is --samples here."),
+        (["run", "--n", "8"], "That is --samples here."),
+        (["run", "--temp", "1"], "That is --temperature here."),
+        (["run", "--greedy"], "Greedy sampling is --temperature 0."),
+        (["run", "--overwrite"], "No run is overwritten"),
+        (["report", "r", "--latex"], "LaTeX, always"),
+        (["score", "r", "--pass-at-k", "8"], "That is --k here."),
+        (["eval", "r"], "Did you mean run, and then score?"),
+        (["run", "--batch-file", "f"], "`harness score FILE` grades"),
+        (["run", "--judge-votes", "3"], "A run only tries its judge"),
+        (["demo"], "`harness demo` is gone: `make demo`"),
         (["run", "--parallel", "8"], "That is --concurrency here."),
         (["run", "--max_workers=8"], "That is --concurrency here."),
         (["score", "x", "--max_workers", "8"], "That is --workers here."),
@@ -121,13 +131,8 @@ def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
     words = [word for words in ELSEWHERE.values() if " " not in words for word in words.split("/")]
     assert [word for word in words if word not in meant] == []
     run = {flag.lstrip("-") for one in dict(commands())["run"].params for flag in one.opts}
-    assert set(ELSEWHERE) & run <= {
-        "host",
-        "judge",
-        "on",
-        "port",
-        "quiet",
-    }  # the run's own flags come first; other commands lack them
+    # The run's own flags come first; other commands lack them.
+    assert set(ELSEWHERE) & run <= {"host", "judge", "n", "on", "port", "quiet"}
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
