@@ -26,7 +26,6 @@ from click.core import ParameterSource
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.asking.options.judge import NO_FLAG
-from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import SeedType, under
 from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
@@ -124,8 +123,6 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["multiple"] = option.is_list and option.kind is not COMMAS
     if option.kind is SEED:
         attributes["default"] = option.default
-    if option.complete is not None:
-        attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
     if kind is not None:
         attributes["cls"] = kind
     short = () if scope else SHORT.get(option.name, ())

@@ -1,6 +1,6 @@
 """Help that is read, words of other tools, completion, and `harness` without arguments.
 
-For: harness.cli, harness.cli.flags, harness.cli.completing.
+For: harness.cli, harness.cli.flags.
 """
 
 from __future__ import annotations
@@ -140,26 +140,6 @@ def test_the_version_says_the_commit(flag: str) -> None:
     known = commit()
     assert asked(flag).strip() == f"harness, version {__version__}" + (f" ({known})" if known else "")
     assert known is None or re.fullmatch("[0-9a-f]{12}", known)
-
-
-def completions(words: str, typed: str) -> list[str]:
-    environment = {
-        "_HARNESS_COMPLETE": "bash_complete",
-        "COMP_WORDS": f"{words} {typed}",
-        "COMP_CWORD": str(len(words.split())),
-    }
-    done = CliRunner().invoke(cli, [], prog_name="harness", env=environment)
-    return [line.partition(",")[2] for line in done.output.splitlines()]
-
-
-def test_names_are_completed() -> None:
-    assert "run" in completions("harness", "ru")
-    assert completions("harness run", "aime2")[:1] == ["aime24"]
-    assert "aime24,math500" in completions("harness run", "aime24,math5")
-    assert completions("harness run --preset", "qwq") == ["qwq-32b"]
-    assert "deepseek" in completions("harness run --provider", "deep")
-    assert completions("harness run --serve", "vllm") == ["vllm", "vllm_ascend"]
-    assert "--max-tokens" in completions("harness run", "--max-t")
 
 
 def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:
