@@ -206,7 +206,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if dashed in flags:
         return f"No such option: {name}. That is {dashed} here."
-    meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
+    meant = ELSEWHERE.get(dashed.lstrip("-").lower())
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
@@ -240,7 +240,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name}, without a flag, here."
-        return f"That is {parameter.opts[0]} here."
+        return f"That is {parameter.opts[-1]} here."
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 
@@ -310,14 +310,6 @@ class SeedType(click.types.StringParamType):
             return int(value)
         except ValueError:
             self.fail(f"{value!r}: expected an integer, or `none`", param, ctx)
-
-
-class LineEnds(click.types.StringParamType):
-    r"""A text in which `\n` stands for a line end, so that it can be typed in any shell."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        r"""The text with line ends in place of `\n`."""
-        return str(super().convert(value, param, ctx)).replace("\\n", "\n")
 
 
 def spell(sentence: str, command: click.Command | None = None) -> str:
@@ -394,8 +386,6 @@ def _as_typed(parameter: click.Parameter, value: Any) -> str:
         return f"{flag} none" if isinstance(parameter.type, SeedType) else f"no {flag}"
     if parameter.multiple and isinstance(value, list):
         return " ".join(f"{flag} {_word(member)}" for member in value)
-    if isinstance(parameter.type, LineEnds):
-        return f"{flag} {shlex.quote(str(value)).replace(chr(10), chr(92) + 'n')}"
     return f"{flag} {_word(value)}"
 
 

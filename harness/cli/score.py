@@ -79,7 +79,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL --dry-run --price-in 0.5 --price-out 2
+    harness score results/qwq-32b --judge MODEL --dry-run --prices 0.5,2
     """
     _load_numpy()
     from harness.runs.layout import labels
@@ -239,7 +239,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.verbs.second_opinions import second_opinions
 
-    for benchmark, agreement in second_opinions(scored.source, grader, python).items():
+    for benchmark, agreement in second_opinions(scored.folder, grader, python).items():
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
         click.echo(f"{visible(title)}: rules {ours} %, {grader} {theirs} %", err=stderr)

@@ -34,7 +34,7 @@ PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
 
 MAX_FACT_CHARS = 250
-"""Longest fact in characters that is sent as text; a longer fact (a system prompt, a prefill) is sent as a digest."""
+"""Longest fact in characters that is sent as text; a longer fact (a system prompt) is sent as a digest."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""

@@ -282,7 +282,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield "requests that failed", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
     yield "harness", manifest.harness_version
-    yield from ((setting_names.fact_in_words(name), value) for name, value in flat(manifest.environment).items())
+    yield from flat(manifest.environment).items()
     yield from _servers(manifest.provenance)
 
 
@@ -292,7 +292,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
             values = dict.fromkeys(in_words(fact[name]) for fact in facts if is_set(fact.get(name)))
-            yield f"{whose}: {setting_names.fact_in_words(name)}", "; ".join(values)
+            yield f"{whose}: {name}", "; ".join(values)
     yield "other models accepted", [change for session in provenance.sessions for change in session.accepted]
 
 

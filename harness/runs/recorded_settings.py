@@ -170,10 +170,7 @@ def _tree(value: object) -> Mapping[str, object]:
 def server_differences(first: Provenance, second: Provenance) -> list[Difference]:
     """The facts of the model, such as its file, in which the second run's servers differ from the first run's."""
     changed = changes_of(first, second.servers).model if first.servers else []
-    return [
-        Difference(f"server's {setting_names.fact_in_words(change.field)}", change.before, change.now)
-        for change in changed
-    ]
+    return [Difference(f"server's {change.field}", change.before, change.now) for change in changed]
 
 
 def difference_in_words(change: Difference) -> str:

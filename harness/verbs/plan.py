@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from harness.asking.options import PlanOptions
+from harness.asking.prices import prices_of
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.money import Prices
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
@@ -394,8 +394,8 @@ def _with_forecasts(needed: Needed, evidence: _Evidence, size: int | None, optio
     concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
     needed = replace(needed, concurrency=concurrency)
     prices = recorded_prices(benchmark.record)
-    if options.price_in is not None and options.price_out is not None:
-        prices = Prices(options.price_in, options.price_out)
+    if options.prices is not None:
+        prices = prices_of(options.prices, evidence.run.manifest.model)
     if size is None or benchmark.record.imported:
         return needed
     name = evidence.benchmark

@@ -28,7 +28,7 @@ from harness.core.errors import (
 )
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.runs.layout import OutputsFolder
+from harness.runs.layout import RESULTS, named_folder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, score_file
@@ -118,6 +118,11 @@ def check(
         for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
                 raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
+        if options.as_run is None and (judge is not None or options.second_graders):
+            named = option("as_run", named_folder(RESULTS, file.stem))
+            raise UsageError(
+                f"judges and second graders take run folders, and {file} is a file: {named} makes a run of it first"
+            )
         if options.as_run is not None and len(sources) > 1:
             raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
@@ -131,11 +136,10 @@ def check(
 def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
     """Raise what would refuse one of several sources, before the first of them is scored."""
     for source in sources:
-        folder = OutputsFolder(source) if are_outputs(source, options) else RunFolder.open(source)
-        if isinstance(folder, OutputsFolder):
+        if are_outputs(source, options):
             check_file(source, options)
-        else:
-            grade_run(folder, options)  # grades nothing: its iterator is dropped
+            continue
+        grade_run(folder := RunFolder.open(source), options)  # grades nothing: its iterator is dropped
         if judge is not None:
             from harness.verbs.judge import judge_of
 
@@ -159,7 +163,8 @@ def score(
     grading: GradingOptions = options
     if are_outputs(source, options):
         if options.as_run is None:
-            return _score_file(source, options, judge, watcher, prices)
+            file = score_file(source, options, watcher)
+            return Scored(source=file, folder=file.folder, scores=file.scores)
         source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
@@ -280,39 +285,18 @@ def _judges_with_replies(folder: RunFolder) -> list[str]:
     return sorted(names)
 
 
-def _score_file(
-    source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher, prices: Prices | None
-) -> Scored:
-    """Score a file of outputs by the rules, then by the judge if one is given."""
-    if judge is None:
-        scored = score_file(source, options, watcher)
-        return Scored(source=scored, folder=scored.folder, scores=scored.scores)
-    from harness.verbs.judge import judge_of
-    from harness.verbs.judged_outputs import judge_file
-
-    settings, serving = judge_of(judge, watcher, prices)  # first: a rubric that is refused leaves the stored scores
-    _refuse_misspelt(judge, settings, OutputsFolder(source))
-    scored = score_file(source, options, watcher)
-    with _says_what_stands(scored.folder, settings, watcher):
-        judged = judge_file(
-            scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
-            out=options.out,
-        )  # fmt: skip
-    return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
-
-
 def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str) -> Prices | None:
     """The prices of the judge's tokens; None if none are given. Raises `UsageError` for prices without a judge.
 
     named_by: how the caller names a judge.
     """
-    if costs.price_in is None or costs.price_out is None:
+    if costs.prices is None:
         return None
     if judge is None:
-        raise UsageError(f"it is a price of the judge: name the judge with {named_by}", field="price_in")
-    from harness.core.money import Prices
+        raise UsageError(f"they are prices of the judge: name the judge with {named_by}", field="prices")
+    from harness.asking.prices import prices_of
 
-    return Prices(costs.price_in, costs.price_out)
+    return prices_of(costs.prices, judge.model or "")
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:

@@ -101,10 +101,10 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
     else:
         lines = [*_in_words(paired, same_replies), *_by_hand(first, second)]
-        if not same_replies:
-            complete = not (paired.unpaired or paired.n_missing)
-            audits = [run.score.audited if run.score else None for run in (first, second)]
-            warnings = [_undecided_warning(first, second), words_on_mixture(*audits, paired=complete)]
+        complete = not (same_replies or paired.unpaired or paired.n_missing)
+        audits = [run.score.audited if run.score else None for run in (first, second)]
+        undecided = "" if same_replies else _undecided_warning(first, second)
+        warnings = [undecided, words_on_mixture(*audits, paired=complete)]
     flips, n_same = _flips(first, second, ids)
     return Compared(
         benchmark=first.name,

@@ -467,7 +467,7 @@ def test_checksums_are_folded_and_the_settings_that_differ_are_in_words(
     folded = browser.wait(lambda: browser.one("details[data-key='Checksums of demo']"))
     assert folded.get_attribute("open") is None
     assert "digest" not in browser.text("[aria-label='Settings of demo']")
-    assert "digest of the prompt" in browser.text("[aria-label='Checksums of demo']")
+    assert "prompt_digest" in browser.text("[aria-label='Checksums of demo']")
     browser.open(viewer, "/compare/one/two/demo")
     browser.wait(lambda: "address http://127.0.0.1:8002/v1" in browser.text("[aria-label='Settings that differ']"))
 

@@ -77,7 +77,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
     identity = {
         "extra_body": {"api_key": secret, "n": [1, 2]},
-        "prefill": "long " * 100,
+        "system_prompt": "long " * 100,
         "seed": None,
     }
     folder = write_run(
@@ -94,7 +94,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     assert entry.facts["model"] == "org/model-7b"
     assert entry.facts["own.sampling.temperature"] == 0.6
     assert entry.facts["own.extra_body.n"] == "[1, 2]"
-    assert str(entry.facts["own.prefill"]).startswith("sha256:")
+    assert str(entry.facts["own.system_prompt"]).startswith("sha256:")
     assert "own.seed" not in entry.facts
     printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):

@@ -106,16 +106,16 @@ def test_a_run_that_a_budget_refused_says_how_to_begin_with_a_pilot(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("price_in", "price_out", "unusual"),
-    [("0.00000055", "2.19", "5.5e-07"), ("0.55", "550000", "550000"), ("0", "1000", None), ("0.001", "2.19", None)],
+    ("prices", "unusual"),
+    [("0.00000055,2.19", "5.5e-07"), ("0.55,550000", "550000"), ("0,1000", None), ("0.001,2.19", None)],
 )
 def test_a_price_of_one_token_is_doubted(
-    tmp_path: Path, harness: ControlCommand, price_in: str, price_out: str, unusual: str | None
+    tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
 ) -> None:
     data = write_questions(tmp_path, 1)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
-        done = harness(*words, "--price-in", price_in, "--price-out", price_out)
+        done = harness(*words, "--prices", prices)
     assert done.code == 0, done.err
     assert ("USD per million tokens is unusual" in done.err) == (unusual is not None)
     assert f"a price of {unusual} USD" in done.err or unusual is None
@@ -139,7 +139,7 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
     data = write_questions(tmp_path, 10)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "12")
-        piloted = harness(*words, "--pilot", "--price-in", "1", "--price-out", "10")
+        piloted = harness(*words, "--pilot", "--prices", "1,10")
         assert piloted.code == 0, piloted.err
         assert keys_on_disk(tmp_path) == expected_keys(10, 2)
         assert re.search(r"100 samples are left, about [\d,]+( ± [1-9][\d,]*)? new tokens", piloted.out)
@@ -365,7 +365,7 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
         assert done.code == 0, done.err
     endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
     assert set(endpoints) == {sound.base_url, broken.base_url}
-    scored = harness("score", "run")
+    scored = harness("score", "run", "--all")
     assert "By endpoint" in scored.out
     assert broken.base_url in scored.out
     for more in (["--base-url", sound.base_url], ["--server", "x"]):

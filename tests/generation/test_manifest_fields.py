@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.asking import own_servers
 from harness.benchmarks import shards
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.shards import Shard
@@ -22,8 +21,8 @@ from harness.core.errors import StoreError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
-from harness.runs import setting_names
-from server_launchers.engines import table
+from harness.runs import Manifest, RunFolder, setting_names
+from harness.runs.recorded_settings import settings_by_path
 from tests.faults.server import FaultServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
 
@@ -60,7 +59,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
         },
         seed=7,
         spelling=Spelling(
-            prefill={"role": "assistant", "content": "So"},
             chat_template_kwargs={"enable_thinking": False},
             extra_body={"top_a": 0.5},
         ),
@@ -155,40 +153,16 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
     assert sampling_fields().keys() <= json.loads(before)["benchmarks"]["sums"]["identity"]["sampling"].keys()
 
 
-def settings_paths(record: dict[str, Any]) -> Iterator[str]:
-    """The path of every setting of a benchmark's record, as `harness.runs.setting_names` has it."""
-    for part in ("identity", "plan", "settings"):
-        for path in every_path(record[part]):
-            if not path.startswith(("spelt_by.", "sampling_from.", "chosen_by.", "allocated.")):
-                yield path
-
-
-def every_path(value: dict[str, Any], before: str = "") -> Iterator[str]:
-    for name, inner in value.items():
-        if isinstance(inner, dict) and inner:
-            yield from every_path(inner, f"{before}{name}.")
-        else:
-            yield before + name
-
-
-def test_every_setting_has_a_name_in_words(tmp_path: Path) -> None:
+def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) -> None:
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
     with FaultServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
         run(settings, shards.part(asked, Shard(1, 1)), context_of=lambda endpoint, model: 5000)
-    record = json.loads((settings.out / "manifest.json").read_bytes())["benchmarks"]["sums"]
-    opened = tuple(f"{field}." for field in setting_names.OPEN)
-    paths = list(settings_paths(record))
-    assert [path for path in paths if path not in setting_names.SETTINGS and not path.startswith(opened)] == []
-    assert setting_names.in_words("prices.completion") == "price of a million completion tokens, in USD"
-    assert setting_names.in_words("sampling.top_k") == "top_k"
-    assert setting_names.in_words("a_field.of_a_newer_run") == "a_field.of_a_newer_run"
-
-
-def test_every_fact_of_a_server_has_a_name_in_words() -> None:
-    names = {fact.name for dialect in table.dialects() for fact in dialect.facts}
-    assert len(names) > 10
-    flags = {f"flags.{flag}" for flag in own_servers.model_flags()}
-    said = {name: setting_names.fact_in_words(name) for name in {*names, *flags, "server_model"}}
-    assert [name for name, words in said.items() if words == name and not name.isalpha()] == []
-    assert setting_names.fact_in_words("sampling_defaults.top_k") == "sampling default: top_k"
+    by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
+    digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
+    assert digests >= {"prompt_digest", "shard.selection", "questions_digest"}
+    assert digests == {path for path in by_path if setting_names.always_decided_by(path) == setting_names.CHECKSUM}
+    assert setting_names.always_decided_by("never_succeeds.a question.2") == setting_names.SERVER
+    assert setting_names.always_decided_by("seed") == ""
+    assert [*map(setting_names.in_words, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
+    assert [*map(setting_names.may_move_scores, ("prices.prompt", "sampling.top_k"))] == [False, True]

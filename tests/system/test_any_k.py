@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from pathlib import Path
 
@@ -72,18 +71,3 @@ def test_a_k_above_the_samples_is_refused_in_one_sentence(tmp_path: Path, run: R
         product.report(run, k=13)
     with pytest.raises(product.UsageError, match="k=0"):
         product.score(run, k=0)
-
-
-def test_a_score_of_a_file_takes_any_k(tmp_path: Path) -> None:
-    rows = [
-        {"id": f"q{q}", "answer": "4", "gen": [r"\boxed{4}"] * (q + 1) + [r"\boxed{5}"] * (4 - q)} for q in range(4)
-    ]
-    (tmp_path / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    words = ("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
-    done = harness(tmp_path, *words, "--k", "3", "--json")
-    assert done.code == 0, done.err
-    (score,) = json.loads(done.out)
-    assert score["pass_at"]["3"]["value"] == pytest.approx(sum(chen(5, c, 3) for c in (1, 2, 3, 4)) / 4)
-    shown = harness(tmp_path, *words, "--k", "3")
-    assert "Over k samples" in shown.out
-    assert harness(tmp_path, *words, "--k", "6").code == 2

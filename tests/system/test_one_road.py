@@ -177,10 +177,10 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     assert [said["chosen_by"][name] for name in ("samples", "canary")] == ["options"] * 2
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in decided_table(read, "sums").rows}
-    assert rows["field added to the request: service_tier"] == "options"
-    assert rows["field added to the request: reasoning_effort"] == "provider groq"
-    assert rows["stops if the first replies are all bad"] == "options"
-    assert rows["half-written answers are continued"] == "default"
+    assert rows["extra_body.service_tier"] == "options"
+    assert rows["extra_body.reasoning_effort"] == "provider groq"
+    assert rows["canary"] == "options"
+    assert rows["salvage"] == "default"
     assert {"", "not recorded"}.isdisjoint(rows.values()), "a setting that nobody decided"
     assert said["spelt_by"] == {
         "max_tokens_field": "provider groq",

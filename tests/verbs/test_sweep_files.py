@@ -156,7 +156,7 @@ M = D + "models: [m]\n"
         (D + "models:\n- {name: m, url: x}\n", 3, "unknown key 'models.0.url'. Did you mean base_url?"),
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
-        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "salvage, benchmark."),
+        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "fingerprint, benchmark."),
         (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
@@ -175,7 +175,7 @@ M = D + "models: [m]\n"
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
-        (D + "run: {price_in: 1.0}\n", 1, "price_out"),
+        (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -311,7 +311,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
-    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "price_in", "price_out"}
+    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices", "every_table"}
     scorer = {str(one.name) for one in score_command.params} - not_of_cells
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))

@@ -304,7 +304,7 @@ def test_differences_of_two_runs(results: Path) -> None:
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
     assert lines[2].startswith("B − A = +16.7 points; 95 %: ")
-    assert "run seed: not set → 7" in lines
+    assert "seed: not set → 7" in lines
     assert "q1 33 % of 3 67 % of 3 +33" in lines
     assert "1 sample from wrong to correct" in lines
     assert "5 samples with the same verdict in both" in lines

@@ -1,8 +1,7 @@
-"""Where batches go: to a provider's service, or into a file for a program that answers it. Blocking.
+"""Sends requests to a provider as batches, says how far these are, and reads their results. Blocking.
 
-A `BatchProvider` takes requests in batches and returns their results, line by line. Steps that can be repeated without
-harm are repeated until the patience (in seconds) is over. A batch is begun only once: before a second try, it is looked
-up in the provider's list.
+Steps that can be repeated without harm are repeated until the patience (in seconds) is over. A batch is begun only
+once: before a second try, it is looked up in the provider's list.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
@@ -41,30 +40,11 @@ class EndedBatch(NamedTuple):
     words: str
 
 
-class BatchProvider(Protocol):
-    """A service or file that takes many requests as one batch, says how far it is, and hands back the replies.
+class ServiceBatches:
+    """Batches at a provider. path: the path of a request, as lines and batches name it.
 
     Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
     """
-
-    most_requests: int
-    most_bytes: int
-
-    def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Request id → name of the batch that asks it already; ids that no batch asks are left out."""
-        ...
-
-    def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """Send these requests (id → body); return the name of their batch."""
-        ...
-
-    def look(self, name: str) -> EndedBatch | Sentence:
-        """Look at a batch: return the batch if it has ended, else a sentence on its state."""
-        ...
-
-
-class ServiceBatches:
-    """Batches at a provider. path: the path of a request, as lines and batches name it."""
 
     def __init__(
         self,
@@ -88,7 +68,7 @@ class ServiceBatches:
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Return the batch that holds each of these requests, as `BatchProvider.find`.
+        """Request id → name of the batch that asks it already; ids that no batch asks are left out.
 
         A batch without a service id may or may not have been submitted, so it is first looked up at the service by the
         name we gave it.

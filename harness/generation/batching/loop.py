@@ -22,16 +22,15 @@ from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import Sentence, ServerError
 from harness.core.nouns import count_noun
-from harness.generation.batching.handing import BatchProvider, EndedBatch, ServiceBatches
+from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
-from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.actions import Ask, Cancel, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
 from harness.generation.network.thread import LOOK_AROUND_S
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
-from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
@@ -52,7 +51,6 @@ class BatchLoop:
         settings: RunSettings,
         folder: RunFolder,
         dispatcher: Dispatcher,
-        journals: Mapping[str, Journal],
         requests: Requests,
         *,
         on_event: Callable[..., None],
@@ -61,7 +59,6 @@ class BatchLoop:
         self._settings = settings
         self._folder = folder
         self._dispatcher = dispatcher
-        self._journals = journals
         self._requests = requests
         self._on_event = on_event
         self._on_status = on_status
@@ -115,7 +112,17 @@ class BatchLoop:
 
     def _run(self) -> None:
         try:
-            provider = self._open_provider()
+            settings, batching = self._settings, self._settings.batching
+            assert batching is not None
+            provider = ServiceBatches(
+                BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+                BatchLedger(self._folder),
+                batching,
+                settings.spelling.path,
+                patience=settings.patience.outage,
+                on_event=self._on_event,
+                sleep=self._stopped.wait,
+            )
             pause = FIRST_LOOK_S
             while self._carry_out() and not self._stopped.is_set():
                 self._hand_in(provider)
@@ -134,20 +141,6 @@ class BatchLoop:
         self._carry_out()
         self.progress = self._dispatcher.progress()
 
-    def _open_provider(self) -> BatchProvider:
-        """Open the provider's batch service. Raises `StoreError` if the run's record of its batches is damaged."""
-        settings = self._settings
-        assert settings.batching is not None
-        return ServiceBatches(
-            BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
-            BatchLedger(self._folder),
-            settings.batching,
-            settings.spelling.path,
-            patience=settings.patience.outage,
-            on_event=self._on_event,
-            sleep=self._stopped.wait,
-        )
-
     def _carry_out(self) -> bool:
         """Carry out the dispatcher's actions up to the next `Wait`; return False if the session has ended."""
         if (now := time.monotonic()) >= self._next_look:
@@ -158,27 +151,15 @@ class BatchLoop:
                 case Ask(task):
                     self._asks[ask_id(task)] = action, self._requests.write(task)
                     self._waiting.append(ask_id(task))
-                case Store():
-                    self._store(action)
                 case Cancel(task):
                     # A result that comes later finds nobody.
                     self._asks.pop(ask_id(task), None)
                     self._dispatcher.cancelled(task)
-                case Log(event, facts):
-                    self._on_event(event, **facts)
                 case _:
                     break
         return isinstance(action, Wait)
 
-    def _store(self, store: Store) -> None:
-        failure: Exception | None = None
-        try:
-            self._journals[store.task.benchmark].append(store.sample)
-        except Exception as error:  # noqa: BLE001 - the dispatcher tells a refused sample from a full disk
-            failure = error
-        self._dispatcher.written(store.task, failure)
-
-    def _hand_in(self, provider: BatchProvider) -> None:
+    def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
         self._waiting = [ask for ask in self._waiting if ask in self._asks]
         if new := set(self._waiting) - self._looked_up:
@@ -207,7 +188,7 @@ class BatchLoop:
             self._waiting = self._waiting[len(asks) :]
             self._on_status(Sentence(f"handed in: {count_noun(len(asks), 'request')}"))
 
-    def _look(self, provider: BatchProvider) -> bool:
+    def _look(self, provider: ServiceBatches) -> bool:
         """Look at every batch; return whether one has ended."""
         any_ended = False
         for name in list(self._batches):

@@ -84,7 +84,7 @@ def _score_cell(task: ScoringTask) -> CellScore:
         judge = None if task.judge is None else JudgeOptions.of(**task.judge)
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
-            second_opinions(scored.source, grader, options.also_python)
+            second_opinions(scored.folder, grader, options.also_python)
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
