@@ -325,13 +325,10 @@ def sent_in_words(name: str, address: str) -> str:
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
-def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions, beside: Sequence[RunFolder] = ()) -> str:
-    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none.
-
-    beside: scored runs of the same step on other benchmarks; the mean over all benchmarks is then sent, too.
-    """
+def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
+    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
     from harness.exports.trackers import SeriesStep, track
 
     around = scored.folder.path.absolute().parent.name
     step = None if options.step is None else SeriesStep(options.series or around, options.step)
-    return track(scored.folder, scored.scores, tracker, step, beside)
+    return track(scored.folder, scored.scores, tracker, step)
