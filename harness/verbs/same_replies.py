@@ -138,7 +138,8 @@ def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
     """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
     # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
     texts = {"\0".join(filter(None, (reply.reasoning, reply.text))): reply for reply in (ours, theirs)}
-    short, long = min(texts, key=len), max(texts, key=len)
+    ordered = sorted(texts, key=len)  # two texts, of one length perhaps; one if they are equal
+    short, long = ordered[0], ordered[-1]
     if len(short) < MIN_CHARS:
         return None
     return long == short or (texts[short].finish_reason == "length" and long.startswith(short))
