@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import chain, zip_longest
 
 import msgspec
@@ -13,12 +13,13 @@ from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError, option
+from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import Filed, iterate_lines, line, write_lines
+from harness.runs.line_file import iterate_lines, line, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
@@ -253,16 +254,16 @@ def _note(settings: Mapping[str, object]) -> RecipeNote | None:
 
 
 def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Question] | None:
-    """The questions of the file, if the file equals the noted one byte for byte; a large file is read on access."""
+    """The questions of the file, if the file equals the noted one byte for byte."""
     if note is None:
         return None
     try:
-        filed = Filed(folder.questions, Question, _REMEDY)
+        with open_untrusted(folder.questions) as file:
+            if file_digest(file, "sha256").hexdigest() != note.file:
+                return None
     except OSError:
         return None
-    if filed.sha256 != note.file:
-        return None
-    return filed if filed.is_large else Packed(Question, filed)
+    return read(folder)
 
 
 def seal(questions: Iterable[Question]) -> str:
