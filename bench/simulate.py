@@ -34,8 +34,8 @@ from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
-from harness.scoring.tokens import mean_intervals
-from harness.scoring.uncertainty import Intervals, unequal_rates
+from harness.scoring.tokens import mean_of_tokens
+from harness.scoring.uncertainty import unequal_rates
 from harness.verbs.race import play
 
 Array = NDArray[np.float64]
@@ -515,8 +515,8 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
     """Both intervals of a mean of tokens. An interval that the score withholds counts as holding the truth."""
     if np.isnan(values).all():
         return (ALL_TOKENS, ALL_TOKENS)
-    both = mean_intervals(values, of, np.arange(n_questions))
-    return (both.sampling_interval or ALL_TOKENS, both.question_interval or ALL_TOKENS)
+    both = mean_of_tokens(values, of, np.arange(n_questions))
+    return (both.sampling or ALL_TOKENS, both.question or ALL_TOKENS)
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
@@ -750,9 +750,9 @@ def _audited_once(
     corrected, raw = _audited(rng, right, called, by_judge, 100)
     truth = float(chances.mean())
     return (
-        _holds(corrected.sampling_interval, truth),
-        _holds(corrected.question_interval, cell.accuracy),
-        _holds(raw.sampling_interval, truth),
+        _holds(corrected.sampling, truth),
+        _holds(corrected.question, cell.accuracy),
+        _holds(raw.sampling, truth),
     )
 
 
@@ -762,17 +762,18 @@ def _audited(
     called: NDArray[np.bool_],
     by_judge: NDArray[np.bool_],
     n_audits: int,
-) -> tuple[Intervals, Intervals]:
-    """Audit a simulated run; return the intervals of its accuracy by the audit, and those by the grades alone.
+) -> tuple[stats.Estimate, stats.Estimate]:
+    """Audit a simulated run; return its accuracy by the audit, and that by the grades alone.
 
     right: samples correct by a person. called: samples correct by the grader; both of shape (questions, samples).
     by_judge: which samples a judge decided. n_audits: samples that the person judges.
     """
     n_questions, n = right.shape
     correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
-    raw = Intervals(
-        sampling_interval=stats.sampling_limits(correct, counts).interval(),
-        question_interval=stats.question_limits(correct / counts).interval(),
+    raw = stats.Estimate(
+        value=float(correct.sum() / counts.sum()),
+        sampling=stats.sampling_limits(correct, counts).interval(),
+        question=stats.question_limits(correct / counts).interval(),
     )
     sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
     filled = [verdict for verdict, size in sizes.items() if size]
@@ -784,7 +785,7 @@ def _audited(
         weight = sizes[verdict] / right.size
         parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))
     certain = float((called & ~by_judge).mean())
-    return audit.estimate(parts, certain, raw).intervals, raw
+    return audit.estimate(parts, certain, raw).accuracy, raw
 
 
 def _holds(interval: stats.Interval | None, truth: float) -> bool:
@@ -811,7 +812,7 @@ def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
             drawn = kinds[rng.choice(len(kinds), n_questions, p=share / share.sum())]
             right, called = drawn[:, :1], drawn[:, 1:]
             corrected, raw = _audited(rng, right, called, np.ones_like(right), n_audits)
-            hits.append((_holds(corrected.question_interval, truth), _holds(raw.question_interval, truth)))
+            hits.append((_holds(corrected.question, truth), _holds(raw.question, truth)))
         by_person, by_grader = np.mean(hits, axis=0).tolist()
         rows.append(Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(hits), 100 * by_grader)]))
     return Table("Accuracy by hand lies in the audited interval, 491 pairs of public repositories", rows, 0.92, 1.0,

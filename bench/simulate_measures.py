@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Grade, Question
-from harness.scoring.measures import Measure, MeasureName, measures
+from harness.scoring.measures import measures
+from harness.scoring.stats import Estimate
 from harness.scoring.tally import QuestionTally
 
 SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
@@ -39,7 +40,7 @@ LOWEST = 0.92
 POPULATION = 200_000
 
 Floats = NDArray[np.float64]
-Truth = dict[MeasureName, float]
+Truth = dict[str, float]
 
 
 class Drawn(NamedTuple):
@@ -90,20 +91,17 @@ def parts(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
     return Drawn(items, truth_of_parts(totals, chances))
 
 
-def held(measure: Measure, same: Truth, population: Truth) -> tuple[bool, bool]:
+def held(measure: Estimate, same: float, population: float) -> tuple[bool, bool]:
     """Whether the truth lies in (the sampling interval, the question interval).
 
     same: the truth for the same questions. population: the truth for all questions of the kind.
     """
-    intervals = measure.intervals
-    pairs = (intervals.sampling_interval, same), (intervals.question_interval, population)
-    first, second = (
-        interval is not None and interval.low <= truth[measure.name] <= interval.high for interval, truth in pairs
-    )
+    pairs = (measure.sampling, same), (measure.question, population)
+    first, second = (interval is not None and interval.low <= truth <= interval.high for interval, truth in pairs)
     return first, second
 
 
-def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, float]]:
+def cells(repeats: int) -> Iterator[tuple[str, int, int, float, float, float]]:
     """Simulate all sizes and means: (measure, questions, samples, mean, fraction of sampling intervals that hold the
     truth, the same of question intervals).
     """
@@ -115,11 +113,11 @@ def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, f
             population = of_population(mean)
             for n, samples in SIZES:
                 rng = np.random.default_rng([n, samples, round(100 * mean)])
-                counts: dict[MeasureName, list[tuple[bool, bool]]] = {}
+                counts: dict[str, list[tuple[bool, bool]]] = {}
                 for _ in range(repeats):
                     drawn = draw(rng, n, samples, mean)
-                    for measure in measures(drawn.items):
-                        counts.setdefault(measure.name, []).append(held(measure, drawn.truth, population))
+                    for name, measure in measures(drawn.items).items():
+                        counts.setdefault(name, []).append(held(measure, drawn.truth[name], population[name]))
                 for name, pairs in counts.items():
                     same, others = np.array(pairs).mean(axis=0)
                     yield name, n, samples, mean, float(same), float(others)

@@ -89,7 +89,10 @@ from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
+    from arro3.core import Table
+
     from harness.core.money import Prices
+    from harness.exports.frame import Of
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -198,28 +201,27 @@ def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
     judge: Judge | None = None,
-    price_in: float | None = None,
-    price_out: float | None = None,
+    prices: FilePath | tuple[float, float] | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Scores:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
     source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
     card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
-    decides the answers that the rules leave undecided. price_in, price_out: USD per million tokens of the judge;
-    `judging.cost` of each score then has its cost.
+    decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
+    replies; `judging.cost` of each score then has its cost.
     The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
     cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
     score_options = ScoreOptions.of(**options)
-    costs = JudgingCosts.of(price_in=price_in, price_out=price_out)
-    prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
+    costs = JudgingCosts.of(prices=prices)
+    judge_prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
     scoring.check([path], score_options, judge)
-    return _scores(path, score_options, judge, prices)
+    return _scores(path, score_options, judge, judge_prices)
 
 
 def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Prices | None) -> Scores:
@@ -297,6 +299,18 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     return export_source(Path(source), ExportOptions.of(to=to, **options))
 
 
+def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath], of: Of = "samples") -> Table:
+    """Return the samples, grades or scores of runs as an Arrow table, which pandas, polars and DuckDB read.
+
+    runs: a run or several. of: what a row is. The columns of samples are those of `harness export parquet`. Raises
+    `UsageError` if there is no row, `StoreError`.
+    """
+    from harness.exports.frame import frame as frame_of
+
+    several = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else runs
+    return frame_of([RunFolder.open(Path(run)) for run in several], of)
+
+
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
     """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
 
@@ -336,8 +350,8 @@ def plan(
     may be left out. accuracy: of your model in %, where no run shows it. other_samples: samples a question of an
     existing run to compare with; None: as many. published_samples: of a published score, to plan a run for `verify`.
     margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
-    more. price_in, price_out: USD per million tokens; None: those that the run was given. Raises `UsageError`,
-    `StoreError`.
+    more. prices: USD per million tokens of prompts and replies; None: those that the run was given. Raises
+    `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
     paths = [source] if isinstance(source, str | os.PathLike | Run | RunFolder) else source

@@ -151,11 +151,11 @@ def _score_line(score: Score) -> str:
     """Return a score in one line: accuracy, both intervals, number of questions and samples."""
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
-    error = _interval_in_words(score.sampling_interval, "same questions")
-    question_side = _interval_in_words(score.question_interval, "new questions")
+    error = _interval_in_words(score.accuracy.sampling, "same questions")
+    question_side = _interval_in_words(score.accuracy.question, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {in_percent(score.accuracy)} %{error}{question_side}, {size}{missing}"
+    return f"{score.benchmark}: {in_percent(score.accuracy.value)} %{error}{question_side}, {size}{missing}"
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:

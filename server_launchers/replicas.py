@@ -22,8 +22,6 @@ from server_launchers.spec import ServerSpec
 def ports_needed(spec: ServerSpec) -> int:
     """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port and one for metrics."""
     launcher = table.launcher_of(spec)
-    if launcher.command is None:
-        return 0
     count = _engine_processes(spec)
     return count + 2 if launcher.routed(spec) else count
 
@@ -32,9 +30,6 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec."""
     table.check(spec)
     launcher = table.launcher_of(spec)
-    if launcher.command is None:
-        assert launcher.address is not None
-        return Deployment((), (launcher.address(spec),), launcher.ready_by(spec))
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "

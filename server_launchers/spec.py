@@ -22,7 +22,6 @@ EngineName = Literal[
     "sglang",
     "sglang_router",
     "transformers",
-    "external",
     "command",
 ]
 """Every engine; each has its file in `engines/`."""
@@ -62,7 +61,7 @@ class ServerSpec:
 
     engine: EngineName
     model: str = ""
-    """Model name on the hub, a folder, a GGUF file (llama_cpp), or a URL (external)."""
+    """Model name on the hub, a folder, or a GGUF file (llama_cpp)."""
     name: str | None = None
     """Name of this server in `status` and `stop`; None derives one from the model."""
     extra_flags: tuple[str, ...] = ()
@@ -145,9 +144,7 @@ class ServerSpec:
         Path | None, Flag("The router's Python interpreter. Default: this one, or the engine's.")
     ] = None
 
-    health_path: Annotated[str | None, Flag("Page that answers 200 once a `command` or `external` server works.")] = (
-        None
-    )
+    health_path: Annotated[str | None, Flag("Page that answers 200 once a `command` server works.")] = None
     start_timeout: Annotated[
         float, Flag("A start fails after this many seconds without progress in the log.", above=0)
     ] = 600.0

@@ -44,8 +44,8 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.runs.sample_labels import SampleLabel
 from harness.scoring.score import Bounds, GroupScore, Score
+from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
-from harness.scoring.uncertainty import Intervals
 from harness.scoring.workload import Speed
 from harness.verbs.sweep.schema import json_schema
 
@@ -61,7 +61,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/overrides.jsonl": (Override,),
     "<benchmark>/labels.jsonl": (SampleLabel,),
     "inflight.jsonl": (Partial,),
-    "<benchmark>/scores.json": (Score, Intervals, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
+    "<benchmark>/scores.json": (Score, Estimate, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
 }
 """File of a run folder → the records that stand in it, the outermost first."""
 
@@ -398,7 +398,7 @@ def keywords() -> str:
     text += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
-        "from harness.core.choices import (\n    Api,\n    LengthField,\n    OutputsFormat,\n    SalvageMode,\n"
+        "from harness.core.choices import (\n    Api,\n    LengthField,\n    OutputsFormat,\n"
         "    SecondGraderName,\n    Thinking,\n    TransportName,\n)\n"
     )
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"

@@ -74,8 +74,7 @@ def _as_cards_see_it(
         context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
-        prefill=options.prefill,
-        opens=_opens_reasoning(first, settings, looks, options) if preset.rule("prefill") is not None else None,
+        opens=_opens_reasoning(first, settings, looks, options) if preset.rule("opens") is not None else None,
     )
 
 

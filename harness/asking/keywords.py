@@ -66,7 +66,6 @@ class RunKeywords(TypedDict, total=False):
     seed: int | None
     thinking: Thinking | None
     thinking_tokens: int | None
-    prefill: str | None
     extra_body: str | Mapping[str, Any]
     chat_template_kwargs: str | Mapping[str, Any]
     drop: Texts
@@ -81,9 +80,7 @@ class RunKeywords(TypedDict, total=False):
     idle_timeout: float | None
     attempts: int | None
     fit_context: bool
-    price_in: float | None
-    price_out: float | None
-    prices: FilePath | None
+    prices: FilePath | tuple[float, float] | None
     out: FilePath | None
     accept_server_change: bool
     canary: bool
@@ -126,8 +123,7 @@ class PlanKeywords(TypedDict, total=False):
     other_samples: int | None
     published_samples: int | None
     accuracy: float | None
-    price_in: float | None
-    price_out: float | None
+    prices: FilePath | tuple[float, float] | None
 
 
 class CompareKeywords(TypedDict, total=False):

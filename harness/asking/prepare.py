@@ -25,7 +25,7 @@ from harness.asking.advising import advise
 from harness.asking.batching import by_batch
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
-from harness.asking.prices import prices_of, read_prices
+from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
@@ -207,7 +207,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
     deadline = _check_verifiers(sets, watcher, judged=judged)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
-    prices = read_prices(options.prices) if options.prices is not None else None
+    prices = listed_prices(options.prices)
     return Asked(
         options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
     )  # fmt: skip
@@ -286,7 +286,7 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 _SET_BY = {
     "endpoints": ("base_url", "server", "serve", "endpoints_file"),
     "batch": ("batch",),
-    "prices": ("prices", "price_in", "price_out"),
+    "prices": ("prices",),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
     "deadlines.first_token": ("first_token_timeout",),
@@ -643,7 +643,6 @@ def _settings(
     salvage = Salvage(mode="exact", engine=looks.engine or "")
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
-    priced = options.prices is not None or options.price_in is not None
     asker = Asker(
         model=looks.model,
         engine=looks.engine,
@@ -673,7 +672,7 @@ def _settings(
         fingerprint=_fingerprinted(questions_asked, reached, looks),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
-        prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
+        prices=prices_of(options.prices, looks.model, questions_asked.prices) if options.prices else None,
         requests_per_minute=options.rpm,
         salvage=salvage,
     )
@@ -703,14 +702,11 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         api=options.api,
         thinking=options.thinking,
         thinking_tokens=options.thinking_tokens,
-        prefill=options.prefill,
         engine=engine,
     )
     for name in ("extra_body", "chat_template_kwargs"):
         if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
-            set_by = next(
-                name for name in ("thinking", "thinking_tokens", "prefill") if getattr(options, name) is not None
-            )
+            set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
             both = f"{option(set_by, getattr(options, set_by))} and {option(name)}"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
     return Spelling(
@@ -719,7 +715,6 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
         max_tokens_field=options.max_tokens_field or theirs.max_tokens_field,
         seed_field=theirs.seed_field,
-        prefill=theirs.prefill,
         chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
         extra_body={**theirs.extra_body, **options.extra_body},
     )
@@ -735,9 +730,8 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
     }
     if options.thinking is not None:
         by["thinking"] = theirs
-    for name in ("thinking_tokens", "prefill"):
-        if getattr(options, name) is not None:
-            by[name] = theirs
+    if options.thinking_tokens is not None:
+        by["thinking_tokens"] = theirs
     for name in ("extra_body", "chat_template_kwargs"):
         given = getattr(options, name)
         by |= {f"{name}.{key}": "options" if key in given else theirs for key in getattr(spelling, name)}

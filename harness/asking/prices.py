@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.money import Prices
+from harness.core.money import Prices, prices_in
 from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.core.yaml_file import read_mapping
-
-if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
 
 MAX_FILE_BYTES = 1024 * 1024
 MIN_USUAL_USD, MAX_USUAL_USD = 0.001, 1000.0
@@ -54,19 +50,20 @@ def doubtful(prices: Prices) -> str | None:
     )
 
 
-def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | None) -> Prices | None:
-    """The prices of `model`, from the options or the file; None if neither has them. Raises `UsageError`.
+def listed_prices(given: str | None) -> dict[str, Prices] | None:
+    """The prices by model of the file that the option `prices` names; None if it names none. Raises `UsageError`."""
+    return None if given is None or prices_in(given) is not None else read_prices(Path(given))
 
-    listed: the prices of the file by model; None without a file.
-    """
-    if options.price_in is not None and options.price_out is not None:
-        return Prices(options.price_in, options.price_out)
-    if listed is None:
-        return None
+
+def prices_of(given: str, model: str, listed: Mapping[str, Prices] | None = None) -> Prices:
+    """The prices of `model` by the option `prices`. listed: those of its file, if read already. Raises `UsageError`."""
+    if (stated := prices_in(given)) is not None:
+        return stated
+    listed = read_prices(Path(given)) if listed is None else listed
     if model not in listed:
         raise UsageError(
             f"the file has no price of {visible(model, 80)}: add a line for this model.{near_names(model, listed)}",
             field="prices",
-            value=options.prices,
+            value=given,
         )
     return listed[model]

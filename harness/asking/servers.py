@@ -601,7 +601,4 @@ def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    # A server without a state file is named by its address.
-    if server.pid is None:
-        return who.but(serve=None, base_url=server.base_urls, model=server.model)
     return who.but(serve=None, server=server.name, model=server.model)

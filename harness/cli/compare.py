@@ -140,9 +140,10 @@ def _print_summary(decisions: Sequence[Decision]) -> None:
 def _decided_by_correction(pair: RunComparison) -> bool:
     """Whether an interval excludes 0 beside the verdict that no difference is seen."""
     decision, paired = pair.decision, pair.decision.paired
-    lines = [(decision.verdict, paired.sampling_interval), (decision.kind_verdict, paired.question_interval)]
+    difference = paired.difference
+    lines = [(decision.verdict, difference.sampling), (decision.kind_verdict, difference.question)]
     if decision.mean is not None:
-        lines.append((decision.mean.verdict, decision.mean.compared.sampling_interval))
+        lines.append((decision.mean.verdict, decision.mean.compared.difference.sampling))
     return any(
         verdict == "no difference seen" and interval is not None and not interval.low <= 0 <= interval.high
         for verdict, interval in lines
@@ -156,32 +157,34 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
     that could not be compared; the gate does not pass then.
     """
     from harness.reports.unsettled import COMPLETE_FIRST
-    from harness.scoring.uncertainty import points_interval
+    from harness.scoring.uncertainty import point_cells
 
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in decisions:
         if decision.verdict == "worse" and decision not in refused:
-            loss = count_points(in_percent(-decision.paired.difference))
+            loss = count_points(in_percent(-decision.paired.difference.value))
             terminal.warn(
                 f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} is found worse by {loss} "
-                f"({points_interval(decision.paired.sampling_interval)}): less than the {100 * margin:g} that "
+                f"({point_cells(decision.paired.difference)[1]}): less than the {100 * margin:g} that "
                 f"--fail-if-worse allows; --margin {100 * margin:g} says whether the true loss is surely smaller"
             )
     for decision in refused:
         click.echo(
             f"harness: {visible(decision.run)} is worse than {visible(decision.baseline)} on "
-            f"{visible(decision.paired.benchmark)} by {in_percent(-decision.paired.difference)} points",
+            f"{visible(decision.paired.benchmark)} by {in_percent(-decision.paired.difference.value)} points",
             err=True,
         )
     unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
     for decision in unseen:
+        interval = decision.paired.difference.sampling
+        assert interval is not None
         advice = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
         if decision.n_owed or decision.imported:
             advice = COMPLETE_FIRST if decision.n_owed else "ask more questions of this kind"
         terminal.warn(
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {_detectable(decision.detectable)}, and "
-            f"the run may be worse by {in_percent(-decision.paired.sampling_interval.low)}; "
+            f"the run may be worse by {in_percent(-interval.low)}; "
             f"{advice}, or let it pass with --pass-unseen"
         )
     if uncompared:
@@ -195,33 +198,28 @@ def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: floa
 def _print(pair: RunComparison, *, with_others: bool) -> None:
     """Print the comparison of one run with the baseline on one benchmark. with_others: more comparisons are printed."""
     from harness.benchmarks.prompts import name_of
-    from harness.reports.differences_by_hand import by_hand_in_words
     from harness.reports.unsettled import open_points
     from harness.runs.recorded_settings import difference_in_words, is_checksum
     from harness.scoring.moves import largest
-    from harness.scoring.uncertainty import points_interval, why_narrower
+    from harness.scoring.uncertainty import point_cells, why_narrower
 
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
-        f"{visible(paired.benchmark)}: {run} {in_percent(paired.first_accuracy)} %, {baseline} "
-        f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference)} points over "
-        f"{count_noun(paired.n_questions, 'question')}" + (", by the grader" if pair.by_hand else "")
+        f"{visible(paired.benchmark)}: candidate {run} {in_percent(paired.first_accuracy)} %, baseline {baseline} "
+        f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference.value)} points over "
+        f"{count_noun(paired.n_questions, 'question')}"
     )
-    if pair.by_hand:
-        click.echo(f"  {by_hand_in_words(pair.by_hand, run, baseline)}")
     _print_same_questions(paired, decision)
     if decision.p_question is None:
         click.echo("  new questions    unknown, since the runs share only one question")
     else:
         click.echo(
-            f"  new questions    {points_interval(paired.question_interval):18} p {_p(decision.p_question)}  "
+            f"  new questions    {point_cells(paired.difference)[2]:18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
-    _print_margin(decision.margin, paired.sampling_interval)
-    for reason in why_narrower(
-        paired.sampling_interval, paired.question_interval, at_most=paired.at_most, imported=decision.imported
-    ):
+    _print_margin(decision.margin, paired.difference.sampling)
+    for reason in why_narrower(paired.difference, imported=decision.imported):
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
@@ -264,26 +262,20 @@ def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
 
 def _print_mean(of_run: Sequence[RunComparison]) -> None:
     """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
-    from harness.reports.differences_by_hand import by_hand_in_words, mean_by_hand
-
     decision, (run, baseline) = of_run[0].decision, of_run[0].sides
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
         return
     mean = decision.mean.compared
-    by_hand = mean_by_hand([(pair.decision.paired, pair.by_hand) for pair in of_run])
     click.echo(
         f"mean of {len(of_run)} benchmarks: {visible(run)} {in_percent(mean.first_accuracy)} %, "
-        f"{visible(baseline)} {in_percent(mean.second_accuracy)} %: {in_points(mean.difference)} points"
-        + (", by the grader" if by_hand else "")
+        f"{visible(baseline)} {in_percent(mean.second_accuracy)} %: {in_points(mean.difference.value)} points"
     )
     sizes = {pair.decision.paired.n_questions for pair in of_run}
     if len(sizes) > 1:
         click.echo(f"  each benchmark counts alike, whether it has {min(sizes):,} or {max(sizes):,} questions")
-    if by_hand is not None:
-        click.echo(f"  {by_hand_in_words(by_hand, visible(run), visible(baseline))}")
     _print_same_questions(mean, decision.mean)
-    _print_margin(decision.mean.margin, mean.sampling_interval)
+    _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(
         f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
         f"{_detectable(decision.mean.detectable)}"
@@ -297,18 +289,18 @@ def _detectable(smallest: float | None) -> str:
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:
     """Print the difference's interval if the same questions were asked again. compared: of the decision."""
-    from harness.scoring.uncertainty import points_interval
+    from harness.scoring.uncertainty import point_cells
 
-    words, width = points_interval(compared.sampling_interval, at_most=compared.at_most), 26 if compared.at_most else 18
+    words, width = point_cells(compared.difference)[1], 26 if compared.difference.at_most else 18
     click.echo(f"  same questions   {words:{width}} p {_p(decision.p_sampling)}  {decision.verdict}")
 
 
-def _print_margin(decision: MarginDecision | None, interval: Interval) -> None:
+def _print_margin(decision: MarginDecision | None, interval: Interval | None) -> None:
     """Print whether the run is worse by the margin or more; nothing without a margin.
 
     interval: that of the line "same questions", which is not corrected for several margins, as p is.
     """
-    if decision is None:
+    if decision is None or interval is None:
         return
     points = count_points(f"{100 * decision.margin:g}")
     verdict = "open" if decision.verdict == "open" else f"{decision.verdict} by {points} or more"

@@ -28,11 +28,11 @@ from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.asking.options.judge import NO_FLAG
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
-from harness.cli.help import LineEnds, SeedType, under
+from harness.cli.help import SeedType, under
 from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
 from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
+from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -132,8 +132,8 @@ def _type(option: Option) -> Any:
     """The type of one value of the flag; the option itself checks the bounds."""
     if option.choices:
         return click.Choice(option.choices)
-    if option.kind in (SEED, LINES):
-        return SeedType() if option.kind is SEED else LineEnds()
+    if option.kind is SEED:
+        return SeedType()
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)

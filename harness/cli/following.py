@@ -73,13 +73,12 @@ def _goes_on(folder: RunFolder) -> bool:
 def _words(score: Score) -> str:
     """The benchmark and its accuracy, in the words of the progress display."""
     from harness.showing.lines import score_in_words
-    from harness.showing.running_score import RunningScore, UndecidedBounds
+    from harness.showing.running_score import RunningEstimate, RunningScore, UndecidedBounds
 
-    interval, bounds = score.sampling_interval, score.undecided_bounds
+    accuracy, bounds = score.accuracy, score.undecided_bounds
     running = RunningScore(
-        accuracy=score.accuracy or 0.0,
+        accuracy=accuracy and RunningEstimate(accuracy.value, accuracy.sampling and (*accuracy.sampling,)),
         n_samples=score.n_samples,
-        sampling_interval=None if interval is None else (interval.low, interval.high),
         n_undecided=score.n_undecided,
         undecided_bounds=None if bounds is None else UndecidedBounds(bounds.low, bounds.high),
     )

@@ -312,14 +312,6 @@ class SeedType(click.types.StringParamType):
             self.fail(f"{value!r}: expected an integer, or `none`", param, ctx)
 
 
-class LineEnds(click.types.StringParamType):
-    r"""A text in which `\n` stands for a line end, so that it can be typed in any shell."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        r"""The text with line ends in place of `\n`."""
-        return str(super().convert(value, param, ctx)).replace("\\n", "\n")
-
-
 def spell(sentence: str, command: click.Command | None = None) -> str:
     """`sentence` with its options written as flags of `command`; None: of the running command."""
     if command is None:
@@ -394,8 +386,6 @@ def _as_typed(parameter: click.Parameter, value: Any) -> str:
         return f"{flag} none" if isinstance(parameter.type, SeedType) else f"no {flag}"
     if parameter.multiple and isinstance(value, list):
         return " ".join(f"{flag} {_word(member)}" for member in value)
-    if isinstance(parameter.type, LineEnds):
-        return f"{flag} {shlex.quote(str(value)).replace(chr(10), chr(92) + 'n')}"
     return f"{flag} {_word(value)}"
 
 

@@ -90,7 +90,11 @@ ELSEWHERE: dict[str, str] = dict(
             "Half-written answers are continued where that is exact; `harness score --no-salvaged` leaves them out.": (
                 "salvage"
             ),
+            "Prices are a pair, of prompts and replies, USD per million tokens: --prices 0.5,2.": "price-in price-out",
             "`harness probe URL --quick` examines a server before a run.": "probe",
+            "A server's chat template may begin each reply: `harness serve ENGINE MODEL --chat-template FILE`.": (
+                "prefill"
+            ),
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': (
                 "api-key-file reference-api-key-file"
             ),

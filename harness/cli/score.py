@@ -41,6 +41,7 @@ _FIRST = (
     "fresh",
     "also",
     "follow",
+    "every_table",
     "judge_model",
     "dry_run",
 )
@@ -60,8 +61,9 @@ def _prints() -> Any:
 @takes(ScoreOptions)
 @takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
+@click.option("--all", "every_table", is_flag=True, help="Print every table: both intervals, pass@k, lengths, speed.")
 @judge_options
-def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
+def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. Grades and scores of a FILE are stored in FILE.scored, for `harness report`, `compare` and `verify`.
 
@@ -77,7 +79,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL --dry-run --price-in 0.5 --price-out 2
+    harness score results/qwq-32b --judge MODEL --dry-run --prices 0.5,2
     """
     _load_numpy()
     from harness.runs.layout import labels
@@ -100,7 +102,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     if as_json:
         say(_records(named))
     else:
-        _print_tables(named, options.k)
+        _print_tables(named, options.k, every_table=every_table)
         for given, (label, source) in zip(sources, named, strict=True):
             _print_open(options.as_run or given, label if len(named) > 1 else "", source)
     if options.out is not None:  # Shards are joined by now, so that it is of a file.
@@ -274,13 +276,14 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
     return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, source in named for score in source.scores]
 
 
-def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
-    """Print the tables of all scores, except those for which no score has data. ks: further values of k of pass@k.
+def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, every_table: bool) -> None:
+    """Print the table of the accuracies; if `every_table`, those of all numbers for which a score has data.
 
-    scored: (label, scored source).
+    scored: (label, scored source). ks: further values of k of pass@k, which have a table in any case.
     """
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (
+        accuracy_table,
         endpoint_table,
         measure_table,
         over_k_table,
@@ -290,6 +293,11 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     )
 
     named = [(label, score) for label, source in scored for score in source.scores]
+    if not every_table:
+        shown = [accuracy_table(named), *([over_k_table(named, ks)] if ks else [])]
+        terminal.console().print(to_terminal(shown))
+        click.echo("--all prints every number: both intervals, pass@k, lengths, speed")
+        return
     tables: list[Table | None] = [
         score_table(named),
         sample_table(named),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -16,8 +17,10 @@ from harness.cli.json_output import json_option, say
 from harness.core import plugins
 from harness.core.errors import near_names
 from harness.core.inert import visible
+from server_launchers import shown
 from server_launchers.command_line import FLAG_PREFIX, EngineCommand, server_options
 from server_launchers.engines import table as engines
+from server_launchers.errors import SpecError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,6 +37,27 @@ class ServeGroup(SpelledGroup):
             return of_ours
         takes = engines.by_name(engines.ANY_PROGRAM).launcher.takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words. An engine's own command line behind `--`, without an engine before it, is read as ours."""
+        end = args.index("--") if "--" in args else 0
+        if "--" in args and not any(self.get_command(ctx, word) for word in args[:end]):
+            from server_launchers import pasted
+
+            try:
+                command = pasted.read(args[end + 1 :])
+            except SpecError as error:
+                ctx.fail(error.sentence)
+            if command is None:
+                ctx.fail(
+                    "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
+                    "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
+                )
+            engine, model, flags, passed = command
+            ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
+            terminal.note(f"read as: {visible(shlex.join(ours))}")
+            args = [engine, model, *flags, *args[:end], "--", *passed]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -67,6 +91,7 @@ def command(ctx: click.Context, models: bool) -> None:
 
     \b
     harness serve ENGINE MODEL [options] [-- engine flags]
+    harness serve -- vllm serve MODEL --tensor-parallel-size 8 …
     harness serve status | logs [NAME] | stop [NAME | --all]
     harness serve --models
     harness serve fetch smollm2-135m

@@ -35,8 +35,7 @@ class Spelling:
 
     max_tokens_field, seed_field: the server's names for the bound on new tokens and for the seed. stream_usage: whether
     a stream is asked to state its token counts; some providers refuse the field. token_ids: whether a stream is asked
-    for the ids of its tokens, which vLLM and SGLang can state. prefill: an assistant message that ends each prompt and
-    that the reply continues; for the completions API its content is appended to the prompt. chat_template_kwargs:
+    for the ids of its tokens, which vLLM and SGLang can state. chat_template_kwargs:
     arguments of the model's chat template, such as a thinking switch. extra_body: further top-level fields, which
     replace sampling fields of the same name. API keys in the last two become `Secret`s. Raises `UsageError` if
     `extra_body` has a field that only the harness sets.
@@ -48,7 +47,6 @@ class Spelling:
     token_ids: bool = False
     max_tokens_field: str = "max_tokens"
     seed_field: str = "seed"
-    prefill: Mapping[str, Any] | None = None
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -64,11 +62,6 @@ class Spelling:
     def path(self) -> str:
         """The path of requests below the base URL."""
         return "/chat/completions" if self.api == "chat" else "/completions"
-
-    @property
-    def prefill_marks(self) -> dict[str, Any]:
-        """Fields that the provider needs in the prefill message besides its role and content."""
-        return {name: value for name, value in (self.prefill or {}).items() if name not in ("role", "content")}
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
@@ -140,11 +133,10 @@ class RequestTemplate:
 
         The messages are sent by the chat API, the prompt by the completions API.
         """
-        begun = self.spelling.prefill
         if self.spelling.api == "chat":
-            varying["messages"] = messages if begun is None else [*messages, begun]
+            varying["messages"] = messages
         else:
-            varying["prompt"] = prompt if begun is None else prompt + begun["content"]
+            varying["prompt"] = prompt
         return self._head + codec.encode(varying)[1:]
 
     def _varying(self, seed: int | None, max_tokens: int | None = None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 SMALL_USD = 0.001
@@ -18,6 +19,17 @@ class Prices:
     def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Return what these tokens cost, in USD."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+def prices_in(text: str) -> Prices | None:
+    """The prices that a text `IN,OUT` states; None if it is no such pair. Raises `ValueError` for a negative price."""
+    try:
+        prompt, completion = map(float, text.split(","))
+    except ValueError:
+        return None
+    if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
+        raise ValueError("expected two prices of 0 or more in USD per million tokens")
+    return Prices(prompt, completion)
 
 
 def usd_in_words(usd: float) -> str:

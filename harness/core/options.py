@@ -42,6 +42,7 @@ from typing import (
 
 from harness.core import choices
 from harness.core.errors import UNSET, UsageError
+from harness.core.money import prices_in
 from harness.core.secret import Secret, seal_secrets
 
 if TYPE_CHECKING:
@@ -88,6 +89,15 @@ def _parse_object(value: Any) -> Any:
         raise ValueError(f"expected a JSON object such as '{{\"top_k\": 20}}' ({error})") from error
 
 
+def _parse_prices(value: Any) -> Any:
+    """A pair of prices as the text `IN,OUT`; anything else is returned unchanged. Raises `ValueError`."""
+    if isinstance(value, tuple | list) and len(value) == 2:
+        value = ",".join(map(str, value))
+    if isinstance(value, str):
+        prices_in(value)  # raises for a pair that is wrong
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def _refuse_empty_path(value: Any) -> Any:
     if isinstance(value, str) and not value:
         # An unset variable of a shell gives an empty text, which as a path would mean the current folder.
@@ -109,6 +119,9 @@ COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
 
 NUMBERS = Kind("int | Sequence[int]", _number_as_tuple, int | tuple[int, ...])
 """A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
+
+PRICES = Kind("FilePath | tuple[float, float]", _parse_prices, str | tuple[float, float])
+"""Prices of prompt and completion tokens, as a pair or a text `IN,OUT`; or the path of a file of prices by model."""
 
 JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""
@@ -135,9 +148,6 @@ POINTS = Kind("float", _refuse_fraction)
 
 SEED = Kind("int", lambda value: value)
 """A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
-
-LINES = Kind("str", lambda value: value)
-"""A text of several lines. The command line reads `\\n` in it as the end of a line; Python takes it as it is."""
 
 _KINDS: Mapping[Any, Kind] = {Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS}
 """The field's type → the kind of an option whose declaration names none."""

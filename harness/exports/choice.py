@@ -235,9 +235,9 @@ def metrics_of(score: Score) -> dict[str, float]:
     """Name → value of the accuracy, and of pass@k and maj@k for k above 1, as fractions; empty without samples."""
     if score.accuracy is None:
         return {}
-    metrics = {"accuracy": score.accuracy}
+    metrics = {"accuracy": score.accuracy.value}
     for name, by_k in (("pass", score.pass_at), ("maj", score.maj_at)):
-        metrics |= {f"{name}@{k}": value for k, value in by_k.items() if k > 1}
+        metrics |= {f"{name}@{k}": estimate.value for k, estimate in by_k.items() if k > 1}
     return metrics
 
 
@@ -245,9 +245,9 @@ def uncertainty(score: Score) -> dict[str, Any]:
     """Name → value of the facts that show how certain an accuracy is: errors, intervals and counts."""
     return {
         "sampling_error": score.sampling_error,
-        "sampling_interval": score.sampling_interval,
+        "sampling_interval": score.accuracy and score.accuracy.sampling,
         "question_error": score.question_error,
-        "question_interval": score.question_interval,
+        "question_interval": score.accuracy and score.accuracy.question,
         "n_questions": score.n_questions,
         "n_samples": score.n_samples,
         "n_missing": score.n_missing,

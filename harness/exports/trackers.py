@@ -35,7 +35,7 @@ PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
 
 MAX_FACT_CHARS = 250
-"""Longest fact in characters that is sent as text; a longer fact (a system prompt, a prefill) is sent as a digest."""
+"""Longest fact in characters that is sent as text; a longer fact (a system prompt) is sent as a digest."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""
@@ -175,10 +175,10 @@ def _mean_columns(by_benchmark: Mapping[str, Score | None]) -> dict[str, float]:
     and if one is called `mean`, whose columns have these names.
     """
     mean = mean_score([*by_benchmark.values()])
-    if len(by_benchmark) < 2 or mean is None or not mean.whole or MEAN in by_benchmark:
+    if len(by_benchmark) < 2 or mean is None or mean.sampling is None or MEAN in by_benchmark:
         return {}
-    columns = {"accuracy": mean.accuracy, "n_benchmarks": len(by_benchmark)}
-    columns |= ends("sampling", mean.sampling_interval) | ends("question", mean.question_interval)
+    columns = {"accuracy": mean.value, "n_benchmarks": len(by_benchmark)}
+    columns |= ends("accuracy_sampling", mean.sampling) | ends("accuracy_question", mean.question)
     return {f"{MEAN}/{column}": value for column, value in columns.items() if value is not None}
 
 

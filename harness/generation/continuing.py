@@ -81,8 +81,6 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     spelling, sampling = template.spelling, template.sampling
     if not spelling.stream:
         return "replies are not streamed, so nothing half-written is ever stored"
-    if spelling.prefill is not None:
-        return "every reply begins with a prefill already"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may depend on the written text"
     fields = sampling_fields()

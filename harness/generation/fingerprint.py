@@ -27,7 +27,7 @@ from harness.core.codec import digest
 from harness.core.errors import OtherModel, Sentence, option
 from harness.core.records import Usage
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Billed, Spent
+from harness.generation.spending import Spent
 from harness.runs.manifest import Fingerprint, Provenance
 
 PROMPTS = (
@@ -122,20 +122,20 @@ def bodies(template: RequestTemplate) -> list[bytes]:
     return [template.body_of_text(text) for text in PROMPTS]
 
 
-def most(asker: Asker, neutral: Mapping[str, Any]) -> Billed:
+def most(asker: Asker, neutral: Mapping[str, Any]) -> Spent:
     """The most that all replies of one fingerprint can be billed for."""
     requests = bodies(template(asker, neutral))
-    return Billed(sum(map(_most_prompt, requests)), len(requests) * TOKENS, "at most")
+    return Spent.request(sum(map(_most_prompt, requests)), len(requests) * TOKENS, "at most")
 
 
 def _most_prompt(body: bytes) -> int:
     return prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS
 
 
-def _bill(body: bytes, usage: Usage) -> Billed:
+def _bill(body: bytes, usage: Usage) -> Spent:
     """What one reply was billed for: as the server states, else the most possible."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return Billed(
+    return Spent.request(
         _most_prompt(body) if prompt is None else prompt,
         TOKENS if completion is None else completion,
         "at most" if prompt is None or completion is None else "stated",
@@ -153,14 +153,14 @@ class FingerprintReplies:
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    billed: dict[tuple[str, int], Billed] = field(default_factory=dict)
+    billed: dict[tuple[str, int], Spent] = field(default_factory=dict)
 
     @property
     def cost(self) -> Spent:
         """What all requests sent so far are billed for."""
         spent = Spent()
         for billed in self.billed.copy().values():
-            spent.add_fingerprint(billed)
+            spent = spent.plus(billed.for_fingerprint)
         return spent
 
     def in_order(self, endpoints: Sequence[Endpoint]) -> dict[str, list[str]]:

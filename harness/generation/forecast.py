@@ -142,10 +142,9 @@ def _busy_seconds(spans: list[tuple[float, float]], max_gap: float = 1.0) -> flo
 
 
 class Streaming(NamedTuple):
-    """A sample in flight. tokens: so far; pace: seconds per token of its endpoint; most: the longest that it may be."""
+    """A sample in flight. tokens: so far; most: the longest that it may be."""
 
     tokens: float
-    pace: float
     most: float
 
 
@@ -158,11 +157,19 @@ class TimeLeft:
 
 
 def time_left(
-    waiting: float, running: Sequence[Streaming], tokens_per_s: float | None, *, mean: float, n: int, longest: float
+    waiting: float,
+    running: Sequence[Streaming],
+    pace: float,
+    tokens_per_s: float | None,
+    *,
+    mean: float,
+    n: int,
+    longest: float,
 ) -> TimeLeft | None:
     """The range of the time until everything has ended; None while nothing arrives.
 
-    waiting: tokens that the samples to come will bring if they are like the finished ones. tokens_per_s: now, of all
+    waiting: tokens that the samples to come will bring if they are like the finished ones. pace: seconds per token of
+    one stream. tokens_per_s: now, of all
     streams together. mean, n, longest: tokens of a finished sample, their number, tokens of the longest. The end is
     that of the longest stream. So the range begins where all tokens have come at the present rate, or the streams at
     work are as long as the mean. It ends where one of them, or a sample that starts last, is `LONGER` times the longest
@@ -171,7 +178,7 @@ def time_left(
     if not tokens_per_s or not running:
         return None
     expected = [max(0.0, mean - stream.tokens) for stream in running]
-    least = max(left * stream.pace for left, stream in zip(expected, running, strict=True))
+    least = pace * max(expected)
     if waiting:
         least = max(least, (waiting + sum(expected)) / tokens_per_s)
     most = least
@@ -179,5 +186,5 @@ def time_left(
     for stream in running:
         length = min(stream.most, LONGER * max(longest, stream.tokens))
         left = length if waiting else length - stream.tokens
-        most = max(most, until_empty + left * stream.pace)
+        most = max(most, until_empty + left * pace)
     return TimeLeft(least, most)

@@ -32,7 +32,6 @@ from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Billing, Budget, Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Desk, Signals
@@ -162,13 +161,14 @@ def generate(
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first(plan)
             session.adopt()
+            # A failed request of a batch is asked again by the next batch.
+            attempts = settings.patience.attempts if settings.batching is None else 1
             dispatcher = Dispatcher(
                 replace(
-                    settings, concurrency=runner.concurrency(), endpoints=tuple(servers.ready(settings.endpoints))
+                    settings, concurrency=runner.concurrency(), endpoints=tuple(servers.ready(settings.endpoints)),
+                    patience=replace(settings.patience, attempts=attempts),
                 ),
                 plan, clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
-                # A failed request of a batch is asked again by the next batch.
-                policy=None if settings.batching is None else RetryPolicy(attempts=1),
             )  # fmt: skip
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
@@ -242,7 +242,7 @@ class Runner:
         """Whether the budget has room for the fingerprints and the first round; if not, the session warns."""
         settings = self._settings
         each, n = fingerprint.most(settings.asker, neutral), len(settings.endpoints)
-        prompt, completion = n * each.prompt, n * each.completion
+        prompt, completion = n * each.prompt_tokens, n * each.completion_tokens
         if Budget(settings, plan.owed, Billing(settings, plan), self._account).pays_beside(prompt, completion):
             return True
         self._session.warn(

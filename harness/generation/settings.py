@@ -160,8 +160,7 @@ class RunSettings:
             if benchmark.samples < 1:
                 raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
-            needed = f"{option('price_in')} and {option('price_out')}, or {option('prices')}"
-            raise UsageError(f"it needs {needed}.", field="budget_usd", value=self.budget_usd)
+            raise UsageError(f"it needs {option('prices')}.", field="budget_usd", value=self.budget_usd)
         for endpoint in self.endpoints:
             # Not `<= 0`, which NaN would pass.
             if not endpoint.weight > 0:
@@ -215,7 +214,6 @@ class RunSettings:
             # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
             **({} if part is None else {SHARD: {"part": part.shard, "selection": part.digest}}),
-            **({} if self.spelling.prefill is None else {"prefill": self.spelling.prefill["content"]}),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
@@ -253,7 +251,6 @@ class RunSettings:
             "stream_usage": self.spelling.stream_usage,
             "max_tokens_field": self.spelling.max_tokens_field,
             "seed_field": self.spelling.seed_field,
-            "prefill_marks": self.spelling.prefill_marks,
             "spelt_by": dict(self.spelt_by),
             "order": self.order,
             "fit_context": self.fit_context,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,27 +17,13 @@ bounds the reply.
 
 
 @dataclass(frozen=True, slots=True)
-class Billed:
-    """Tokens that one request was billed for. sure: of the less sure of both counts.
-
-    unsure_prompt, unsure_completion: how many of the tokens are there only because nothing rules them out.
-    """
-
-    prompt: int
-    completion: int
-    sure: Sure = "stated"
-    unsure_prompt: int = 0
-    unsure_completion: int = 0
-
-
-@dataclass(slots=True)
 class Spent:
     """Tokens that a session was billed for: as the replies state them, else the most that they can be.
 
     n_stated: replies of samples that state both numbers. n_bounded: requests without them (one that failed may have
     brought a part of a reply), which count with the most that they can be; n_estimated: those that nothing bounds.
-    fingerprint_tokens: those of the servers' fingerprints. unsure_prompt_tokens, unsure_completion_tokens: as in
-    `Billed`.
+    fingerprint_tokens: those of the servers' fingerprints. unsure_prompt_tokens, unsure_completion_tokens: how many of
+    the tokens are there only because nothing rules them out.
     """
 
     prompt_tokens: int = 0
@@ -56,16 +42,17 @@ class Spent:
         return cls(**{count.name: sum(of.get(count.name, 0) for of in each) for count in fields(cls)})
 
     @classmethod
-    def of(cls, billed: Billed) -> Spent:
-        """The tokens of one reply of a sample."""
-        spent = cls()
-        spent.add(billed)
-        return spent
+    def request(
+        cls, prompt: int, completion: int, sure: Sure = "stated", unsure_prompt: int = 0, unsure_completion: int = 0
+    ) -> Spent:
+        """The tokens of one request. sure: of the less sure of both counts."""
+        n_stated, n_bounded, n_estimated = (int(sure == each) for each in ("stated", "at most", "about"))
+        return cls(prompt, completion, n_stated, n_bounded, n_estimated, 0, unsure_prompt, unsure_completion)
 
-    def add_fingerprint(self, billed: Billed) -> None:
-        """Add one reply of a fingerprint."""
-        self._add(billed)
-        self.fingerprint_tokens += billed.prompt + billed.completion
+    @property
+    def for_fingerprint(self) -> Spent:
+        """The same tokens as those of a fingerprint, which makes no sample."""
+        return replace(self, n_stated=0, fingerprint_tokens=self.prompt_tokens + self.completion_tokens)
 
     def plus(self, more: Spent) -> Spent:
         """Return the tokens of both."""
@@ -74,19 +61,6 @@ class Spent:
     def less(self, earlier: Spent) -> Spent:
         """Return the tokens of this without those of `earlier`, which it holds."""
         return Spent(*(a - b for a, b in zip(astuple(self), astuple(earlier), strict=True)))
-
-    def add(self, billed: Billed) -> None:
-        """Add the reply of one more sample."""
-        self._add(billed)
-        self.n_stated += billed.sure == "stated"
-
-    def _add(self, billed: Billed) -> None:
-        self.prompt_tokens += billed.prompt
-        self.completion_tokens += billed.completion
-        self.unsure_prompt_tokens += billed.unsure_prompt
-        self.unsure_completion_tokens += billed.unsure_completion
-        self.n_bounded += billed.sure == "at most"
-        self.n_estimated += billed.sure == "about"
 
     @property
     def sure(self) -> Sure:

@@ -12,7 +12,6 @@ Long: the functions that put the steps into words stand beside those that take t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -142,18 +141,6 @@ _MAX_UNIT_CHARS = 12
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
-_SHORT_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
-"""An integer, decimal or fraction with so few digits that a comparison takes no time worth a worker."""
-
-_SHORT_EXPRESSION = re.compile(
-    r"(?=.{1,60}\Z)(?:[0-9]{1,4}(?![0-9])|[a-zA-Z](?![a-zA-Z])|[-+*/(){} ]"
-    r"|\^(?:[2-9](?![0-9])|\{[2-9]\})|\\[dt]?frac(?=\{)|\\(?:pi|cdot)(?![a-zA-Z]))++"
-)
-"""A quotient of polynomials, of at most 60 characters. One evaluation in a finite field decides it, in at most 0.1 s
-for random ones, if it has no power of a power.
-"""
-
-_POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 
 def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
@@ -459,18 +446,10 @@ def _is_simple(question: Question) -> bool:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether reference and answer are numbers of few digits or short quotients of polynomials.
-
-    Any process may decide these.
-    """
+    """Whether reference and answer are numbers of few digits, so that any process may decide the answer."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
-    texts = [text for text in (answer, *question.references) if _SHORT_NUMBER.fullmatch(text) is None]
-    if not texts:
-        return True
-    return all(
-        _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1 for text in texts
-    )
+    return all(plain_number(text) is not None for text in (answer, *question.references))
 
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
@@ -550,12 +529,13 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[
 
     Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
-    agree = all(verdict.outcome == decision.outcome for verdict in behind)
+    outcomes = {verdict.outcome for verdict in behind}
     if extraction.method == UNSTATED:
-        stands = bool(extraction.behind) and agree and decision.outcome == "wrong"
+        stands = decision.outcome == "wrong" and outcomes == {"wrong"}
+    elif extraction.method in _IN_PROSE:
+        stands = decision.outcome != "wrong" or "correct" not in outcomes
     else:
-        outcome = decision.outcome
-        stands = agree or outcome == "undecided" or (outcome == "correct" and extraction.method in _IN_PROSE)
+        stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
     return decision if stands else decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
 

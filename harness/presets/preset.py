@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -79,26 +79,17 @@ class Context(Sourced):
     tokens: int = Field(ge=1)
 
 
-Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "prefill"]
+Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "opens"]
 """Advice that a model's card may give besides sampling. no_greedy: no temperature 0. no_system_prompt: send none.
 system_prompt: send one. boxed: ask for \\boxed{} in mathematics. chat: use the chat template. thinking_off: thinking is
-off unless the request switches it on. effort: set an effort. prefill: let replies begin with `Advice.prefill`."""
+off unless the request switches it on. effort: set an effort. opens: let replies begin with their reasoning."""
 
 
 class Advice(Sourced):
-    """A piece of advice in a model's card. rule: which kind, for the check. text: the words for a user. prefill: the
-    beginning of replies, for the rule of that name."""
+    """A piece of advice in a model's card. rule: which kind, for the check. text: the words for a user."""
 
     rule: Rule
     text: str
-    prefill: str = ""
-
-    @model_validator(mode="after")
-    def _check_prefill(self) -> Self:
-        """Refuse the field `prefill` without the rule of that name, and the rule without the field."""
-        if (self.rule == "prefill") != bool(self.prefill):
-            raise ValueError("the rule `prefill` needs the field `prefill`, and no other rule may have it")
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +97,7 @@ class RunProfile:
     """The settings of a run that are compared with a model's card.
 
     prompt: all messages of the first question. mathematics: whether the answers are mathematical. context: context
-    length in tokens, as the server states it. thinking: the switch or the effort. prefill: the beginning of replies.
+    length in tokens, as the server states it. thinking: the switch or the effort.
     opens: whether the server's chat template ends prompts with an opening tag of reasoning; None: unknown.
     """
 
@@ -117,7 +108,6 @@ class RunProfile:
     api: Api = "chat"
     context: int | None = None
     thinking: str | None = None
-    prefill: str | None = None
     opens: bool | None = None
 
 
@@ -150,18 +140,18 @@ class Preset(Part):
             "chat": (run.api != "chat", option("api", run.api)),
             "thinking_off": (run.thinking in (None, "off", "none") and run.api == "chat", "no thinking"),
             "effort": (run.thinking is None and run.api == "chat", "no effort is set"),
-            "prefill": (run.opens is False and not run.prefill, "replies that do not begin with their reasoning"),
+            "opens": (run.opens is False, "replies that do not begin with their reasoning"),
         }
         cures = {
             "thinking_off": f" ({option('thinking', 'on')})",
             "effort": f" ({option('thinking')})",
             "system_prompt": f" ({option('system_prompt')})",
+            "opens": " (a server's chat template can end in it: `harness serve ENGINE MODEL --chat-template FILE`)",
         }
         for advice in self.advice:
             is_broken, what = broken[advice.rule]
             if is_broken:
-                cure = f" ({option('prefill', advice.prefill)})" if advice.prefill else cures.get(advice.rule, "")
-                yield f"{what}: {advice.text}{cure}"
+                yield f"{what}: {advice.text}{cures.get(advice.rule, '')}"
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
         """A sentence if sampling fields differ from the card's."""

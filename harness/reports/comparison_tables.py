@@ -7,15 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.benchmarks.prompts import beginning
 from harness.core.nouns import are, count_noun, in_points
 from harness.core.records import Question
-from harness.reports.differences_by_hand import interval_by_hand, mean_by_hand
 from harness.reports.published import settings_in_words
-from harness.reports.tables import AS_GRADED, AT_MOST, BY_HAND, Table, note, p_cell, short
+from harness.reports.tables import AT_MOST, Table, note, p_cell, short
 from harness.reports.unsettled import open_points
-from harness.scoring import PairedComparison, PublishedComparison, Score
+from harness.scoring import PublishedComparison, Score
 from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import Move, largest
-from harness.scoring.uncertainty import ABSENT, percent, points_interval, why_narrower
+from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
 
 MAX_NAME_CHARS = 60
 """A question's text is cut to this length where it stands for an id."""
@@ -24,62 +22,47 @@ MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
-_GRADERS_COUNT = "the grader's verdicts count here"
-"""The footnote of a mean of benchmarks, for which `harness compare` has no line of samples."""
-
 COUNTS_GRADER = (
-    f"{_GRADERS_COUNT}; `harness compare` (option samples) has the difference with verdicts by hand and what audits say"
+    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand and "
+    "what audits say"
 )
-"""The footnote of a table between runs of which one has verdicts by hand, where it has no figures with them."""
+"""The footnote of a table between runs of which one has verdicts by hand."""
 
 
 def paired_table(
-    baselines: Mapping[str, str],
-    comparisons: Sequence[RunPair],
-    by_hand: Sequence[PairedComparison | None],
-    uncompared: Sequence[tuple[str, str, str]] = (),
+    baselines: Mapping[str, str], comparisons: Sequence[RunPair], uncompared: Sequence[tuple[str, str, str]] = ()
 ) -> Table:
     """The table of differences, question by question, of each run from the baseline of its benchmark.
 
     All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
-    compared with. comparisons: their warnings become notes. by_hand: of each comparison, the one with verdicts by hand
-    (`paired_by_hand`), which has a row of its own below. uncompared: (name of the run, benchmark, why it is not
+    compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
     compared).
     """
     decisions = decide(comparisons)
     notes = []
-    if any(decision.paired.at_most for decision in decisions):
+    if any(decision.paired.difference.at_most for decision in decisions):
         notes.append(AT_MOST)
     rows: list[tuple[str, ...]] = []
-    for decision, corrected in zip(decisions, by_hand, strict=True):
+    for decision in decisions:
         label, comparison = decision.run, decision.paired
-        kind = AS_GRADED if corrected else ""
-        remarks = [
-            *decision.warnings,
-            *why_narrower(
-                comparison.sampling_interval,
-                comparison.question_interval,
-                at_most=comparison.at_most,
-                imported=decision.imported,
-            ),
-        ]
+        remarks = [*decision.warnings, *why_narrower(comparison.difference, imported=decision.imported)]
         remarks += open_points(decision)
+        value, same, new = point_cells(comparison.difference)
         rows.append(
             (
                 short(label),
-                _row_name(comparison.benchmark, kind) + note(notes, label, comparison.benchmark, remarks, kind),
-                in_points(comparison.difference),
-                points_interval(comparison.sampling_interval, at_most=comparison.at_most),
+                short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
+                value,
+                same,
                 p_cell(decision.p_sampling),
-                points_interval(comparison.question_interval),
+                new,
                 ABSENT if decision.p_question is None else p_cell(decision.p_question),
                 percent(decision.detectable),
-                _better_worse_same(comparison),
+                f"{comparison.better} / {comparison.worse} / "
+                f"{comparison.n_questions - comparison.better - comparison.worse}",
             )
         )
-        if corrected is not None:
-            rows.append(_row_by_hand(label, comparison.benchmark, corrected))
-    rows += _mean_rows(decisions, by_hand, notes)
+    rows += _mean_rows(decisions, notes)
     for label, benchmark, why in uncompared:
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
@@ -91,67 +74,25 @@ def paired_table(
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
 
-def _row_name(benchmark: str, kind: str) -> str:
-    """The benchmark of a row, with the kind of the row: `AS_GRADED`, `BY_HAND`, or empty without verdicts by hand."""
-    return f"{short(benchmark)}, {kind}" if kind else short(benchmark)
+def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
+    """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
 
-
-def _better_worse_same(paired: PairedComparison) -> str:
-    return f"{paired.better} / {paired.worse} / {paired.n_questions - paired.better - paired.worse}"
-
-
-def _row_by_hand(label: str, benchmark: str, paired: PairedComparison | MeanComparison) -> tuple[str, ...]:
-    """The row of a difference with verdicts by hand. The p values and the smallest difference are the grader's only."""
-    of_questions = None if isinstance(paired, MeanComparison) else paired
-    return (
-        short(label),
-        _row_name(benchmark, BY_HAND),
-        in_points(paired.difference),
-        interval_by_hand(paired),
-        ABSENT,
-        ABSENT if of_questions is None else points_interval(of_questions.question_interval),
-        ABSENT,
-        ABSENT,
-        ABSENT if of_questions is None else _better_worse_same(of_questions),
-    )
-
-
-def _mean_rows(
-    decisions: Sequence[Decision], by_hand: Sequence[PairedComparison | None], notes: list[str]
-) -> Iterator[tuple[str, ...]]:
-    """A row for each run that shares several benchmarks with one baseline: the mean of their differences; and a second
-    row with verdicts by hand, if one of these benchmarks has them.
-
-    by_hand: as in `paired_table`. notes: gets the reason where samples are missing and the mean is not compared.
+    notes: gets the reason where samples are missing and the mean is not compared.
     """
-    by_run: dict[tuple[str, str], list[tuple[Decision, PairedComparison | None]]] = {}
-    for decision, corrected in zip(decisions, by_hand, strict=True):
-        by_run.setdefault((decision.run, decision.baseline), []).append((decision, corrected))
+    by_run: dict[tuple[str, str], list[Decision]] = {}
+    for decision in decisions:
+        by_run.setdefault((decision.run, decision.baseline), []).append(decision)
     for (label, _), of_run in by_run.items():
         if len(of_run) < 2:
             continue
-        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0][0].mean
-        corrected_mean = mean_by_hand([(decision.paired, corrected) for decision, corrected in of_run])
+        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
         if mean is None:
             remark = note(notes, label, name, ["not compared, since samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
-        kind = AS_GRADED if corrected_mean else ""
-        counts_grader = any(COUNTS_GRADER in decision.warnings for decision, _ in of_run)
-        remarks = [_GRADERS_COUNT] if counts_grader and not corrected_mean else []
-        yield (
-            short(label),
-            _row_name(name, kind) + note(notes, label, name, remarks),
-            in_points(mean.compared.difference),
-            points_interval(mean.compared.sampling_interval, at_most=mean.compared.at_most),
-            p_cell(mean.p_sampling),
-            ABSENT,
-            ABSENT,
-            percent(mean.detectable),
-            ABSENT,
-        )
-        if corrected_mean is not None:
-            yield _row_by_hand(label, name, corrected_mean)
+        value, same, _ = point_cells(mean.compared.difference)
+        p, detectable = p_cell(mean.p_sampling), percent(mean.detectable)
+        yield (short(label), name, value, same, p, ABSENT, ABSENT, detectable, ABSENT)
 
 
 def _name_of(baselines: Mapping[str, str]) -> str:
@@ -271,6 +212,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if drop.n_missing:
             missing = count_noun(drop.n_missing, "sample")
             remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p allow for any result of these")
+        value, same, new = point_cells(drop.drop)
         rows.append(
             (
                 short(label),
@@ -279,10 +221,10 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),
                 percent(drop.twin_accuracy),
-                in_points(drop.drop),
-                points_interval(drop.sampling_interval, at_most=drop.at_most),
+                value,
+                same,
                 p_cell(drop.p_sampling),
-                points_interval(drop.question_interval),
+                new,
                 ABSENT if drop.p_question is None else p_cell(drop.p_question),
                 percent(drop.detectable),
             )

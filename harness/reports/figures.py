@@ -16,11 +16,9 @@ from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.plots.samples import length_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
-from harness.reports.tables import AS_GRADED
 from harness.reports.trainings import steps_of
 from harness.scoring.moves import pairs
 from harness.scoring.resampling import Counts, real_repeats, real_sizes, resampled_repeats, resampled_sizes
-from harness.scoring.score import with_verdicts_by_hand
 
 MAX_PAIRS = 24
 """A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
@@ -60,7 +58,7 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
         for part in every
         if (score := part.benchmark.score) is not None
     ]
-    return [*_of_scores([accuracy_plot(scored)] if len(scored) > 1 else [], scored), *_trainings(runs)]
+    return [*_present([accuracy_plot(scored)] if len(scored) > 1 else []), *_trainings(runs)]
 
 
 def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
@@ -80,7 +78,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     first, *others = present
     shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
     scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
-    return _of_scores([budget_plot(scored), *scatters], scored)
+    return _present([budget_plot(scored), *scatters])
 
 
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
@@ -93,10 +91,7 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
         return []
     grades = (grade for item in questions for grade in item.grades)
     scored = [Labelled(part.benchmark.name, score)]
-    return [
-        *_of_scores([curve_plot(score), budget_plot(scored) if alone else None], scored),
-        *_present([length_plot(grades)]),
-    ]
+    return _present([curve_plot(score), budget_plot(scored) if alone else None, length_plot(grades)])
 
 
 def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
@@ -168,15 +163,6 @@ def _counts(part: RunBenchmark) -> tuple[Counts, Counts]:
     """(right samples, samples) of each question."""
     questions = part.benchmark.questions
     return np.array([item.correct for item in questions]), np.array([item.n for item in questions])
-
-
-def _of_scores(plots: Sequence[Plot | None], scored: Sequence[Labelled]) -> list[Plot]:
-    """The plots that could be made of these scores. They count the grader's verdicts, and their titles say so where a
-    score has a second accuracy with verdicts by hand.
-    """
-    if not any(with_verdicts_by_hand(score) for _, score in scored):
-        return _present(plots)
-    return [dataclasses.replace(plot, title=f"{plot.title}, {AS_GRADED}") for plot in _present(plots)]
 
 
 def _present(plots: Sequence[Plot | None]) -> list[Plot]:

@@ -6,9 +6,8 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,10 +17,10 @@ from rich.text import Text
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
 from harness.scoring import Score
-from harness.scoring.columns import PLAIN, column_order, ends, numbers
+from harness.scoring.columns import column_names, numbers
 
 _MIN_NAME = 8
-"""Smallest width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
+"""Smallest width of a column of names in a terminal."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -46,9 +45,9 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that fits the width of its console.
+    """A table that fits the width of its console: long names are broken into lines, numbers never.
 
-    Long names are broken into lines; numbers are broken only if that is not enough.
+    Columns of numbers that have no room beside the others stand in a second table below, with the names again.
     """
 
     def __init__(self, table: Table) -> None:
@@ -62,19 +61,31 @@ class _Fitted:
             for number, heading in enumerate(table.columns)
             if number in table.numeric
         }
-        n_names = len(table.columns) - len(least)
-        n_padding = 2 * len(table.columns)
-        fits = sum(least.values()) + _MIN_NAME * n_names + n_padding <= options.max_width
+        names = [number for number in range(len(table.columns)) if number not in least]
+        # Each column takes a space before and after it.
+        parts, room = [list(names)], options.max_width - (_MIN_NAME + 2) * len(names)
+        left = room
+        for number, width in least.items():
+            if width + 2 > left and parts[-1] != names:
+                parts.append(list(names))
+                left = room
+            parts[-1].append(number)
+            left -= width + 2
+        yield from (self._part(sorted(numbers), least) for numbers in parts)
+
+    def _part(self, numbers: Sequence[int], least: Mapping[int, int]) -> RichTable:
+        """Some columns as a table of their own. least: numeric column → its width."""
         shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for number, column in enumerate(table.columns):
-            if number in table.numeric:
-                heading = Text("\n".join(textwrap.wrap(visible(column), least[number])))
-                shown.add_column(heading, justify="right", overflow="fold", no_wrap=fits)
+        for number in numbers:
+            heading = visible(self._table.columns[number])
+            if number in least:
+                lines = "\n".join(textwrap.wrap(heading, least[number]))
+                shown.add_column(Text(lines), justify="right", overflow="fold", no_wrap=True)
             else:
-                shown.add_column(Text(visible(column)), overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(Text(visible(cell)) for cell in row))
-        yield shown
+                shown.add_column(Text(heading), overflow="fold")
+        for row in self._table.rows:
+            shown.add_row(*(Text(visible(row[number])) for number in numbers))
+        return shown
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
@@ -116,54 +127,38 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) with every number of the score as a fraction; empty cells are unknown.
 
     Text cells never start a formula. pass@k, pass^k and maj@k become a column for each k that occurs, the accuracy
-    within a budget a column for each budget; 95 % intervals have columns that end in _low and _high.
+    within a budget columns for each budget; 95 % intervals have columns that end in _low and _high.
     """
-    rows = [numbers(score) for _, _, score in scores]
-    columns = sorted({*PLAIN, *(name for row in rows for name in row)}, key=column_order)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["run", "model", "benchmark", *columns, "warnings"])
-    for (label, model, score), row in zip(scores, rows, strict=True):
-        texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
-        warnings = csv_cell(visible("; ".join(score.warnings)))
-        writer.writerow([*texts, *(row.get(name) for name in columns), warnings])
-    return buffer.getvalue()
+    columns = column_names([score for _, _, score in scores])
+    rows: list[list[object]] = [["run", "model", "benchmark", *columns, "warnings"]]
+    for label, model, score in scores:
+        row = numbers(score)
+        warnings = "; ".join(score.sentences)
+        rows.append([label, model, score.benchmark, *(row.get(name) for name in columns), warnings])
+    return _csv(rows)
 
 
 def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
 
     column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
-    there. n_answered: questions with a sample. The columns that end in _overridden say what the group scores if the
-    verdicts given by hand count; they are empty where none differs from the grader's. Text cells never start a formula.
+    there. n_answered: questions with a sample. Text cells never start a formula.
     """
+    groups = [
+        ([label, model, score.benchmark, column, value], numbers(group))
+        for label, model, score in scores
+        for column, by_value in score.breakdowns.items()
+        for value, group in by_value.items()
+    ]
+    columns = list(dict.fromkeys(name for _, row in groups for name in row))
+    rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns]]
+    return _csv([*rows, *([*texts, *(row.get(name) for name in columns)] for texts, row in groups)])
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = ("n_questions", "n_answered", "n_samples", "accuracy", "sampling_error", "question_error")
-    by_hand = ("n_undecided", "accuracy_overridden", "n_undecided_overridden")
-    writer.writerow(
-        [
-            "run",
-            "model",
-            "benchmark",
-            "column",
-            "value",
-            *names,
-            *ends("sampling", None),
-            *ends("question", None),
-            *by_hand,
-        ]
-    )
-    for label, model, score in scores:
-        for column, groups in score.breakdowns.items():
-            for value, group in groups.items():
-                texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark, column, value)]
-                row = {name: getattr(group, name) for name in names}
-                row |= ends("sampling", group.sampling_interval) | ends("question", group.question_interval)
-                row |= {name: getattr(group, name) for name in by_hand}
-                unset = {"n_answered": group.n_questions, "n_undecided": 0}
-                row = {name: unset.get(name) if value is msgspec.UNSET else value for name, value in row.items()}
-                writer.writerow([*texts, *row.values()])
+    writer.writerows([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return buffer.getvalue()
 
 

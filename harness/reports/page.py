@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any
 
 import jinja2
-import msgspec
 from markupsafe import Markup, escape
 
 from harness.benchmarks.prompts import bare_text
@@ -35,12 +34,12 @@ from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import MAX_QUESTION_ROWS, ScoredBenchmark, ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
-from harness.reports.tables import AS_GRADED, BY_HAND, Table, endpoint_table, samples_cell, short
+from harness.reports.tables import Table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent, with_interval
+from harness.scoring.uncertainty import ABSENT, cells, percent, value_cell, with_interval
 
 MAX_PROMPT_CHARS = 240
 """Longest prompt that the page shows whole, in characters; a longer one is clipped."""
@@ -72,28 +71,21 @@ class _Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Headline:
-    """One score in large letters.
-
-    accuracies: (number, its kind) of each large number: the grader's, then the one with verdicts by hand if that is
-    large, too; the kind is empty for a number without verdicts by hand. facts: (name, value) of each line below them.
-    """
+    """One score in large letters. facts: (name, value) of each line below the accuracy."""
 
     benchmark: str
-    accuracies: tuple[tuple[str, str], ...]
+    accuracy: str
     facts: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRow:
-    """One question. bars: (outcome, start, width); start and width in percent of the bar's length. by_hand: the samples
-    that are correct with the verdicts by hand; None where the score is the same with them.
-    """
+    """One question. bars: (outcome, start, width); start and width in percent of the bar's length."""
 
     question: str
     prompt: str
     reference: str
     correct: int
-    by_hand: int | None
     n: int
     bars: tuple[tuple[str, float, float], ...]
     answers: tuple[tuple[int, str], ...]
@@ -246,48 +238,25 @@ def _headlines(runs: Sequence[ScoredRun]) -> list[_Headline]:
 def _headline(score: Score) -> _Headline:
     """The headline of one benchmark: its accuracy and the facts beside it.
 
-    The accuracy with verdicts by hand is as large as the grader's if it leaves nothing open: no sample is undecided
-    with these verdicts, or an audit estimates the accuracy. Else it stands in the last line, and in words beside the
-    large number, so that nobody takes this for the one with the verdicts.
+    The accuracy with verdicts by hand stands in the last line.
     """
     most = max(score.pass_at, default=0)
-    sampling = [interval_cell(score.sampling_interval, at_most=score.sampling_error is None)]
-    question = [interval_cell(score.question_interval)]
-    by_hand = with_verdicts_by_hand(score)
-    settled = by_hand is not None and (score.audited is not None or score.n_undecided_overridden == 0)
-    name, accuracies = short(score.benchmark), [(percent(score.accuracy), "")]
-    if by_hand is not None and settled:
-        accuracies = [(percent(score.accuracy), AS_GRADED), (percent(by_hand.accuracy), BY_HAND)]
-        if (intervals := by_hand.intervals) is not None:
-            sampling.append(f"{interval_cell(intervals.sampling_interval, at_most=intervals.at_most)} {BY_HAND}")
-            question.append(f"{interval_cell(intervals.question_interval)} {BY_HAND}")
-    elif by_hand is not None:
-        accuracies = [(percent(score.accuracy), _beside_unsettled(score, by_hand.accuracy))]
+    accuracy, same, new = cells(score.accuracy)
     facts = [
-        ("same questions, asked again", "; ".join(sampling)),
-        ("other questions of this kind", "; ".join(question)),
+        ("same questions, asked again", same),
+        ("other questions of this kind", new),
         ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:
-        what = f"pass@{most} · maj@{most}" + (f", {AS_GRADED}" if settled else "")
-        facts.append((what, f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))
+        both = f"{value_cell(score.pass_at[most])} · {value_cell(score.maj_at[most])}"
+        facts.append((f"pass@{most} · maj@{most}", both))
     if score.n_truncated is not None and score.n_samples:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
-    if by_hand is not None and not settled:
-        facts.append((BY_HAND, with_interval(*by_hand)))
-    return _Headline(name, tuple(accuracies), tuple(facts))
-
-
-def _beside_unsettled(score: Score, with_verdicts: float) -> str:
-    """The words beside the grader's accuracy where verdicts by hand leave samples undecided: what it counts, and where
-    the other accuracy stands.
-    """
-    as_wrong = f" ({score.n_undecided:,} undecided counted as wrong)" if score.n_undecided else ""
-    n_open = score.n_undecided_overridden
-    still_open = "" if n_open is msgspec.UNSET else f" ({n_open:,} still undecided)"
-    return f"{AS_GRADED}{as_wrong}; {BY_HAND} {percent(with_verdicts)} %{still_open}, in the last line below"
+    if (by_hand := with_verdicts_by_hand(score)) is not None:
+        facts.append(("with verdicts by hand", with_interval(by_hand)))
+    return _Headline(short(score.benchmark), accuracy, tuple(facts))
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
@@ -331,10 +300,9 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
     """
     run, benchmark = part
     score = benchmark.score
-    # The hardest first (with verdicts by hand), then those without a sample; of equally hard ones, in the run's order.
-    with_verdicts = benchmark.questions_by_hand or benchmark.questions
-    questions = [*zip(benchmark.questions, with_verdicts, strict=True)][:MAX_QUESTION_ROWS]
-    listed = sorted(questions, key=lambda pair: pair[1].correct / pair[1].n if pair[1].n else 2.0)
+    # The hardest first, then those without a sample; of equally hard ones, in the run's order.
+    questions = benchmark.questions[:MAX_QUESTION_ROWS]
+    listed = sorted(questions, key=lambda item: item.correct / item.n if item.n else 2.0)
     return _RunPart(
         label=short(run.label),
         figures=tuple(_figure(plot) for plot in figures.of_run(part, alone=alone))
@@ -342,7 +310,7 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
         else (),
         breakdowns=tuple(breakdown_table(run.label, score, by) for by in score.breakdowns) if score else (),
         endpoints=endpoint_table([(run.label, score)]) if score else None,
-        rows=tuple(_row(*pair, benchmark) for pair in listed),
+        rows=tuple(_row(item, benchmark) for item in listed),
         n_questions=len(benchmark.questions),
     )
 
@@ -353,9 +321,8 @@ def _figure(plot: Plot) -> _Figure:
     return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
-def _row(item: QuestionTally, by_hand: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
-    """The row of one question, without its texts if its authors ask not to publish them. by_hand: the question with the
-    verdicts by hand.
+def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
+    """The row of one question, without its texts if its authors ask not to publish them.
 
     Who wrote the replies of a file saw no instruction of a prompt, so it is left out there.
     """
@@ -367,7 +334,6 @@ def _row(item: QuestionTally, by_hand: QuestionTally, benchmark: ScoredBenchmark
         prompt="" if withheld else _clip(text, MAX_PROMPT_CHARS),
         reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
         correct=item.correct,
-        by_hand=by_hand.correct if benchmark.questions_by_hand else None,
         n=item.n,
         bars=_bars(item),
         answers=() if withheld else _answers(item),

@@ -15,7 +15,6 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
 from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
-from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.looks import look_warnings, owed_samples
@@ -50,7 +49,6 @@ from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring import (
-    PairedComparison,
     PublishedComparison,
     PublishedScore,
     Score,
@@ -220,7 +218,6 @@ class Report:
         """
         baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
         pairs: list[RunPair] = []
-        by_hand: list[PairedComparison | None] = []
         uncompared: list[tuple[str, str, str]] = []
         for run, benchmark, score in self.scores:
             first_run, first = baselines.setdefault(benchmark.name, (run, benchmark))
@@ -228,8 +225,7 @@ class Report:
                 continue
             try:
                 paired = compare_runs(benchmark.questions, first.questions)
-                by_hand.append(paired_by_hand(benchmark, first))
-                has_others = by_hand[-1] is None and (benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand)
+                has_others = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
                 graders = () if first.score is None else grading_warnings(score, first.score)
                 looks = look_warnings(run, benchmark, first_run, first)
                 pairs.append(
@@ -251,7 +247,7 @@ class Report:
             return []
         alone = [(run.label, name) for name, (run, _) in baselines.items() if name not in shared]
         uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
-        return [paired_table(shared, pairs, by_hand, uncompared)]
+        return [paired_table(shared, pairs, uncompared)]
 
     def _n_runs_with(self, benchmark: str) -> int:
         """The number of runs with a score in this benchmark."""
@@ -274,7 +270,15 @@ class Report:
             by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
             if by:
                 says = verdict(comparisons, run.suite.source) or ""
-                sources.append((run.label, label_of(benchmark.name, comparisons), score.accuracy, by, says))
+                sources.append(
+                    (
+                        run.label,
+                        label_of(benchmark.name, comparisons),
+                        score.accuracy and score.accuracy.value,
+                        by,
+                        says,
+                    )
+                )
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 

@@ -15,8 +15,8 @@ from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
-from harness.runs import overrides, suite_file
 from harness.runs import questions as question_file
+from harness.runs import suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
@@ -26,7 +26,7 @@ from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.judging import JudgeBill
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import with_ks, with_verdicts_by_hand
+from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
@@ -42,8 +42,7 @@ class ScoredBenchmark:
     under which scores of these questions are published: `name`, or a card's name if a user's file holds that card's
     questions. None: a file that is named like a card holds other questions. n_ungraded: planned samples that were
     stored after the last scoring, so that the score leaves them out. rubric: the user's text by which a judge decided;
-    empty without one. questions_by_hand: the questions with the verdicts by hand in place of the grader's;
-    empty if the score is the same with them.
+    empty without one.
     """
 
     name: str
@@ -54,11 +53,10 @@ class ScoredBenchmark:
     known_as: str | None
     n_ungraded: int = 0
     rubric: str = ""
-    questions_by_hand: tuple[QuestionTally, ...] = ()
 
     @property
     def has_verdicts_by_hand(self) -> bool:
-        """Whether a second accuracy, with verdicts by hand, stands below the grader's."""
+        """Whether a person's verdicts differ from the grader's."""
         return self.score is not None and with_verdicts_by_hand(self.score) is not None
 
 
@@ -241,30 +239,10 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
         benchmark,
         name=name,
         score=benchmark.score and msgspec.structs.replace(benchmark.score, benchmark=name),
-        questions=_rename_questions(benchmark.questions, name),
-        questions_by_hand=_rename_questions(benchmark.questions_by_hand, name),
-    )
-
-
-def _rename_questions(items: Sequence[QuestionTally], name: str) -> tuple[QuestionTally, ...]:
-    return tuple(
-        dataclasses.replace(item, question=msgspec.structs.replace(item.question, benchmark=name)) for item in items
-    )
-
-
-def _with_verdicts_by_hand(
-    folder: BenchmarkFolder, score: Score, items: Sequence[QuestionTally]
-) -> tuple[QuestionTally, ...]:
-    """The `questions_by_hand` of a benchmark. Raises `StoreError` for a damaged file of verdicts by hand."""
-    if score.accuracy_overridden is None:
-        return ()
-    by_hand = overrides.in_force(overrides.read(folder))
-    judged = {key.question_id for key in by_hand}
-    return tuple(
-        dataclasses.replace(item, grades=tuple(overrides.apply(item.grades, by_hand)))
-        if item.question.question_id in judged
-        else item
-        for item in items
+        questions=tuple(
+            dataclasses.replace(item, question=msgspec.structs.replace(item.question, benchmark=name))
+            for item in benchmark.questions
+        ),
     )
 
 
@@ -304,9 +282,8 @@ def _benchmark(
         n_ungraded = record.plan.n_stored(ungraded, [question.question_id for question in questions])
     if n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
-        score = msgspec.structs.replace(score, warnings=(later, *score.warnings))
+        score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned)
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else None
     text = "" if rubric is None else rubric.text
-    by_hand = _with_verdicts_by_hand(folder, score, tallies)
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text, by_hand)
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text)

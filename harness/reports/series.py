@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from harness.core.nouns import in_points
-from harness.reports.plots.accuracy import curves
+from harness.reports.plots.accuracy import curves, numbers_of
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, short
 from harness.scoring import Score
 from harness.scoring.score import accuracy_cell, cut_share
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate
 from harness.scoring.tally import MAX_MISSING_SHARE
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent
+from harness.scoring.uncertainty import ABSENT, cells, value_cell
 
 MAX_NAMED_STEPS = 8
 """Largest number of steps that `listed_steps` names."""
@@ -52,20 +52,18 @@ class Step(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve. accuracy: None where the step has none. passed_over: why the accuracy is not drawn, as
-    the function of this name says it.
+    """A point of a curve. estimate: the accuracy; None where the step has none. passed_over: why the accuracy is not
+    drawn, as the function of this name says it.
     """
 
     series: str
     step: float
-    accuracy: float | None
-    sampling_interval: Interval | None = None
-    question_interval: Interval | None = None
+    estimate: Estimate | None
     passed_over: str = ""
 
     @property
     def drawn(self) -> bool:
-        return self.accuracy is not None and not self.passed_over
+        return self.estimate is not None and not self.passed_over
 
 
 _Item = TypeVar("_Item", Step, CurvePoint)
@@ -98,9 +96,7 @@ def benchmark_plot_name(benchmark: str) -> str:
 def _point(step: Step) -> CurvePoint:
     if step.score is None:
         return CurvePoint(step.series, step.step, None)
-    score = step.score
-    intervals = score.sampling_interval, score.question_interval
-    return CurvePoint(step.series, step.step, score.accuracy, *intervals, passed_over(score, apart=step.apart))
+    return CurvePoint(step.series, step.step, step.score.accuracy, passed_over(step.score, apart=step.apart))
 
 
 def passed_over(score: Score, *, apart: bool) -> str:
@@ -127,7 +123,7 @@ def mean_plot(
         return None
     n_series = len({point.series for point in points})
     summary = f"{plot.summary} The mean counts each benchmark once: {', '.join(map(short, benchmarks))}."
-    if absent := [point for point in points if point.accuracy is None]:
+    if absent := [point for point in points if point.estimate is None]:
         summary += f" No point, since a benchmark has no score: {_steps_text(absent, n_series)}."
     if shown := [point for point in incomplete if point.drawn]:
         summary += f" Of an incomplete score: {_steps_text(shown, n_series)}."
@@ -165,16 +161,14 @@ def _plot(points: Sequence[CurvePoint]) -> Plot | None:
         return None
     listed = [point for point in _order(points) if point.series in lines]
     rows: list[tuple[Cell, ...]] = [
-        (*point[:3], *(point.sampling_interval or (None, None)), *(point.question_interval or (None, None)))
-        if point.drawn
-        else (*point[:2], *[None] * 5)
-        for point in listed
+        (point.series, point.step, *numbers_of(point.estimate if point.drawn else None)) for point in listed
     ]
     ends = [
-        f"{name} from {percent(line[0].accuracy)} to {percent(line[-1].accuracy)} %" for name, line in lines.items()
+        f"{name} from {value_cell(line[0].estimate)} to {value_cell(line[-1].estimate)} %"
+        for name, line in lines.items()
     ]
     between = [point for point in listed if lines[point.series][0].step < point.step < lines[point.series][-1].step]
-    gaps = " Gaps: steps without a score." if any(point.accuracy is None for point in between) else ""
+    gaps = " Gaps: steps without a score." if any(point.estimate is None for point in between) else ""
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
         if others := [point for point in listed if point.passed_over == why]:
             gaps += f" No point, since {why}: {_steps_text(others, len(labels))}."
@@ -215,18 +209,18 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
         is_point = not passed_over(score, apart=apart)
         before = reached.get(name) if is_point else None
         if is_point:
-            reached[name] = score.accuracy
+            reached[name] = score.accuracy.value
+        value, *intervals = cells(score.accuracy)
         rows.append(
             (
                 short(name),
                 step_text(step),
-                (accuracy_cell(score) if score.partial else percent(score.accuracy))
+                (accuracy_cell(score) if score.partial else value)
                 + (" *" if differs else "")
                 + (f" [{len(notes)}]" if remark else ""),
-                interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
-                interval_cell(score.question_interval),
+                *intervals,
                 f"{score.n_samples:,}",
-                ABSENT if before is None else in_points(score.accuracy - before),
+                ABSENT if before is None else in_points(score.accuracy.value - before),
                 *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from harness.core.inert import visible
 from harness.scoring import Score
-from harness.scoring.by_hand import split_warnings
-from harness.scoring.score import cut_cell, with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent, why_narrower, with_interval
+from harness.scoring.score import accuracy_cell, cut_cell
+from harness.scoring.uncertainty import ABSENT, cells, percent, value_cell, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
@@ -24,12 +21,6 @@ AT_MOST = (
     "among the samples, do not show how much the answers vary"
 )
 """The footnote of an interval that is only an upper bound."""
-
-AS_GRADED = "as graded"
-"""Marks the row of the grader's accuracy, where a row with verdicts by hand follows."""
-
-BY_HAND = "with verdicts by hand"
-"""Marks the row that counts verdicts by hand; it stands directly below the grader's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,75 +51,53 @@ def samples_cell(score: Score) -> str:
     return f"{'≤ ' if fewer else ''}{score.rounds:,}"
 
 
+def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
+    warnings."""
+    notes: list[str] = []
+    rows = tuple(
+        (
+            short(label),
+            short(score.benchmark) + note(notes, label, score.benchmark, score.sentences),
+            accuracy_cell(score, " %"),
+            f"{score.n_samples:,}",
+        )
+        for label, score in scores
+    )
+    title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
+    return Table(title, ("run", "benchmark", "accuracy", "samples"), rows, tuple(notes), frozenset((2, 3)))
+
+
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
     """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
 
-    A second row directly below has the accuracy with verdicts by hand, where these differ from the grader's. A note
-    says why where the question interval is the narrower one. size: questions × samples of each. If answers were also
-    taken from the reasoning, these have a column of their own.
+    A note says why where the question interval is the narrower one. size: questions × samples of each. If answers were
+    also taken from the reasoning, these have a column of their own.
     """
     notes: list[str] = []
     rows = []
     searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
     for label, score in scores:
         most = max(score.pass_at, default=None)
-        at_most = score.sampling_error is None
-        by_hand = with_verdicts_by_hand(score)
-        kind = AS_GRADED if by_hand else ""
-        remarks = (
-            *(warnings_of_row(score, kind) if with_notes else ()),
-            *why_narrower(score.sampling_interval, score.question_interval, at_most=at_most),
-        )
+        warnings = score.sentences if with_notes else []
+        remarks = (*warnings, *why_narrower(score.accuracy))
+        value, *intervals = cells(score.accuracy)
         rows.append(
             (
                 short(label),
-                _row_name(score, kind) + note(notes, label, score.benchmark, remarks, kind),
-                percent(score.accuracy),
-                *(
-                    [with_interval(score.accuracy_from_reasoning, score.accuracy_from_reasoning_intervals)]
-                    if searched
-                    else []
-                ),
-                interval_cell(score.sampling_interval, at_most=at_most),
-                interval_cell(score.question_interval),
+                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
+                value,
+                *([with_interval(score.accuracy_from_reasoning)] if searched else []),
+                *intervals,
                 f"{score.n_questions} × {samples_cell(score)}",
-                ABSENT if most is None else f"{percent(score.pass_at[most])} @{most}",
-                ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
+                ABSENT if most is None else f"{value_cell(score.pass_at[most])} @{most}",
+                ABSENT if most is None else f"{value_cell(score.maj_at[most])} @{most}",
             )
         )
-        if by_hand is not None:
-            intervals = by_hand.intervals
-            remarks = tuple(warnings_of_row(score, BY_HAND)) if with_notes else ()
-            rows.append(
-                (
-                    short(label),
-                    _row_name(score, BY_HAND) + note(notes, label, score.benchmark, remarks, BY_HAND),
-                    percent(by_hand.accuracy),
-                    *([ABSENT] if searched else []),
-                    interval_cell(intervals.sampling_interval, at_most=intervals.at_most) if intervals else ABSENT,
-                    interval_cell(intervals.question_interval) if intervals else ABSENT,
-                    f"{score.n_questions} × {samples_cell(score)}",
-                    ABSENT,
-                    ABSENT,
-                )
-            )
     accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
     columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
     title = f"Scores in %, with 95 % intervals ({MEANINGS})"
     return Table(title, columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
-
-
-def _row_name(score: Score, kind: str) -> str:
-    """The benchmark of a score, with the kind of the row; see `AS_GRADED` and `BY_HAND`."""
-    return f"{short(score.benchmark)}, {kind}" if kind else short(score.benchmark)
-
-
-def warnings_of_row(score: Score, kind: str) -> Sequence[str]:
-    """The warnings that belong to a row of the score. kind: as above."""
-    if not kind:
-        return score.warnings
-    of_grader, by_hand = split_warnings(score)
-    return of_grader if kind == AS_GRADED else by_hand
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -143,7 +112,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
                 short(score.benchmark),
                 ABSENT if tokens is None else f"{tokens:.0f}",
                 cut_cell(score),
-                with_interval(score.accuracy_finished, score.accuracy_finished_intervals),
+                with_interval(score.accuracy_finished),
                 percent(score.n_no_answer / samples),
                 str(score.n_undecided),
                 str(score.n_missing),
@@ -195,10 +164,9 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         (
             short(label),
             short(score.benchmark),
-            short(endpoint.endpoint),
+            short(url),
             str(endpoint.n_samples),
-            percent(endpoint.accuracy),
-            interval_cell(endpoint.sampling_interval, at_most=endpoint.at_most),
+            *cells(endpoint.accuracy)[:2],
             percent(endpoint.expected_accuracy),
             percent(endpoint.truncated),
             percent(endpoint.no_answer),
@@ -206,7 +174,7 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             str(endpoint.n_failures),
         )
         for label, score in scores
-        for endpoint in score.endpoints
+        for url, endpoint in score.endpoints.items()
     ]
     if not rows:
         return None
@@ -222,23 +190,15 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
     """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals. ks: only these k."""
-    rows = []
-    for label, score in scores:
-        kinds = (
-            (score.pass_at, score.pass_at_intervals),
-            (score.pass_hat, score.pass_hat_intervals),
-            (score.maj_at, score.maj_at_intervals),
+    rows = [
+        (
+            *(short(label), short(score.benchmark), str(k)),
+            *(cell for by_k in (score.pass_at, score.pass_hat, score.maj_at) for cell in cells(by_k.get(k))),
         )
-        for k in (k for k in score.pass_at if not ks or k in ks):
-            cells = [short(label), short(score.benchmark), str(k)]
-            for values, intervals in kinds:
-                both = intervals.get(k)
-                cells += [
-                    percent(values.get(k)),
-                    interval_cell(both.sampling_interval, at_most=both.at_most) if both else ABSENT,
-                    interval_cell(both.question_interval) if both else ABSENT,
-                ]
-            rows.append(tuple(cells))
+        for label, score in scores
+        for k in score.pass_at
+        if not ks or k in ks
+    ]
     names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
     columns = ("run", "benchmark", "k", *names)
     title = (
@@ -254,19 +214,15 @@ def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         (
             short(label),
             short(score.benchmark),
-            measure.name,
-            percent(measure.value),
-            interval_cell(measure.intervals.sampling_interval, at_most=measure.intervals.at_most),
-            interval_cell(measure.intervals.question_interval),
-            f"{measure.n:,}",
+            name,
+            *cells(measure),
         )
         for label, score in scores
-        if score.measures is not msgspec.UNSET
-        for measure in score.measures
+        for name, measure in score.measures.items()
     ]
-    title = f"What the authors of a benchmark report beside the accuracy, in %, with 95 % intervals ({MEANINGS})"
-    columns = ("run", "benchmark", "measure", "%", "sampling 95 %", "question 95 %", "questions")
-    return Table(title, columns, tuple(rows), (), frozenset(range(3, 7))) if rows else None
+    title = f"What the authors of a benchmark report beside the accuracy: shares in %, with 95 % intervals ({MEANINGS})"
+    columns = ("run", "benchmark", "measure", "value", "sampling interval", "question interval")
+    return Table(title, columns, tuple(rows), (), frozenset(range(3, 6))) if rows else None
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -275,14 +231,12 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         (
             short(label),
             short(score.benchmark),
-            str(budget.budget),
-            percent(budget.accuracy),
-            interval_cell(budget.sampling_interval, at_most=score.sampling_error is None),
-            interval_cell(budget.question_interval),
+            str(tokens),
+            *cells(budget.accuracy),
             percent(budget.cut),
         )
         for label, score in scores
-        for budget in score.budgets
+        for tokens, budget in score.budgets.items()
     ]
     # All replies fit into the last budget of a score: alone, it repeats the accuracy.
     if all(len(score.budgets) < 2 for _, score in scores):
@@ -294,16 +248,15 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
-def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str], kind: str = "") -> str:
+def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
     """Add a note for each of these warnings to `notes`; return their mark, such as ` [3]` or ` [3–5]`.
 
-    Without warnings, nothing is added and the mark is empty. kind: `AS_GRADED` or `BY_HAND`, where both have rows.
+    Without warnings, nothing is added and the mark is empty.
     """
     if not warnings:
         return ""
     first = len(notes) + 1
-    name = f"{short(label)}, {short(benchmark)}" + (f", {kind}" if kind else "")
-    notes += [f"{name}: {warning}." for warning in warnings]
+    notes += [f"{short(label)}, {short(benchmark)}: {warning}." for warning in warnings]
     return f" [{first}]" if len(notes) == first else f" [{first}–{len(notes)}]"
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from harness.reports.tables import Table, short
 from harness.scoring import Score
-from harness.scoring.tokens import TokenCounts
+from harness.scoring.uncertainty import sampling_cell
 
-NO_INTERVAL = "(?)"
+NO_INTERVAL = "?"
 """Stands for the interval of a mean of tokens where the samples are too few to estimate it."""
 
-NO_MEAN_INTERVAL = f"{NO_INTERVAL}: too few samples show how far the lengths vary, so the mean has no interval"
+NO_MEAN_INTERVAL = f"({NO_INTERVAL}): too few samples show how far the lengths vary, so the mean has no interval"
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -35,7 +35,7 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 kind,
                 of,
                 str(counts.n),
-                _mean_tokens(counts),
+                f"{counts.mean.value:.0f} ({sampling_cell(counts.mean) if counts.mean.sampling else NO_INTERVAL})",
                 *(f"{v:.0f}" for v in (counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)),
             )
             for kind, parts in kinds.items()
@@ -45,11 +45,3 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     columns = ("run", "benchmark", "tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
     notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[5] for row in rows) else ()
     return Table("Tokens of a sample", columns, tuple(rows), notes, frozenset(range(4, 11))) if rows else None
-
-
-def _mean_tokens(counts: TokenCounts) -> str:
-    """The mean, with its interval for the same questions asked again; earlier versions stored none."""
-    if counts.mean_intervals is None:
-        return f"{counts.mean:.0f}"
-    interval = counts.mean_intervals.sampling_interval
-    return f"{counts.mean:.0f} " + (NO_INTERVAL if interval is None else f"({interval[0]:.0f}–{interval[1]:.0f})")

@@ -39,7 +39,7 @@ def open_points(decision: Decision) -> list[str]:
     open_margin = margin is not None and margin.verdict == "open"
     if decision.imported:
         return lines + ([ANSWERED_ONCE] if open_line or open_margin else []) + _open_questions(decision)
-    if open_line and decision.settling is None and paired.difference and paired.single_error:
+    if open_line and decision.settling is None and paired.difference.value and paired.single_error:
         lines.append(
             f"a difference of this size takes more than {MAX_PLANNED:,} samples a question: no two runs would find it"
         )
@@ -52,7 +52,7 @@ def open_points(decision: Decision) -> list[str]:
         lines.append(
             f"two new runs of about {count_noun(margin.settling, 'sample')} a question, compared alone, would decide "
             "the margin in 80 % of repetitions, if the true difference is the observed "
-            f"{in_points(paired.difference)} points"
+            f"{in_points(paired.difference.value)} points"
         )
     return lines + _open_questions(decision)
 
@@ -60,7 +60,7 @@ def open_points(decision: Decision) -> list[str]:
 def _open_questions(decision: Decision) -> list[str]:
     """The sentence on how many questions would decide the line "new questions"; empty if it leaves nothing open."""
     number, paired = decision.settling_questions, decision.paired
-    if decision.kind_verdict != "no difference seen" or not paired.difference:
+    if decision.kind_verdict != "no difference seen" or not paired.difference.value:
         return []
     if number is None:
         return [

@@ -4,7 +4,6 @@ results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.j
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
-                          dropped.jsonl (in a judge's folder: see harness.runs.dropped)
 
 <run> and <benchmark> are names as `safe_name` writes them.
 
@@ -112,11 +111,6 @@ class BenchmarkFolder:
     def opinions(self) -> Path:
         """The file of opinions of second graders."""
         return self.path / "opinions.jsonl"
-
-    @property
-    def dropped_samples(self) -> Path:
-        """The file of a judge's replies that were taken out of `samples`."""
-        return self.path / "dropped.jsonl"
 
     def has_samples(self) -> bool:
         """Whether `samples` holds anything."""

@@ -260,14 +260,6 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
         return OUTPUTS in self.settings
 
     @property
-    def begun(self) -> dict[str, Any] | None:
-        """The message at the end of each request that begins the assistant's reply (`prefill`); None without one."""
-        content = self.identity.get("prefill")
-        if content is None:
-            return None
-        return {"role": "assistant", "content": content, **(self.settings.get("prefill_marks") or {})}
-
-    @property
     def planned(self) -> Plan | None:
         """The samples that a score expects; None for outputs of another tool, of which those stored are all."""
         return None if self.imported else self.plan

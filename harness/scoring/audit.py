@@ -45,9 +45,9 @@ from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply, is_older
 from harness.scoring.audit_order import Population
-from harness.scoring.stats import Interval, moved_interval, wilson
+from harness.scoring.stats import Estimate, Interval, moved_interval, wilson
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import Intervals, rate_intervals
+from harness.scoring.uncertainty import rate
 
 MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
@@ -92,21 +92,20 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
     n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
-    calls correct; None in scores of former versions. of_judge: the population are a judge's verdicts. n_older: audited
-    verdicts that are older than the rubric by which the judge decided. intervals: 95 %, with the audit's own
-    uncertainty. n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of
+    calls correct. of_judge: the population are a judge's verdicts. n_older: audited
+    verdicts that are older than the rubric by which the judge decided. The intervals hold the audit's own uncertainty,
+    too. n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of
     audits would do that. n_undecided: samples beside the population that the grader and the person leave undecided;
     they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
     that the grader left undecided beside the population, and on which the person's verdict counts.
     """
 
-    accuracy: float
-    intervals: Intervals
+    accuracy: Estimate
     n_population: int
     n_audited: int
     n_differing: int
     n_to_halve: int | None
-    n_accepted: int | None = None
+    n_accepted: int = 0
     of_judge: bool = False
     n_older: int = 0
     n_undecided: int = 0
@@ -122,16 +121,16 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
         to = "" if self.accuracy_undecided_right is None else f" to {in_percent(self.accuracy_undecided_right)}"
-        return f"{in_percent(self.accuracy)}{to} %"
+        return f"{in_percent(self.accuracy.value)}{to} %"
 
     @property
     def sentence(self) -> str:
         """The estimate in words, for a score's remarks."""
-        sampling, question = self.intervals.sampling_interval, self.intervals.question_interval
+        sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
         new = "" if question is None else f"; new questions {_between(question)}"
         which = ""
-        if self.n_differing and self.n_accepted is not None:
+        if self.n_differing:
             rejected = self.n_differing - self.n_accepted
             which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
         more = (
@@ -156,8 +155,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
             f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the audited accuracy is "
-            f"{in_percent(self.accuracy)} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}{left_out}; "
-            f"{more}{older if self.n_older else ''}"
+            f"{in_percent(self.accuracy.value)} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}"
+            f"{left_out}; {more}{older if self.n_older else ''}"
         )
 
 
@@ -179,12 +178,13 @@ def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> s
         return ""
     estimates = ", ".join(f"{name} {audit.words}" for name, audit in sides.items())
     words = f"this difference mixes a person's verdicts with others: {'; '.join(mixed)}. Audited accuracy: {estimates}"
-    same_a, same_b = (audit and audit.intervals.sampling_interval for audit in (a, b))
+    same_a, same_b = (audit and audit.accuracy.sampling for audit in (a, b))
     if not (a and b and same_a and same_b and paired) or a.n_undecided or b.n_undecided:
         return words
-    difference = b.accuracy - a.accuracy
-    low = max(-1.0, difference - math.hypot(b.accuracy - same_b.low, same_a.high - a.accuracy))
-    high = min(1.0, difference + math.hypot(same_b.high - b.accuracy, a.accuracy - same_a.low))
+    ours, theirs = b.accuracy.value, a.accuracy.value
+    difference = ours - theirs
+    low = max(-1.0, difference - math.hypot(ours - same_b.low, same_a.high - theirs))
+    high = min(1.0, difference + math.hypot(same_b.high - ours, theirs - same_a.low))
     return f"{words}; B − A = {in_points(difference)} points, same questions {in_points(low)} to {in_points(high)}"
 
 
@@ -207,14 +207,14 @@ class AuditedPart(NamedTuple):
 def audited(
     items: Sequence[QuestionTally],
     by_hand: Mapping[Key, Override],
-    intervals: Intervals,
+    graded: Estimate,
     *,
     in_force: Mapping[Key, Override] | None = None,
     since: datetime | None = None,
 ) -> Audited | None:
     """The audited accuracy, estimated from the audited samples; None while no verdict counts in one of the strata.
 
-    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades. in_force: all verdicts
+    items: `tally(…).questions`. by_hand: `audits(…)`. graded: the accuracy by the grades. in_force: all verdicts
     by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the
     audit's alone. since: when the judge's rubric was first used; None: it has none.
     """
@@ -244,36 +244,32 @@ def audited(
     corrections = by_hand if in_force is None else in_force
     decided = {key: corrections[key] for key in population.undecided if key in corrections}
     right = math.fsum(population.undecided[key] for key, verdict in decided.items() if verdict.verdict == "correct")
-    estimated = estimate(parts, population.certain + right, intervals, n_differing, n_accepted)
+    estimated = estimate(parts, population.certain + right, graded, n_differing, n_accepted)
     left = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
         of_judge=population.of_judge,
         n_older=n_older,
         n_undecided=len(left),
-        accuracy_undecided_right=min(1.0, estimated.accuracy + math.fsum(left)) if left else None,
+        accuracy_undecided_right=min(1.0, estimated.accuracy.value + math.fsum(left)) if left else None,
         n_decided=len(decided),
     )
     if estimated.partial:
         return estimated
     # Everything is audited: the person's verdicts are scored as a grader's would be.
     judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
-    return msgspec.structs.replace(estimated, intervals=_intervals_by_hand(items, judged))
-
-
-def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> Intervals:
-    """The intervals of the accuracy in which each verdict by hand stands in place of the grader's."""
     present = [item for item in items if item.n]
-    hits = [sum(grade.verdict == "correct" for grade in apply(item.grades, by_hand)) for item in present]
-    return rate_intervals(hits, present)
+    hits = [sum(grade.verdict == "correct" for grade in apply(item.grades, judged)) for item in present]
+    scored = msgspec.structs.replace(rate(present, hits), value=estimated.accuracy.value)
+    return msgspec.structs.replace(estimated, accuracy=scored)
 
 
 def estimate(
-    parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0, n_accepted: int = 0
+    parts: Sequence[AuditedPart], certain: float, graded: Estimate, n_differing: int = 0, n_accepted: int = 0
 ) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
-    certain: the part of the accuracy that comes from samples which no judge decided. intervals: of the accuracy by the
+    certain: the part of the accuracy that comes from samples which no judge decided. graded: the accuracy by the
     grades. n_differing, n_accepted: as in `Audited`.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
@@ -284,17 +280,17 @@ def estimate(
     ends = [_limits(part) for part in parts]
     below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
-    sampling, question = intervals.sampling_interval, intervals.question_interval
+    sampling, question = graded.sampling, graded.question
     assert sampling is not None
     sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
     stretch = _stretch(accuracy, by_both, by_grader)
     return Audited(
-        accuracy=accuracy,
-        intervals=Intervals(
-            sampling_interval=_around(accuracy, sampling, below, above),
-            question_interval=question and _around(accuracy, question, below, above, stretch),
-            at_most=intervals.at_most,
+        accuracy=Estimate(
+            value=accuracy,
+            sampling=_around(accuracy, sampling, below, above),
+            question=question and _around(accuracy, question, below, above, stretch),
+            at_most=graded.at_most,
         ),
         n_population=n_population,
         n_audited=n_audited,

@@ -22,7 +22,7 @@ from harness.core.records import Grade
 from harness.runs import Manifest, RunFolder
 from harness.runs.manifest import WEIGHTS, Provenance
 from harness.scoring.observed import Observed, Rows
-from harness.scoring.stats import Interval, sampling_limits
+from harness.scoring.stats import Estimate, sampling_limits
 
 MAX_LOG_LINE_BYTES = 64 * 1024
 """Longest line of a log that is read, in bytes; the harness writes none that long."""
@@ -32,34 +32,30 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     """The samples of one endpoint in a benchmark. Shares are fractions of its n_samples.
 
     expected_accuracy, expected_truncated: the shares if the endpoint did on each question as all endpoints together do.
-    sampling_interval: 95 %, of the accuracy if the endpoint got the same questions again and again, each as often.
-    at_most: the endpoint has one sample of each question, so the interval is the widest possible. Endpoints get
-    different questions, so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated
+    The interval of the accuracy is that of the same questions, each asked as often. Endpoints get different questions,
+    so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated
     tokens. n_failures: failed requests in the run's log.
     """
 
-    endpoint: str
     n_samples: int
-    accuracy: float
+    accuracy: Estimate
     expected_accuracy: float
     truncated: float
     expected_truncated: float
     no_answer: float
     tokens_per_s: float | None
     n_failures: int
-    sampling_interval: Interval | None = None
-    at_most: bool = False
 
 
 def scores(
     observed: Observed, rows: Rows, grades: Sequence[Grade], failures: Mapping[str, int]
-) -> tuple[EndpointScore, ...]:
-    """A score for each endpoint, sorted by URL; empty when all samples come from one endpoint.
+) -> dict[str, EndpointScore]:
+    """By URL, sorted, the score of each endpoint; empty when all samples come from one endpoint.
 
     rows: the samples of the `grades`. failures: from `failed_requests`.
     """
     if len(observed.endpoints) < 2:
-        return ()
+        return {}
     numbers: dict[str, int] = {}
     question = np.array([numbers.setdefault(grade.question_id, len(numbers)) for grade in grades], dtype=np.int64)
     verdicts = np.array([grade.verdict for grade in grades])
@@ -72,7 +68,7 @@ def scores(
         rates = np.bincount(question, outcome, len(of_all)) / of_all
         return math.fsum(rates[question[mine]]) / int(mine.sum())
 
-    scored = []
+    scored = {}
     for name in sorted(observed.endpoints):
         mine = endpoint == observed.endpoints[name]
         if not (n := int(mine.sum())):
@@ -82,22 +78,21 @@ def scores(
         in_all = math.fsum(seconds[timed])
         counts = np.bincount(question[mine], minlength=len(of_all)).astype(float)
         correct, counts = np.bincount(question[mine & right], minlength=len(of_all))[counts > 0], counts[counts > 0]
-        scored.append(
-            EndpointScore(
-                endpoint=name,
-                n_samples=n,
-                accuracy=int(right[mine].sum()) / n,
-                expected_accuracy=expected(right, mine),
-                truncated=int(truncated[mine].sum()) / n,
-                expected_truncated=expected(truncated, mine),
-                no_answer=int((verdicts[mine] == "no_answer").sum()) / n,
-                tokens_per_s=int(tokens[timed].sum()) / in_all if in_all else None,
-                n_failures=failures.get(name, 0),
-                sampling_interval=sampling_limits(correct.astype(float), counts, counts / n).interval(),
+        scored[name] = EndpointScore(
+            n_samples=n,
+            accuracy=Estimate(
+                value=int(right[mine].sum()) / n,
+                sampling=sampling_limits(correct.astype(float), counts, counts / n).interval(),
                 at_most=bool((counts == 1).all()),
-            )
+            ),
+            expected_accuracy=expected(right, mine),
+            truncated=int(truncated[mine].sum()) / n,
+            expected_truncated=expected(truncated, mine),
+            no_answer=int((verdicts[mine] == "no_answer").sum()) / n,
+            tokens_per_s=int(tokens[timed].sum()) / in_all if in_all else None,
+            n_failures=failures.get(name, 0),
         )
-    return tuple(scored)
+    return scored
 
 
 def _restarted(provenance: Provenance, urls: Iterable[str]) -> bool:

@@ -2,110 +2,69 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from harness.scoring.score import Score
-from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import Intervals
+from harness.scoring.stats import Estimate, Interval
 
-PLAIN = [
-    field.name
-    for field in msgspec.structs.fields(Score)
-    if field.type in (int, float, bool, int | None, float | None) and field.name != "schema"
-]
-"""Fields of a score that are a single number."""
+_SIGNS = {"pass_at": "pass@", "pass_hat": "pass^", "maj_at": "maj@", "budgets": "within_", "at": "at_"}
+"""Fields whose columns begin with another name."""
 
+_NO_COLUMNS = ("schema", "breakdowns", "settings")
+"""Fields without columns: a group of a breakdown has a row of its own, and a judge's settings are no result."""
 
-def numbers(score: Score) -> dict[str, object]:
-    """Every number of the score by its column's name; None where the score has none."""
-    row: dict[str, object] = {name: getattr(score, name) for name in PLAIN}
-    row |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}
-    row |= ends("sampling", score.sampling_interval) | ends("question", score.question_interval)
-    for kind, values, intervals in (
-        ("pass@", score.pass_at, score.pass_at_intervals),
-        ("pass^", score.pass_hat, score.pass_hat_intervals),
-        ("maj@", score.maj_at, score.maj_at_intervals),
-    ):
-        for k, value in values.items():
-            row[f"{kind}{k}"] = value
-            row |= _both(f"{kind}{k}", intervals.get(k))
-    if score.g_pass is not None:
-        for k, value in score.g_pass.values.items():
-            name = f"G-Pass@{k}, {score.g_pass.tau:g}"
-            row[name] = value
-            row |= _both(name, score.g_pass.intervals.get(k))
-    row |= _both("accuracy_finished", score.accuracy_finished_intervals)
-    row |= _both("accuracy_from_reasoning", score.accuracy_from_reasoning_intervals)
-    row |= _both("accuracy_overridden", score.accuracy_overridden_intervals)
-    for budget in score.budgets:
-        name = f"accuracy_within_{budget.budget}"
-        row[name] = budget.accuracy
-        row |= ends(f"{name}_sampling", budget.sampling_interval)
-        row |= ends(f"{name}_question", budget.question_interval)
-        row[f"{name}_longer"] = budget.cut
-    for name, record in (
-        ("audited", score.audited),
-        ("tokens", score.tokens),
-        ("speed", score.speed),
-    ):
-        row |= {} if record is None else _flat(name, record)
-    return row
+_NUMBERS = (int, float, bool, int | None, float | None, Estimate | None)
+"""Types of fields that have a column even where a score has no such number."""
 
 
-def _flat(name: str, value: object) -> dict[str, object]:
-    """The columns of a value: one for a number, two for each interval, those of all its fields for a record."""
-    if isinstance(value, Intervals):
-        return _both(name.removesuffix("_intervals"), value)
-    if isinstance(value, Interval):
-        return ends(name.removesuffix("_interval"), value)
-    if not isinstance(value, msgspec.Struct):
-        return {name: value}
-    columns: dict[str, object] = {}
-    for field in msgspec.structs.fields(value):
-        member = getattr(value, field.name)
-        # A record that is missing has no columns; a number that is missing has an empty one.
-        if member is not None or field.type in (int | None, float | None):
-            columns |= _flat(f"{name}_{field.name}", member)
+def numbers(score: msgspec.Struct) -> dict[str, object]:
+    """Every number of a score, or of a record in it, by its column's name in the order of the fields; None: unknown.
+
+    An estimate has the columns `NAME`, `NAME_sampling_low`, `NAME_sampling_high`, `NAME_question_low` and
+    `NAME_question_high`; and `NAME_at_most`, true, where the first two are an upper bound.
+    """
+    return {name: number for of_field in _by_field(score) for name, number in of_field.items()}
+
+
+def column_names(scores: Iterable[Score]) -> list[str]:
+    """The columns of several scores: the fields in their order, each with all columns that a score has of it."""
+    of_fields = zip(*map(_by_field, scores), strict=True)
+    return list(dict.fromkeys(name for of_field in of_fields for columns in of_field for name in columns))
+
+
+def _by_field(record: msgspec.Struct) -> list[dict[str, object]]:
+    """The columns of each field of a record."""
+    columns = []
+    for field in msgspec.structs.fields(type(record)):
+        value = getattr(record, field.name)
+        has_columns = field.name not in _NO_COLUMNS and (value is not None or field.type in _NUMBERS)
+        columns.append(dict(_walk(_SIGNS.get(field.name, field.name), value)) if has_columns else {})
     return columns
 
 
-def _both(name: str, intervals: Intervals | None) -> dict[str, object]:
-    """The columns of both intervals; empty where the intervals are unknown."""
-    if intervals is None:
-        return {}
-    sampling = ends(f"{name}_sampling", intervals.sampling_interval)
-    return sampling | ends(f"{name}_question", intervals.question_interval)
+def _walk(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield (column, number) for each number in `value`; text has no column."""
+    if isinstance(value, Estimate):
+        yield name, value.value
+        yield from {**ends(f"{name}_sampling", value.sampling), **ends(f"{name}_question", value.question)}.items()
+        if value.at_most:
+            yield f"{name}_at_most", True
+    elif isinstance(value, Interval):
+        yield from ends(name, value).items()
+    elif isinstance(value, msgspec.Struct):
+        for column, number in numbers(value).items():
+            yield f"{name}_{column}", number
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walk(f"{name}{key}" if name[-1] in "@^_" else f"{name}_{key}", item)
+    elif isinstance(value, bool | int | float | None):
+        yield name, value
 
 
 def ends(name: str, interval: Interval | None) -> dict[str, Any]:
     """The columns `NAME_low` and `NAME_high`; None without an interval."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
-
-
-def column_order(name: str) -> tuple[int, int, str]:
-    """Sort key of a column: single numbers in the order of `Score`, then pass@k and other families by k or budget."""
-    if name in PLAIN:
-        return 0, PLAIN.index(name), name
-    families = (
-        "bound",
-        "sampling",
-        "question",
-        "pass@",
-        "pass^",
-        "maj@",
-        "G-Pass@",
-        "accuracy_finished_",
-        "accuracy_from_reasoning_",
-        "accuracy_overridden_",
-        "audited_",
-        "accuracy_within_",
-        "tokens_",
-        "speed_",
-    )
-    number = re.search(r"\d+", name)
-    rank = next(rank for rank, family in enumerate(families, 1) if name.startswith(family))
-    return rank, int(number[0]) if number else 0, name

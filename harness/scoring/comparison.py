@@ -18,7 +18,15 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.stats import Array, Interval, cluster_numbers, effective_clusters, normal_two_sided, t_two_sided
+from harness.scoring.stats import (
+    Array,
+    Estimate,
+    Interval,
+    cluster_numbers,
+    effective_clusters,
+    normal_two_sided,
+    t_two_sided,
+)
 from harness.scoring.stats_differences import (
     Detection,
     detection,
@@ -46,21 +54,19 @@ def if_possible(difference: float, accuracy: float) -> float | None:
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run over the questions that both runs have. Fractions; intervals cover 95 %.
+    """First run minus second run over the questions that both runs have. Fractions.
 
-    difference: mean over questions of the difference of their fractions correct. sampling_interval, p_sampling: same
-    questions, asked again of both. question_interval, p_question: other questions of this kind; None for a single
-    question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values allow for
-    any result of these. sampling_error: of the difference, if both runs were equally good; single_error: the same
-    with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
-    difference that these samples find in 80 % of repetitions (sampling line, one test), None if they find none that is
-    possible; detection_variance, detection_growth, missing_shift: the numbers from which `smallest` computes
-    `detectable`. at_most: one of the runs
-    has one sample of every question, or copies among its samples, so its sampling interval is the widest possible.
-    better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
-    samples of, or whose rows differ between the runs; unpaired_ids: the ids of the first few of these.
-    question_error: of the difference, if other questions of this kind were asked; None as question_interval.
-    n_clusters: number of the questions, or of their clusters if they come in such (`effective_clusters`).
+    difference: mean over questions of the difference of their fractions correct; "at most" if one of the runs has one
+    sample of every question, or copies among its samples. p_sampling: same questions, asked again of both. p_question:
+    other questions of this kind; None for a single question or cluster. n_missing: planned samples that one of the runs
+    lacks; intervals and p values allow for any result of these. sampling_error: of the difference, if both runs were
+    equally good; single_error: the same with one sample of each question in both runs (n samples of each divide it by
+    √n). detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling line, one
+    test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the numbers
+    from which `smallest` computes `detectable`. better, worse: questions on which the first run does better, worse.
+    unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids: the ids
+    of the first few of these. question_error: of the difference, if other questions of this kind were asked; None as
+    p_question. n_clusters: number of the questions, or of their clusters if they come in such (`effective_clusters`).
     """
 
     benchmark: str
@@ -68,10 +74,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     n_missing: int
     first_accuracy: float
     second_accuracy: float
-    difference: float
-    sampling_interval: Interval
+    difference: Estimate
     p_sampling: float
-    question_interval: Interval | None
     p_question: float | None
     sampling_error: float
     single_error: float
@@ -79,7 +83,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     detection_variance: float
     detection_growth: float
     missing_shift: float
-    at_most: bool
     better: int
     worse: int
     unpaired: int
@@ -138,10 +141,13 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         n_missing=sum(item.planned - item.n for pair in shared for item in pair),
         first_accuracy=math.fsum(a for a, _ in rates) / len(rates),
         second_accuracy=math.fsum(b for _, b in rates) / len(rates),
-        difference=difference,
-        sampling_interval=_union([line.sampling for line in lines]),
+        difference=Estimate(
+            value=difference,
+            sampling=_union([line.sampling for line in lines]),
+            question=_union(questions) if questions else None,
+            at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
+        ),
         p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
-        question_interval=_union(questions) if questions else None,
         p_question=p_question,
         sampling_error=max(line.sampling_error for line in lines),
         single_error=max(line.single_error for line in lines),
@@ -149,7 +155,6 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
         missing_shift=max(abs(line.difference - difference) for line in lines),
-        at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),

@@ -167,7 +167,7 @@ def _possible_results(tests: Sequence[_PublishedTest]) -> set[bool]:
 
 
 class _Own(NamedTuple):
-    """A run's value of a metric with its errors; the fields are those of `uncertainty.Estimate`."""
+    """A run's value of a metric with its errors; the fields are those of `uncertainty.Draws`."""
 
     value: float
     variance: float
@@ -186,9 +186,9 @@ def _own(correct: Array, counts: Array) -> _Own:
 
 def _value(score: Score, published: PublishedScore) -> float | None:
     """The run's value of the published metric; None where it has none."""
-    if published.metric == "pass@1":
-        return score.accuracy
-    return (score.pass_at if published.kind == "pass" else score.maj_at).get(published.k)
+    by_k = score.pass_at if published.kind == "pass" else score.maj_at
+    estimate = score.accuracy if published.metric == "pass@1" else by_k.get(published.k)
+    return estimate and estimate.value
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
@@ -217,8 +217,8 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
             ends += [_own(*counted.filled(right=True)), _own(*counted.most_uncertain())]
         return ends, ""
     k = published.k
-    estimate = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
-    return [_Own(estimate.value, estimate.variance, estimate.trials, estimate.single)], ""
+    draws = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
+    return [_Own(draws.estimate.value, draws.variance, draws.trials, draws.single)], ""
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:

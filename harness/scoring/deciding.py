@@ -14,7 +14,7 @@ import msgspec
 
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
-from harness.scoring.stats import Z_95, Interval, normal_two_sided
+from harness.scoring.stats import Z_95, Estimate, normal_two_sided
 from harness.scoring.stats_differences import (
     SampleSpread,
     fewest,
@@ -108,7 +108,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
         A gate of `harness compare` refuses such a run.
         """
-        return self.verdict == "worse" and self.paired.difference <= -margin
+        return self.verdict == "worse" and self.paired.difference.value <= -margin
 
     def could_see(self, margin: float) -> bool:
         """Whether these samples find a true difference of `margin`, a fraction, in 80 % of repetitions."""
@@ -120,7 +120,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         They do if they could have shown that difference, or if the sampling interval lies above it. A gate passes only
         such runs. With a margin of 0, only a difference that was found counts.
         """
-        return not margin or self.could_see(margin) or self.paired.sampling_interval.low > -margin
+        interval = self.paired.difference.sampling
+        return not margin or self.could_see(margin) or (interval is not None and interval.low > -margin)
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +158,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     decided_means = {
         pair: MeanDecision(
             compared=mean,
-            verdict=_verdict(mean.difference, p),
+            verdict=_verdict(mean.difference.value, p),
             p_sampling=p,
             detectable=mean.smallest(n_tests),
             margin=of_margin,
@@ -178,13 +179,13 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
                 run=comparison.run,
                 baseline=comparison.baseline,
                 paired=comparison.paired,
-                verdict=_verdict(comparison.paired.difference, p_sampling),
-                kind_verdict=None if p_question is None else _verdict(comparison.paired.difference, p_question),
+                verdict=_verdict(comparison.paired.difference.value, p_sampling),
+                kind_verdict=None if p_question is None else _verdict(comparison.paired.difference.value, p_question),
                 p_sampling=p_sampling,
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
                 samples=comparison.samples,
-                settling=_settling(comparison.paired, comparison.paired.difference, n_alone),
+                settling=_settling(comparison.paired, comparison.paired.difference.value, n_alone),
                 settling_range=_settling_range(comparison.paired, n_alone),
                 settling_questions=_settling_questions(comparison.paired, n_alone),
                 mean=decided_means.get(comparison.of_mean),
@@ -203,35 +204,32 @@ def _margins(
     """The decisions on the margin, of the pairs and of their means; None each without a margin."""
     if margin is None:
         return [None] * len(pairs), [None] * len(means)
-    compared = [
-        *((pair.difference, pair.sampling_interval) for pair in pairs),
-        *((mean.difference, mean.sampling_interval) for mean in means),
-    ]
+    compared = [*(pair.difference for pair in pairs), *(mean.difference for mean in means)]
     # Apart from the lines' p values: a margin that is asked about must not weaken their verdicts.
-    adjusted = holm([_p_of_margin(difference, interval, margin) for difference, interval in compared])
+    adjusted = holm([_p_of_margin(difference, margin) for difference in compared])
     settling = [*(_settling_margin(pair, margin) for pair in pairs), *(None for _ in means)]
     decided: list[MarginDecision | None] = []
-    for (difference, _), p, samples in zip(compared, adjusted, settling, strict=True):
-        side: MarginVerdict = "not worse" if difference > -margin else "worse"
+    for difference, p, samples in zip(compared, adjusted, settling, strict=True):
+        side: MarginVerdict = "not worse" if difference.value > -margin else "worse"
         verdict = side if p < LEVEL else "open"
         decided.append(MarginDecision(margin=margin, verdict=verdict, p=p, settling=samples, n_margins=len(compared)))
     return decided[: len(pairs)], decided[len(pairs) :]
 
 
-def _p_of_margin(difference: float, interval: Interval, margin: float) -> float:
-    """The two-sided p value of the true difference −margin: below 5 % exactly if the interval lies on one side of it.
-
-    interval: 95 %, so its end towards −margin lies 1.96 standard errors from the difference.
-    """
-    if difference == -margin:
+def _p_of_margin(difference: Estimate, margin: float) -> float:
+    """The two-sided p value of the true difference −margin; below 5 % exactly if the interval excludes it."""
+    interval, above = difference.sampling, difference.value + margin
+    assert interval is not None
+    if not above:
         return 1.0
-    reach = difference - interval.low if difference > -margin else interval.high - difference
-    return normal_two_sided((difference + margin) * Z_95 / reach)
+    # The end of the 95 % interval towards −margin lies 1.96 standard errors from the difference.
+    reach = difference.value - interval.low if above > 0 else interval.high - difference.value
+    return normal_two_sided(above * Z_95 / reach)
 
 
 def _settling_margin(paired: PairedComparison, margin: float) -> int | None:
     """Samples of each question in two new runs that decide the margin; None as `MarginDecision.settling`."""
-    spread, distance = _spread(paired), abs(paired.difference + margin)
+    spread, distance = _spread(paired), abs(paired.difference.value + margin)
     if spread is None or not distance:
         return None
     return fewest(lambda n: margin_reach(spread, n), distance)
@@ -279,7 +277,8 @@ def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | 
     The second number is None if the interval contains 0, or comes so near that more than `MAX_PLANNED` are needed; the
     whole range is None if nothing varies. n_tests: p values that are corrected together.
     """
-    low, high = paired.sampling_interval
+    assert paired.difference.sampling is not None
+    low, high = paired.difference.sampling
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
     if fewest is None:
         return None
@@ -294,7 +293,8 @@ def _settling_questions(paired: PairedComparison, n_tests: int) -> int | None:
     None without a difference, for a single question, and above `MAX_PLANNED`. n_tests: p values that are corrected
     together.
     """
-    if not paired.difference or paired.question_error is None:
+    difference = abs(paired.difference.value)
+    if not difference or paired.question_error is None:
         return None
-    clusters = questions_to_detect(paired.question_error**2, paired.n_clusters, abs(paired.difference), n_tests)
+    clusters = questions_to_detect(paired.question_error**2, paired.n_clusters, difference, n_tests)
     return None if clusters is None else math.ceil(clusters * paired.n_questions / paired.n_clusters)

@@ -12,25 +12,22 @@ import msgspec
 import numpy as np
 
 from harness.scoring.comparison import PairedComparison, if_possible
-from harness.scoring.stats import Interval, IntervalEnds, normal_two_sided
+from harness.scoring.stats import Estimate, IntervalEnds, normal_two_sided
 from harness.scoring.stats_differences import Detection, mean_detection, mean_difference_limits, smallest_difference
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run, mean over the benchmarks that both have. Fractions; the interval covers 95 %.
+    """First run minus second run, mean over the benchmarks that both have. Fractions.
 
-    sampling_interval, p_sampling: same questions, asked again of both. at_most: the interval is the widest possible,
-    because that of a benchmark is. detection_variance, detection_growth: the numbers from which `smallest` computes
-    the smallest difference.
+    p_sampling: same questions, asked again of both; no interval is for other questions. detection_variance,
+    detection_growth: the numbers from which `smallest` computes the smallest difference.
     """
 
     benchmarks: tuple[str, ...]
     first_accuracy: float
     second_accuracy: float
-    difference: float
-    sampling_interval: Interval
+    difference: Estimate
     p_sampling: float
-    at_most: bool
     detection_variance: float
     detection_growth: float
 
@@ -49,10 +46,11 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
     if not pairs or any(pair.n_missing for pair in pairs):
         return None
     n = len(pairs)
-    difference = math.fsum(pair.difference for pair in pairs) / n
+    values = [pair.difference.value for pair in pairs]
+    difference = math.fsum(values) / n
     error = math.hypot(*(pair.sampling_error for pair in pairs)) / n
-    low, high = np.array([pair.sampling_interval for pair in pairs]).T
-    limits = mean_difference_limits(np.array([pair.difference for pair in pairs]), IntervalEnds(low, high))
+    low, high = np.array([pair.difference.sampling for pair in pairs]).T
+    limits = mean_difference_limits(np.array(values), IntervalEnds(low, high))
     variance, growth = mean_detection(
         [Detection(np.asarray(pair.detection_variance), np.asarray(pair.detection_growth)) for pair in pairs]
     )
@@ -60,10 +58,10 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
         benchmarks=tuple(pair.benchmark for pair in pairs),
         first_accuracy=math.fsum(pair.first_accuracy for pair in pairs) / n,
         second_accuracy=math.fsum(pair.second_accuracy for pair in pairs) / n,
-        difference=difference,
-        sampling_interval=limits.interval(),
+        difference=Estimate(
+            value=difference, sampling=limits.interval(), at_most=any(pair.difference.at_most for pair in pairs)
+        ),
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
-        at_most=any(pair.at_most for pair in pairs),
         detection_variance=float(variance),
         detection_growth=float(growth),
     )

@@ -12,44 +12,44 @@ wrong: such an answer is one part. So a share of parts is never below the accura
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
-import msgspec
 import numpy as np
 
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.scoring.stats import Array, Interval, cluster_numbers, question_limits, sampling_limits
+from harness.scoring.stats import Array, Estimate, Interval, cluster_numbers, question_limits, sampling_limits
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import Intervals, mean_question_interval, sample_counts
-
-MeasureName = Literal["share of parts", "share of all parts"]
+from harness.scoring.uncertainty import mean_question_interval, sample_counts
 
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measure beside the accuracy, a fraction. n: questions that it covers."""
+def measures(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
+    """Name → what the authors of a benchmark report beside the accuracy; empty for most benchmarks.
 
-    name: MeasureName
-    value: float
-    intervals: Intervals
-    n: int
+    A new measure is one function and one line here.
+    """
+    present = [item for item in items if item.n]
+    estimates = {"share of parts": share_of_parts(present), "share of all parts": share_of_all_parts(present)}
+    return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
 
-def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
-    """The shares of right parts (cells, texts, instructions), as means over questions and over all parts.
-
-    None where no answer has parts, as in most benchmarks.
+def share_of_parts(items: Sequence[QuestionTally]) -> Estimate | None:
+    """The share of right parts (cells, texts, instructions), mean over questions; None where no answer has parts.
 
     A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
     """
-    present = [item for item in items if item.n]
-    if not any(item.parts for item in present) or uneven_parts(present):
-        return ()
+    return _share(items, np.full(len(items), 1.0)) if _has_even_parts(items) else None
+
+
+def share_of_all_parts(items: Sequence[QuestionTally]) -> Estimate | None:
+    """As `share_of_parts`, but a question weighs by its number of parts."""
     # The weight of a question is unknown if no grade states parts and all its samples are undecided.
-    weighted = [item for item in present if item.parts or item.undecided < item.n]
-    equal = np.full(len(present), 1.0)
+    weighted = [item for item in items if item.parts or item.undecided < item.n]
     parts = np.array([float(item.parts or 1) for item in weighted])
-    return (_share("share of parts", present, equal), _share("share of all parts", weighted, parts))
+    return _share(weighted, parts) if _has_even_parts(items) else None
+
+
+def _has_even_parts(items: Sequence[QuestionTally]) -> bool:
+    return any(item.parts for item in items) and not uneven_parts(items)
 
 
 def uneven_parts(items: Sequence[QuestionTally]) -> str:
@@ -73,7 +73,7 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
     )
 
 
-def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) -> Measure:
+def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     """The mean share of right parts over the questions. weights: (Q,), of each question, not yet normed."""
     # Copies count as one sample: a question's sums shrink to its independent samples.
     counts, independent = sample_counts(items)
@@ -83,12 +83,12 @@ def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) ->
     question = _question_interval(means, weights, items)
     at_most = bool((independent == 1).all()) or any(item.independent is not None for item in items)
     limits = sampling_limits(shares, independent, weight, squares).interval()
-    intervals = Intervals(
-        sampling_interval=question if at_most and question is not None else limits,
-        question_interval=question,
+    return Estimate(
+        value=float((weight * means).sum()),
+        sampling=question if at_most and question is not None else limits,
+        question=question,
         at_most=at_most,
     )
-    return Measure(name=name, value=float((weight * means).sum()), intervals=intervals, n=len(items))
 
 
 def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Interval | None:

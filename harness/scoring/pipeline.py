@@ -47,8 +47,9 @@ from harness.scoring.journal_grades import ById, basis, grade_journal, journal_w
 from harness.scoring.judging import Judging
 from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark, with_errors, with_g_pass
+from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
+from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
@@ -75,7 +76,7 @@ class GradedBenchmark:
     questions: Sequence[Question]
     samples: Plan | None
     grades: Sequence[Grade]
-    warnings: tuple[str, ...]
+    warnings: tuple[ScoreWarning, ...]
     observed: Observed = field(default_factory=Observed)
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     failed: Mapping[str, int] | None = None
@@ -168,12 +169,12 @@ def _grade_benchmark(
         samples=record.planned,
         grades=journal.grades,
         warnings=(
-            *journal_warnings(files, journal.report),
-            *salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
-            *(() if record.imported else takeover_warnings(journal.observed, planned_rows)),
-            *reply_doubts(folder),
-            *filter(None, [by_card]),
-            *journal.changes,
+            *warned("journal", journal_warnings(files, journal.report)),
+            *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
+            *warned("continued", () if record.imported else takeover_warnings(journal.observed, planned_rows)),
+            *warned("replies", reply_doubts(folder)),
+            *warned("card", [by_card]),
+            *warned("regraded", journal.changes),
         ),
         observed=journal.observed,
         rows=journal.rows,
@@ -247,7 +248,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     scored = partial(score_benchmark, graded.questions)
     thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
-    endpoints: tuple[EndpointScore, ...] = ()
+    endpoints: dict[str, EndpointScore] = {}
     if graded.failed is not None:
         endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed)
     # The score itself. All that follows adds fields to it: other accuracies, G-Pass@k, corrections, the audit.
@@ -261,19 +262,15 @@ def score_of(graded: GradedBenchmark) -> Score:
         anomalies=graded.anomalies,
         early_cut=graded.early_cut,
         reasoning_tokens=thought.of(rows) if thought.stated else None,
-        warnings=(*graded.warnings, *([limit.sentence] if limit else ())),
+        warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    score = msgspec.structs.replace(score, hidden_limit=limit or msgspec.UNSET)
+    score = msgspec.structs.replace(score, hidden_limit=limit)
     if graded.from_reasoning is not None:
-        with_reasoning = scored(graded.counted(graded.from_reasoning), graded.samples)
-        score = msgspec.structs.replace(
-            score,
-            accuracy_from_reasoning=with_reasoning.accuracy,
-            accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
-        )
+        with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.samples).questions
+        score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))
     if graded.tau is not None:
         score = with_g_pass(score, graded.tallied, graded.tau)
-    judged = msgspec.structs.replace(score, judge_errors=graded.judge_errors, judging=graded.judging or msgspec.UNSET)
+    judged = msgspec.structs.replace(score, judge_errors=graded.judge_errors, judging=graded.judging)
     score = with_errors(judged, graded.judged_failures)
     has_verdicts = graded.folder.overrides.exists()
     if not has_verdicts and score.judge_errors is None:

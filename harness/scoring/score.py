@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from harness.core.files import read_record, write_atomically
 from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
-from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
+from harness.core.records import Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
@@ -34,8 +34,8 @@ from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.judging import Judging
-from harness.scoring.measures import Measure, measures, uneven_parts
-from harness.scoring.stats import Interval, cluster_numbers
+from harness.scoring.measures import measures, uneven_parts
+from harness.scoring.stats import Estimate, Interval, cluster_numbers
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -48,9 +48,7 @@ from harness.scoring.tokens import (
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
-    Estimate,
-    Intervals,
-    accuracy_intervals,
+    accuracy_of,
     g_pass_at,
     interval_cell,
     maj_at,
@@ -61,10 +59,10 @@ from harness.scoring.uncertainty import (
     sampling_error,
     unequal_clusters,
     unequal_samples,
+    value_cell,
+    with_interval,
 )
 from harness.scoring.workload import Speed, Workload
-
-T = TypeVar("T")
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
 """Largest scores.json that is read, in bytes."""
@@ -91,6 +89,16 @@ MAX_NAMED_ERRORS = 5
 """Largest number of different failures of a verifier that a score names; the others are counted."""
 
 
+SCORES_SCHEMA = 2
+"""The number of the form of `scores.json`; in the first, an estimate and its intervals were fields apart."""
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """The field of a `scores.json` that is read first."""
+
+    schema: int = 1
+
+
 class Bounds(msgspec.Struct, frozen=True):
     """The accuracy if every missing or undecided sample were wrong (low), or right (high)."""
 
@@ -99,46 +107,55 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions with one value of a metadata field.
+    """The score of the questions with one value of a metadata field. accuracy: None without any sample.
 
-    None: no sample, or too few to know an error. n_answered: questions with a sample, which alone have a part in the
-    accuracy; unset if all have one. n_undecided: samples on which the grader could not decide; unset without any.
-    n_undecided_overridden: those of them, and those that a person called undecided, that are left undecided if the
-    verdicts by hand count; unset if no such verdict differs from the grader's. The other fields mean what they mean in
-    `Score`, the score of a whole benchmark.
+    n_answered: questions with a sample, which alone have a part in the accuracy. n_undecided: samples on which the
+    grader could not decide.
     """
 
-    accuracy: float | None
-    sampling_error: float | None
-    question_error: float | None
+    accuracy: Estimate | None
     n_questions: int
+    n_answered: int
     n_samples: int
-    sampling_interval: Interval | None = None
-    question_interval: Interval | None = None
-    n_answered: int | msgspec.UnsetType = msgspec.UNSET
-    n_undecided: int | msgspec.UnsetType = msgspec.UNSET
-    accuracy_overridden: float | msgspec.UnsetType | None = msgspec.UNSET
-    n_undecided_overridden: int | msgspec.UnsetType = msgspec.UNSET
+    n_undecided: int
 
 
 class GPass(msgspec.Struct, frozen=True, kw_only=True):
-    """G-Pass@k with one τ: the chance that at least τ·k of k samples are right. values, intervals: by k."""
+    """G-Pass@k with one τ: the chance that at least τ·k of k samples are right, by k."""
 
     tau: float
-    values: dict[int, float]
-    intervals: dict[int, Intervals]
+    at: dict[int, Estimate]
+
+
+WarningKind = Literal[
+    "journal", "continued", "replies", "card", "regraded", "hidden limit", "left out", "stored since", "unequal",
+    "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders", "file",
+    "judge", "judge errors", "by hand", "audit",
+]  # fmt: skip
+"""What a warning of a score is about."""
+
+
+class ScoreWarning(msgspec.Struct, frozen=True):
+    """A warning of a score: what it is about, and the sentence that is shown."""
+
+    kind: WarningKind
+    text: str
+
+
+def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarning]:
+    """A warning of this kind for each sentence that is not empty."""
+    return [ScoreWarning(kind, sentence) for sentence in sentences if sentence]
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """One benchmark's score.
+    """One benchmark's score. An `Estimate` is a mean over questions, with both its 95 % intervals.
 
-    accuracy: mean over questions of the fraction correct; None without any sample.
-    Errors and intervals. sampling_error: one standard error, same questions, asked again; None when no question has two
-    samples, and then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken
-    from the others. question_error: one standard error, other questions of this kind; it contains the sampling error.
-    sampling_interval, question_interval: the 95 % intervals, [low, high], no multiples of the errors (see `intervals`).
-    Where sampling_error is None the sampling interval is the widest possible. n_clusters: number of independent groups
-    of questions (`QuestionTally.cluster`); None where every question is a group of its own.
+    accuracy: the fraction correct; None without any sample.
+    Errors. sampling_error: one standard error, same questions, asked again; None when no question has two samples, and
+    then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken from the
+    others. question_error: one standard error, other questions of this kind; it contains the sampling error. The
+    intervals are no multiples of the errors (see `stats`). n_clusters: number of independent groups of questions
+    (`QuestionTally.cluster`); None where every question is a group of its own.
 
     Coverage. n_samples: samples covered; samples_per_question: planned (None: no number was planned, or a former run
     decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
@@ -151,35 +168,33 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     (high), None without any. verifier_errors: sentences about what the benchmark's own verifier did in place of a
     verdict; such a sample is undecided, or a judge decided it. near_misses: wrong answers by how they miss.
     n_unextracted: the right answer stood in the text but was not given as the answer. anomalies: samples whose text
-    looks wrong. hidden_limit: the lengths suggest that the server cuts replies and does not say so; unset where they do
-    not. early_cut: the server cuts replies below max_tokens and says so; unset where it does not. copies: samples with
+    looks wrong. hidden_limit: the lengths suggest that the server cuts replies and does not say so; None where they do
+    not. early_cut: the server cuts replies below max_tokens and says so; None where it does not. copies: samples with
     the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
     (`at_most`).
 
-    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
-    k → intervals. g_pass: where a τ was given.
+    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k. g_pass: where a τ was
+    given.
 
-    Other accuracies, each with its `_intervals`. accuracy_finished: among the samples that max_tokens did not cut.
-    accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
-    was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
-    that a person corrected counted, which they do nowhere else in this score; None without any. n_undecided_overridden:
-    samples that are undecided then; unset without such verdicts. judge_errors: what is known of the judge that decided
-    some verdicts; None without one. judging: the judge in force, also if it decided none; unset without one. audited:
-    the audited accuracy, estimated from audits (`harness audit`); None without any. twins: by how much the accuracy of
-    the originals exceeds that of these questions, if they are twins of a benchmark of the same run; else None.
-    measures: what else the benchmark's authors report (`harness.scoring.measures`); unset where they report nothing
-    else.
+    Other accuracies. accuracy_finished: among the samples that max_tokens did not cut. accuracy_from_reasoning: if
+    answers were also taken from reasoning that no final answer follows; None = the option was not given. It is no
+    score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts that a person corrected
+    counted, which they do nowhere else in this score; None without any. judge_errors: what is known of the judge that
+    decided some verdicts; None without one. judging: the judge in force, also if it decided none; None without one.
+    audited: the audited accuracy, estimated from audits (`harness audit`); None without any. twins: by how much the
+    accuracy of the originals exceeds that of these questions, if they are twins of a benchmark of the same run; else
+    None. measures: what else the benchmark's authors report, by name (`harness.scoring.measures`).
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
-    and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. speed: None
-    where nothing was streamed. workload: the work for the servers. breakdowns: metadata field → value → score.
-    endpoints: empty where there was only one.
+    and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
+    speed: None where nothing was streamed. workload: the work for the servers. breakdowns: metadata field → value →
+    score. endpoints: by URL; empty where there was only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
 
     benchmark: str
-    accuracy: float | None
+    accuracy: Estimate | None
     sampling_error: float | None
     question_error: float | None
     n_questions: int
@@ -187,66 +202,66 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_missing: int
     n_truncated: int | None
     n_undecided: int
-    pass_at: dict[int, float]
-    maj_at: dict[int, float]
+    pass_at: dict[int, Estimate]
+    pass_hat: dict[int, Estimate] = {}
+    maj_at: dict[int, Estimate]
+    g_pass: GPass | None = None
     mean_completion_tokens: float | None
     bounds: Bounds
     partial: bool = False
     rounds: int
     samples_per_question: int | None
-    sampling_interval: Interval | None = None
-    question_interval: Interval | None = None
     n_clusters: int | None = None
-    pass_hat: dict[int, float] = {}
-    pass_at_intervals: dict[int, Intervals] = {}
-    pass_hat_intervals: dict[int, Intervals] = {}
-    maj_at_intervals: dict[int, Intervals] = {}
-    accuracy_finished: float | None = None
-    accuracy_finished_intervals: Intervals | None = None
-    tokens: TokenStatistics | None = None
-    budgets: tuple[BudgetScore, ...] = ()
     sampling_error_bound: float | None = None
     n_imputed: int = 0
     n_correct: int = 0
     n_no_answer: int = 0
     n_unextracted: int = 0
     n_tokens_known: int = 0
-    breakdowns: dict[str, dict[str, GroupScore]] = {}
-    endpoints: tuple[EndpointScore, ...] = ()
+    undecided_share: float = 0.0
+    undecided_bounds: Bounds | None = None
+    accuracy_finished: Estimate | None = None
+    accuracy_from_reasoning: Estimate | None = None
+    n_overridden: int = 0
+    accuracy_overridden: Estimate | None = None
+    audited: Audited | None = None
+    measures: dict[str, Estimate] = {}
+    twins: TwinDrop | None = None
+    budgets: dict[int, BudgetScore] = {}
+    tokens: TokenStatistics | None = None
     speed: Speed | None = None
     workload: Workload | None = None
+    endpoints: dict[str, EndpointScore] = {}
+    breakdowns: dict[str, dict[str, GroupScore]] = {}
     anomalies: Anomalies | None = None
-    hidden_limit: HiddenLimit | msgspec.UnsetType = msgspec.UNSET
-    early_cut: EarlyCut | msgspec.UnsetType = msgspec.UNSET
+    hidden_limit: HiddenLimit | None = None
+    early_cut: EarlyCut | None = None
     copies: Copies | None = None
-    accuracy_from_reasoning: float | None = None
-    accuracy_from_reasoning_intervals: Intervals | None = None
-    n_overridden: int = 0
-    accuracy_overridden: float | None = None
-    accuracy_overridden_intervals: Intervals | None = None
-    n_undecided_overridden: int | msgspec.UnsetType = msgspec.UNSET
     judge_errors: JudgeErrors | None = None
-    judging: Judging | msgspec.UnsetType = msgspec.UNSET
-    audited: Audited | None = None
-    twins: TwinDrop | None = None
-    measures: tuple[Measure, ...] | msgspec.UnsetType = msgspec.UNSET
+    judging: Judging | None = None
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
     near_misses: dict[NearMiss, int] = {}
-    undecided_share: float = 0.0
-    undecided_bounds: Bounds | None = None
-    warnings: tuple[str, ...] = ()
-    g_pass: GPass | None = None
-    schema: int = SCHEMA_VERSION
+    warnings: tuple[ScoreWarning, ...] = ()
+    schema: int = SCORES_SCHEMA
 
     @classmethod
     def load(cls, folder: BenchmarkFolder) -> Score | None:
-        """The benchmark's stored score; None before `harness score`. Raises `StoreError` if damaged or newer."""
+        """The benchmark's stored score; None before `harness score`.
+
+        Raises `StoreError` if it is damaged, or has the form of another version of the harness.
+        """
         remedy = "Run `harness score` again."
-        score = read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
-        if score is not None and score.schema > SCHEMA_VERSION:
-            raise StoreError(f"{folder.scores} has schema {score.schema}, from a newer harness. {remedy}")
-        return score
+        form = read_record(folder.scores, _Form, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
+        if form is not None and form.schema != SCORES_SCHEMA:
+            which = "a newer" if form.schema > SCORES_SCHEMA else "an earlier"
+            raise StoreError(f"{folder.scores} has schema {form.schema}, from {which} harness. {remedy}")
+        return read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The texts of the warnings."""
+        return [warning.text for warning in self.warnings]
 
     def save(self, folder: BenchmarkFolder) -> None:
         """Store the score as its benchmark's `scores.json`, in place of a former one. Raises `StoreError`."""
@@ -261,46 +276,42 @@ def score_benchmark(
     samples_per_question: Plan | int | None,
     *,
     ks: Sequence[int] = (),
-    endpoints: tuple[EndpointScore, ...] = (),
+    endpoints: dict[str, EndpointScore] | None = None,
     speed: Speed | None = None,
     workload: Workload | None = None,
     anomalies: Anomalies | None = None,
     early_cut: EarlyCut | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
-    warnings: Iterable[str] = (),
+    warnings: Iterable[ScoreWarning] = (),
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
     samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
     every question has; larger: `UsageError`. endpoints, speed, workload, anomalies, early_cut: from `Observed`.
-    reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
+    reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
-    spread, finished = sampling_error(present) if present else None, accuracy_of_finished(covered)
+    spread, error_of_questions = (sampling_error(present), question_error(present)) if present else (None, None)
     breakdowns, omitted = _breakdowns(covered)
     score = Score(
         benchmark=questions[0].benchmark,
-        accuracy=whole.accuracy,
-        sampling_error=whole.sampling_error,
-        question_error=whole.question_error,
-        sampling_interval=whole.sampling_interval,
-        question_interval=whole.question_interval,
+        accuracy=accuracy_of(covered),
+        sampling_error=spread and spread.error,
+        question_error=error_of_questions,
         n_clusters=n_clusters if n_clusters < len(covered) else None,
-        n_questions=whole.n_questions,
-        n_samples=whole.n_samples,
+        n_questions=len(covered),
+        n_samples=sum(item.n for item in covered),
         n_missing=tallies.missing,
         n_truncated=n_cut(covered),
         **_undecided_fields(covered),
         **_over_k(covered, sorted({*_powers_of_two(fewest), *ks})),
-        accuracy_finished=finished and finished[0],
-        accuracy_finished_intervals=finished and finished[1],
+        accuracy_finished=accuracy_of_finished(covered),
         tokens=token_statistics(columns, reasoning_tokens, cluster_numbers([item.cluster for item in covered])),
         budgets=budget_scores(covered, columns),
         **_stated_tokens(columns),
@@ -313,23 +324,24 @@ def score_benchmark(
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(tallies.kinds),
         breakdowns=breakdowns,
-        endpoints=endpoints,
+        endpoints=endpoints or {},
         speed=speed,
         workload=workload,
         anomalies=anomalies,
-        early_cut=early_cut or msgspec.UNSET,
+        early_cut=early_cut,
         copies=tallies.copies,
+        measures=measures(covered),
     )
-    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present), *omitted), tallies.kinds, tallies.planned)
-    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=_measures(covered))
+    of_samples = (
+        *warned("left out", tallies.warnings),
+        *warned("unequal", _unequal(tallies, present)),
+        *warned("breakdown", omitted),
+    )
+    own = _warnings(score, tallies.kinds, tallies.planned)
+    return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
 
 
-def _measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...] | msgspec.UnsetType:
-    """Return the measures beside the accuracy; unset for most benchmarks, whose answers have no parts."""
-    return measures(items) or msgspec.UNSET
-
-
-def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
+def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str | None]:
     """Return warnings if clusters differ much in size, questions in their numbers of samples, or answers to a question
     in their totals of parts.
 
@@ -337,25 +349,20 @@ def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
     decided them, they differ by difficulty on purpose. present: questions with samples.
     """
     differ = present and not tallies.missing and not tallies.allocated
-    warnings = [unequal_clusters(present), unequal_samples(present) if differ else None]
-    if any(item.parts for item in present):
-        warnings.append(uneven_parts(present) or None)
-    return [warning for warning in warnings if warning is not None]
+    return [unequal_clusters(present), unequal_samples(present) if differ else None, uneven_parts(present)]
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
-    """Return the fields of a score that depend on k: pass@k, pass^k and maj@k.
+    """The fields of a score that depend on k: pass@k, pass^k and maj@k.
 
-    covered: the questions that have samples. ks: the numbers k.
+    covered: the questions, which all have at least k samples. ks: the numbers k.
     """
-    passed, all_passed = ({k: estimator(covered, k) for k in ks} for estimator in (pass_at, pass_hat))
     voted = maj_at(covered, ks)
-    by_name = {"pass_at": passed, "maj_at": voted, "pass_hat": all_passed}
-    values = {name: {k: estimate.value for k, estimate in by_k.items()} for name, by_k in by_name.items()}
-    intervals = {
-        f"{name}_intervals": {k: estimate.intervals for k, estimate in by_k.items()} for name, by_k in by_name.items()
+    return {
+        "pass_at": {k: pass_at(covered, k).estimate for k in ks},
+        "pass_hat": {k: pass_hat(covered, k).estimate for k in ks},
+        "maj_at": {k: voted[k].estimate for k in ks},
     }
-    return {**values, **intervals}
 
 
 def _stated_tokens(columns: SampleColumns | None) -> dict[str, Any]:
@@ -367,34 +374,13 @@ def _stated_tokens(columns: SampleColumns | None) -> dict[str, Any]:
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
-def intervals_of(score: Score) -> Intervals:
-    """The intervals of the accuracy as one value."""
-    return Intervals(
-        sampling_interval=score.sampling_interval,
-        question_interval=score.question_interval,
-        at_most=score.sampling_error is None,
-    )
-
-
-class AccuracyByHand(NamedTuple):
-    """The accuracy that counts verdicts by hand, with its intervals; scores of former versions have none."""
-
-    accuracy: float
-    intervals: Intervals | None
-
-
-def with_verdicts_by_hand(score: Score) -> AccuracyByHand | None:
-    """What stands directly below the grader's accuracy wherever a score is shown; None without verdicts by hand that
-    differ from the grader's.
+def with_verdicts_by_hand(score: Score) -> Estimate | None:
+    """The accuracy that counts a person's verdicts; None without any that differ from the grader's.
 
     It is the audited accuracy if there is one: verdicts on a part of the samples, put in place of the grader's,
     estimate nothing.
     """
-    if score.audited is not None:
-        return AccuracyByHand(score.audited.accuracy, score.audited.intervals)
-    if score.accuracy_overridden is None:
-        return None
-    return AccuracyByHand(score.accuracy_overridden, score.accuracy_overridden_intervals)
+    return score.accuracy_overridden if score.audited is None else score.audited.accuracy
 
 
 def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
@@ -403,13 +389,8 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
     tau: the share of the k samples that must be right.
     """
     covered = sorted(items, key=lambda item: item.question.question_id)
-    estimates = {k: g_pass_at(covered, k, tau) for k in score.pass_at}
-    g_pass = GPass(
-        tau=tau,
-        values={k: estimate.value for k, estimate in estimates.items()},
-        intervals={k: estimate.intervals for k, estimate in estimates.items()},
-    )
-    return msgspec.structs.replace(score, g_pass=g_pass)
+    at = {k: g_pass_at(covered, k, tau).estimate for k in score.pass_at}
+    return msgspec.structs.replace(score, g_pass=GPass(tau=tau, at=at))
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
@@ -435,29 +416,10 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
     Raises `UsageError` for a k above the samples of a question.
     """
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
-    fresh = sorted(set(ks) - score.pass_at.keys())
     covered = sorted(items, key=lambda item: item.question.question_id)
-    passed, all_passed = ({k: estimator(covered, k) for k in fresh} for estimator in (pass_at, pass_hat))
-    voted = maj_at(covered, fresh)
-
-    def joined(former: Mapping[int, T], added: Mapping[int, T]) -> dict[int, T]:
-        return dict(sorted({**former, **added}.items()))
-
-    def values(estimates: Mapping[int, Estimate]) -> dict[int, float]:
-        return {k: estimate.value for k, estimate in estimates.items()}
-
-    def intervals(estimates: Mapping[int, Estimate]) -> dict[int, Intervals]:
-        return {k: estimate.intervals for k, estimate in estimates.items()}
-
-    return msgspec.structs.replace(
-        score,
-        pass_at=joined(score.pass_at, values(passed)),
-        pass_hat=joined(score.pass_hat, values(all_passed)),
-        maj_at=joined(score.maj_at, values(voted)),
-        pass_at_intervals=joined(score.pass_at_intervals, intervals(passed)),
-        pass_hat_intervals=joined(score.pass_hat_intervals, intervals(all_passed)),
-        maj_at_intervals=joined(score.maj_at_intervals, intervals(voted)),
-    )
+    added = _over_k(covered, sorted(set(ks) - score.pass_at.keys()))
+    joined = {name: dict(sorted((getattr(score, name) | by_k).items())) for name, by_k in added.items()}
+    return msgspec.structs.replace(score, **joined)
 
 
 def cut_share(score: Score) -> float:
@@ -471,50 +433,41 @@ def cut_cell(score: Score) -> str:
     return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
 
 
-def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:
-    """The warnings of a score, as sentences.
+def _warnings(score: Score, kinds: Mapping[GradeKind, int], planned: int | None) -> Iterator[ScoreWarning]:
+    """The warnings that follow from a score.
 
-    left_out: sentences on grades that do not count, and on columns without a breakdown. kinds: number of samples by
-    verdict and rule. planned: the largest number of samples planned of a question.
+    kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question.
     """
-    sentences = [*left_out]
     if (share := cut_share(score)) and score.early_cut:
-        sentences.append(score.early_cut.sentence)
+        yield ScoreWarning("cut", score.early_cut.sentence)
     elif share:
-        sentences.append(
-            f"{score.n_truncated} of {count_noun(score.n_samples, 'sample')} ({share:.1%}) were cut by max_tokens"
-        )
+        samples = count_noun(score.n_samples, "sample")
+        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were cut by max_tokens")
+    missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
-        sentences.append(
-            f"partial: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing; the complete "
-            f"accuracy lies between {low} and {high} %"
-        )
+        text = f"partial: {missing}; the complete accuracy lies between {low} and {high} %"
+        yield ScoreWarning("missing", text)
     elif score.n_missing:
-        sentences.append(
-            f"unfinished: the score covers {score.rounds} of {planned} rounds, those that are "
-            f"complete for all questions; "
-            f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
-        )
-    sentences += score.verifier_errors
-    sentences += _undecided_warnings(score, kinds)
-    sentences += [
-        f"{count} wrong {'answer is a near miss' if count == 1 else 'answers are near misses'}: {NEAR_MISSES[near]}"
-        for near, count in score.near_misses.items()
-    ]
+        of = f"{score.rounds} of {planned} rounds, those that are complete for all questions"
+        yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}")
+    yield from warned("verifier", score.verifier_errors)
+    yield from warned("undecided", _undecided_warnings(score, kinds))
+    for near, count in score.near_misses.items():
+        answers = "answer is a near miss" if count == 1 else "answers are near misses"
+        yield ScoreWarning("near misses", f"{count} wrong {answers}: {NEAR_MISSES[near]}")
     if score.copies is not None and score.copies.many:
-        sentences.append(score.copies.sentence)
-    elif score.accuracy is not None and score.sampling_error is None:
-        sentences.append("one sample per question: only an upper bound of the sampling error is known")
+        yield ScoreWarning("copies", score.copies.sentence)
+    elif score.accuracy is not None and score.accuracy.at_most:
+        text = "one sample per question: only an upper bound of the sampling error is known"
+        yield ScoreWarning("one sample", text)
     if score.n_imputed:
-        sentences.append(
-            f"{count_noun(score.n_imputed, 'question')} with one sample: the spread is estimated from the other "
-            "questions"
-        )
+        alone = count_noun(score.n_imputed, "question")
+        text = f"{alone} with one sample: the spread is estimated from the other questions"
+        yield ScoreWarning("one sample", text)
     if len(score.graders) > 1 or any("+judge:" in grader for grader in score.graders):
         named = ", ".join(visible(grader, MAX_GRADER_CHARS) for grader in score.graders[:4])
-        sentences.append(f"graded by {count_noun(len(score.graders), 'grader')}: {named}")
-    return sentences
+        yield ScoreWarning("graders", f"graded by {count_noun(len(score.graders), 'grader')}: {named}")
 
 
 def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
@@ -614,7 +567,9 @@ def with_errors(score: Score, failures: Mapping[str, int]) -> Score:
     """
     errors = _failure_sentences(failures, ", which the judge decided in its place")
     return msgspec.structs.replace(
-        score, verifier_errors=(*score.verifier_errors, *errors), warnings=(*score.warnings, *errors)
+        score,
+        verifier_errors=(*score.verifier_errors, *errors),
+        warnings=(*score.warnings, *warned("verifier", errors)),
     )
 
 
@@ -630,17 +585,12 @@ def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
 def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
     """The score of a group of questions."""
     present = [item for item in items if item.n]
-    intervals = accuracy_intervals(items)
     return GroupScore(
-        accuracy=_mean([item.correct / item.n for item in present]) if present else None,
-        sampling_error=sampling_error(present).error if present else None,
-        question_error=question_error(present) if present else None,
-        sampling_interval=intervals.sampling_interval,
-        question_interval=intervals.question_interval,
+        accuracy=accuracy_of(present),
         n_questions=len(items),
+        n_answered=len(present),
         n_samples=sum(item.n for item in present),
-        n_answered=len(present) if len(present) < len(items) else msgspec.UNSET,
-        n_undecided=sum(item.undecided for item in present) or msgspec.UNSET,
+        n_undecided=sum(item.undecided for item in present),
     )
 
 
@@ -755,11 +705,9 @@ def accuracy_cell(score: Score, unit: str = "") -> str:
     `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
     accuracy out of the interval.
     """
-    value = percent(score.accuracy, unit)
-    interval, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
+    bounds = Interval(score.bounds.low, score.bounds.high)
+    interval = score.accuracy and score.accuracy.sampling
     beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
     if score.accuracy is None or (score.partial and beyond):
-        return f"{value} (bounds {interval_cell(bounds)})"
-    if interval is None:  # An earlier version scored this run and stored no intervals.
-        return value
-    return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
+        return f"{value_cell(score.accuracy, unit)} (bounds {interval_cell(bounds)})"
+    return with_interval(score.accuracy, unit)

@@ -29,8 +29,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,6 +68,25 @@ class Interval(NamedTuple):
     def half_width(self) -> float:
         """Half the distance between the ends, a fraction."""
         return (self.high - self.low) / 2
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A value with its 95 % intervals: a fraction, or a number of `unit`.
+
+    sampling: the same questions, asked again; None where too few samples show how far they vary. question: other
+    questions of this kind; None where all questions are one cluster. at_most: too few samples, or copies among them,
+    hide how far the answers vary, and `sampling` is the widest that it can be.
+    """
+
+    value: float
+    sampling: Interval | None = None
+    question: Interval | None = None
+    at_most: bool = False
+    unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
+
+    def __bool__(self) -> Literal[True]:
+        """A value of 0 is no missing value."""
+        return True
 
 
 class IntervalEnds(NamedTuple):

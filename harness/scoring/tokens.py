@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.stats import Interval, effective_clusters, quantile, t_factor
+from harness.scoring.stats import Estimate, Interval, effective_clusters, quantile, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
-from harness.scoring.uncertainty import Intervals, rate, rate_intervals
+from harness.scoring.uncertainty import rate
 
 MIN_BUDGET = 256
 """Smallest budget in the table, in tokens; each further budget is twice the one before."""
@@ -29,18 +29,16 @@ MIN_FREEDOM = 2.0
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the n samples whose server stated them: mean, largest and quantiles.
 
-    p10: the smallest number that a tenth of the samples do not exceed. mean_intervals: 95 %, of the mean, in tokens;
-    None in files of earlier versions.
+    p10: the smallest number that a tenth of the samples do not exceed.
     """
 
     n: int
-    mean: float
+    mean: Estimate
     p10: float
     p50: float
     p90: float
     p99: float
     largest: float
-    mean_intervals: Intervals | None = None
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +56,9 @@ class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Accuracy if every reply longer than `budget` completion tokens had counted as wrong, with its 95 % intervals.
+    """Accuracy if every reply longer than a budget had counted as wrong. cut: fraction of longer samples."""
 
-    cut: fraction of the samples that are longer.
-    """
-
-    budget: int
-    accuracy: float
-    sampling_interval: Interval | None
-    question_interval: Interval | None
+    accuracy: Estimate
     cut: float
 
 
@@ -105,8 +97,8 @@ def n_cut(items: Iterable[QuestionTally]) -> int | None:
     return None if None in counts else sum(filter(None, counts))
 
 
-def accuracy_of_finished(items: Sequence[QuestionTally]) -> tuple[float, Intervals] | None:
-    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut, with its intervals.
+def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
+    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut.
 
     Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
     is right once it is given. None if every sample was cut, or it is not known which were.
@@ -116,18 +108,17 @@ def accuracy_of_finished(items: Sequence[QuestionTally]) -> tuple[float, Interva
     answered = [item for item in items if item.uncut]
     if not answered:
         return None
-    mean = math.fsum(item.uncut_correct / item.uncut for item in answered) / len(answered)
-    return mean, rate_intervals([item.uncut_correct for item in answered], answered, [item.uncut for item in answered])
+    return rate(answered, [item.uncut_correct for item in answered], [item.uncut for item in answered])
 
 
-def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns | None) -> tuple[BudgetScore, ...]:
+def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns | None) -> dict[int, BudgetScore]:
     """A score for each budget in `budgets_of`. columns: of the items; None = no sample states tokens.
 
     Empty if a sample's tokens are unknown, or a question has no sample.
     """
     if columns is None or np.isnan(columns.tokens).any() or not all(item.n for item in items):
-        return ()
-    return tuple(_budget_score(items, columns, budget) for budget in budgets_of(columns.tokens))
+        return {}
+    return {budget: _budget_score(items, columns, budget) for budget in budgets_of(columns.tokens)}
 
 
 def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
@@ -147,14 +138,7 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
     """
     within = columns.tokens <= budget
     hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
-    accuracy, intervals = rate(items, hits)
-    return BudgetScore(
-        budget=budget,
-        accuracy=accuracy,
-        sampling_interval=intervals.sampling_interval,
-        question_interval=intervals.question_interval,
-        cut=int((~within).sum()) / len(within),
-    )
+    return BudgetScore(accuracy=rate(items, hits), cut=int((~within).sum()) / len(within))
 
 
 def _counts(
@@ -170,18 +154,17 @@ def _counts(
     p10, p50, p90, p99 = (int(quantile(stated, q) or 0) for q in (0.1, 0.5, 0.9, 0.99))
     return TokenCounts(
         n=len(stated),
-        mean=math.fsum(stated) / len(stated),
+        mean=mean_of_tokens(tokens, question, clusters),
         p10=p10,
         p50=p50,
         p90=p90,
         p99=p99,
         largest=int(stated.max()),
-        mean_intervals=mean_intervals(tokens, question, clusters),
     )
 
 
-def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
-    """The 95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
+def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Estimate:
+    """The mean of `values`, of which NaN are left out; not all may be NaN.
 
     An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom: too few values, or clusters,
     show how far the values vary.
@@ -198,7 +181,8 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     scale of logarithms, with t at the degrees of freedom of `_freedom`.
     """
     present = ~np.isnan(values)
-    n, mean = int(present.sum()), float(values[present].mean())
+    n = int(present.sum())
+    mean = math.fsum(values[present]) / n
     residuals = np.where(present, values - mean, 0.0)
     n_questions = len(clusters)
     counts = np.bincount(question, minlength=n_questions)
@@ -223,11 +207,13 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
         of_questions = _skew_interval(
             mean, error, min(max(1.0, effective_clusters(np.bincount(clusters)) // 1 - 1), _freedom(groups, 1))
         )
-    return Intervals(
+    return Estimate(
+        value=mean,
         # Rounding may leave a sum just below 0 where all values are equal.
-        sampling_interval=_skew_interval(mean, math.sqrt(max(0.0, variance)) / n, freedom if n > MIN_FREEDOM else 0.0),
-        question_interval=of_questions,
+        sampling=_skew_interval(mean, math.sqrt(max(0.0, variance)) / n, freedom if n > MIN_FREEDOM else 0.0),
+        question=of_questions,
         at_most=not repeated.any(),
+        unit="tokens",
     )
 
 

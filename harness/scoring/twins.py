@@ -21,7 +21,7 @@ import msgspec
 
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate
 from harness.scoring.tally import QuestionTally
 
 TWIN_OF = "twin_of"
@@ -36,10 +36,10 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
 
     Values are fractions; intervals cover 95 %. original: the benchmark of the originals. n_originals: originals with
     samples of their own and of a twin; n_twins: twins of these; n_unpaired: twins and originals without a partner.
-    sampling_interval, p_sampling: the same questions and twins, asked again. question_interval, p_question: other
-    questions of this kind, with other numbers; None for a single original. detectable: the smallest true drop that
+    p_sampling: the same questions and twins, asked again. p_question: other questions of this kind, with other numbers;
+    None for a single original. detectable: the smallest true drop that
     these samples find in 80 % of repetitions (the same questions, asked again), None if they find none that is
-    possible. at_most, n_missing: see `harness.scoring.comparison.PairedComparison`.
+    possible. n_missing: see `harness.scoring.comparison.PairedComparison`.
     """
 
     original: str
@@ -49,13 +49,10 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     n_missing: int
     original_accuracy: float
     twin_accuracy: float
-    drop: float
-    sampling_interval: Interval
+    drop: Estimate
     p_sampling: float
-    question_interval: Interval | None
     p_question: float | None
     detectable: float | None
-    at_most: bool
 
 
 def original_benchmark(question: Question) -> str | None:

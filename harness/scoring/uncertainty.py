@@ -21,6 +21,7 @@ from harness.core.inert import visible
 from harness.core.nouns import in_percent, in_points
 from harness.scoring.stats import (
     Array,
+    Estimate,
     Interval,
     between,
     cluster_numbers,
@@ -137,92 +138,66 @@ def unequal_rates(rates: Array, few: NDArray[np.bool_]) -> bool:
     return abs(float(groups[0].mean() - groups[1].mean())) > MIN_DISTANCE * math.sqrt(variance)
 
 
-class Intervals(msgspec.Struct, frozen=True, kw_only=True):
-    """95 % intervals of one estimate, [low, high] in fractions.
-
-    sampling_interval: same questions, asked again; None without a sample. at_most: there are too few samples to know
-    the sampling interval, and this is the widest that it can be. question_interval: other questions of this kind; None
-    where all questions are one cluster.
-    """
-
-    sampling_interval: Interval | None
-    question_interval: Interval | None
-    at_most: bool = False
-
-
-def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
-    """The intervals of the accuracy over the questions that have samples."""
+def accuracy_of(items: Sequence[QuestionTally]) -> Estimate | None:
+    """The accuracy over the questions that have samples; None without any."""
     present = [item for item in items if item.n]
-    if not present:
-        return Intervals(sampling_interval=None, question_interval=None)
-    return rate_intervals([item.correct for item in present], present)
+    return rate(present, [item.correct for item in present]) if present else None
 
 
-def rate_intervals(
-    hits: Sequence[int], items: Sequence[QuestionTally], samples: Sequence[int] | None = None
-) -> Intervals:
-    """The intervals of the mean over questions of hits / samples.
+def rate(items: Sequence[QuestionTally], hits: Sequence[int], samples: Sequence[int] | None = None) -> Estimate:
+    """The mean over questions of hits / samples.
 
     hits: samples of each question that have the property in question, such as "correct". samples: of each question, all
     above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
+    mean = math.fsum((right / counts).tolist()) / len(items)
     has_copies = any(item.independent is not None for item in items)
     if has_copies:  # The fraction of independent samples of a question holds for any part of its samples, too.
         of_all = np.array([item.n if item.independent is None else item.independent for item in items], dtype=float)
         thinned = np.maximum(1.0, np.floor(counts * of_all / np.array([item.n for item in items])))
         right, counts = right * thinned / counts, thinned
-    return Intervals(
-        sampling_interval=sampling_limits(right, counts).interval(),
-        question_interval=mean_question_interval(right / counts, items),
+    return Estimate(
+        value=mean,
+        sampling=sampling_limits(right, counts).interval(),
+        question=mean_question_interval(right / counts, items),
         at_most=has_copies or bool((counts == 1).all()),
     )
 
 
-def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """Return (mean over questions of hits / samples, its intervals).
-
-    hits: samples of each question that have some property. Every question has samples.
-    """
-    mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
-    return mean, rate_intervals(hits, items)
-
-
-class Estimate(NamedTuple):
-    """Mean over questions, a fraction, with its intervals.
+class Draws(NamedTuple):
+    """The estimate of the chance that a draw of k samples succeeds, and what a comparison needs to know of it.
 
     variance: of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin tosses.
     trials: independent draws of k samples in all. single: variance of one draw of k samples, mean over questions; NaN =
     unknown.
     """
 
-    value: float
-    intervals: Intervals
+    estimate: Estimate
     variance: float
     trials: float
     single: float
 
 
-def accuracy(items: Sequence[QuestionTally]) -> Estimate:
+def accuracy(items: Sequence[QuestionTally]) -> Draws:
     """The accuracy, pass@1; every question has samples."""
     correct, counts = _counts(items)
     variance, trials = float(sampling_variance_of_mean(correct, counts)), float(effective_samples(counts))
-    mean = math.fsum((correct / counts).tolist()) / len(items)
-    return Estimate(mean, accuracy_intervals(items), variance, trials, variance * trials)
+    return Draws(rate(items, [item.correct for item in items]), variance, trials, variance * trials)
 
 
-def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
+def pass_at(items: Sequence[QuestionTally], k: int) -> Draws:
     """The estimate of pass@k: any of k samples is right; every question has at least k samples."""
     return _draws_at(items, k, 1)
 
 
-def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
+def pass_hat(items: Sequence[QuestionTally], k: int) -> Draws:
     """The estimate of pass^k: all of k samples are right; every question has at least k samples."""
     return _draws_at(items, k, k)
 
 
-def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
+def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Draws:
     """G-Pass@k with τ: at least τ·k of k samples right; every question has at least k samples.
 
     tau: the share of k that must be right.
@@ -230,7 +205,7 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
     return _draws_at(items, k, least_right(k, tau))
 
 
-def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Estimate:
+def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Draws:
     """The estimate of the chance that at least `least` of k samples are right."""
 
     @cache  # Most questions share their (n, correct) with others.
@@ -243,7 +218,7 @@ def _draws_at(items: Sequence[QuestionTally], k: int, least: int) -> Estimate:
     return _estimate(items, k, values, [spread(item.n, item.correct) for item in items] if known else None)
 
 
-def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
+def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Draws]:
     """The estimate of maj@k for each of `ks`; every question has at least k samples."""
     # maj@1 needs no spread of its own: it is the accuracy.
     spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
@@ -282,7 +257,7 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
-) -> Estimate:
+) -> Draws:
     """Return the mean of pass@k, pass^k or maj@k over the questions, with its intervals.
 
     values, variances: of each question; variances None: unknown, as for k above n/2.
@@ -299,12 +274,13 @@ def _estimate(
         variance = math.fsum(variances) / n_questions**2
         # value · (1 − value) underestimates the variance of one draw by the variance of the value
         single = math.fsum(v * (1 - v) + spread for v, spread in zip(values, variances, strict=True)) / n_questions
-    intervals = Intervals(
-        sampling_interval=draw_limits(np.asarray(mean), np.asarray(variance), n_questions, trials).interval(),
-        question_interval=mean_question_interval(np.array(values), items),
+    estimate = Estimate(
+        value=mean,
+        sampling=draw_limits(np.asarray(mean), np.asarray(variance), n_questions, trials).interval(),
+        question=mean_question_interval(np.array(values), items),
         at_most=variances is None,
     )
-    return Estimate(mean, intervals, variance, trials, single)
+    return Draws(estimate, variance, trials, single)
 
 
 def mean_question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:
@@ -321,11 +297,16 @@ def percent(value: float | None, unit: str = "") -> str:
     return ABSENT if value is None else f"{in_percent(value)}{unit}"
 
 
-def points_interval(interval: Interval | None, *, at_most: bool = False) -> str:
-    """The interval of a difference in points, such as `-73.0 to +20.5`. at_most: as in `interval_cell`."""
-    if interval is None:
-        return ABSENT
-    return f"{'at most ' if at_most else ''}{in_points(interval.low)} to {in_points(interval.high)}"
+def point_cells(difference: Estimate) -> tuple[str, str, str]:
+    """A difference in points, its interval for the same questions and that for new questions.
+
+    Such as `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
+    """
+    same, new = (
+        ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
+        for interval in (difference.sampling, difference.question)
+    )
+    return in_points(difference.value), f"{'at most ' if difference.at_most else ''}{same}", new
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
@@ -341,26 +322,47 @@ def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
     return f"{'at most ' if at_most else ''}{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
 
 
-def with_interval(accuracy: float | None, intervals: Intervals | None, unit: str = "") -> str:
-    """The accuracy in percent, with its sampling interval if the score has one; earlier versions stored none."""
-    if accuracy is None or intervals is None:
-        return percent(accuracy, unit)
-    return f"{percent(accuracy, unit)} ({interval_cell(intervals.sampling_interval, at_most=intervals.at_most)})"
+def value_cell(estimate: Estimate | None, unit: str = "") -> str:
+    """The value in percent with one decimal and the unit behind it; a number of tokens as a whole number."""
+    if estimate is not None and estimate.unit:
+        return f"{estimate.value:.0f}"
+    return percent(estimate and estimate.value, unit)
 
 
-def why_narrower(
-    sampling: Interval | None, question: Interval | None, *, at_most: bool, imported: bool = False
-) -> tuple[str, ...]:
+def sampling_cell(estimate: Estimate | None) -> str:
+    """The interval for the same questions, such as `55.4–58.8`, or `at most 39.2–73.3`."""
+    if estimate is None or estimate.sampling is None:
+        return ABSENT
+    if estimate.unit:
+        return f"{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
+    return interval_cell(estimate.sampling, at_most=estimate.at_most)
+
+
+def cells(estimate: Estimate | None) -> tuple[str, str, str]:
+    """The value, its interval for the same questions and that for other questions, as the cells of a row."""
+    question = estimate and msgspec.structs.replace(estimate, sampling=estimate.question, at_most=False)
+    return value_cell(estimate), sampling_cell(estimate), sampling_cell(question)
+
+
+def with_interval(estimate: Estimate | None, unit: str = "") -> str:
+    """The value with its interval for the same questions: `57.1 (55.9–58.3)`."""
+    if estimate is None or estimate.sampling is None:
+        return value_cell(estimate, unit)
+    return f"{value_cell(estimate, unit)} ({sampling_cell(estimate)})"
+
+
+def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[str, ...]:
     """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
 
-    at_most: whether the sampling interval is only an upper bound, as with one sample of each question. imported: the
-    samples were read from a file, so that the sentence does not speak of more of them.
+    imported: the samples were read from a file, so that the sentence does not speak of more of them.
     """
-    if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
+    if estimate is None or estimate.sampling is None or estimate.question is None:
+        return ()
+    if estimate.question.half_width >= estimate.sampling.half_width:
         return ()
     reason = (
         "with one sample of each question, or with copies among the samples, it is only an upper bound"
-        if at_most
+        if estimate.at_most
         else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
     )
     more = "" if imported else ". More samples of each question narrow the interval for the same questions"

@@ -307,19 +307,19 @@ def score_in_words(score: RunningScore, stored: int | None = None) -> str:
     The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again. With
     undecided samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: from all of these wrong to all right.
     """
+    accuracy, bounds = score.accuracy, score.undecided_bounds
     of_stored = f" of {stored:,}" if stored is not None and stored > score.n_samples else ""
     graded = f"{score.n_samples:,}{of_stored} graded"
     if score.n_undecided:
         undecided = f"{graded}, {'all' if score.n_undecided >= score.n_samples else f'{score.n_undecided:,}'} undecided"
-        bounds = score.undecided_bounds
-        if score.n_undecided >= score.n_samples:
+        if bounds is None or score.n_undecided >= score.n_samples:
             return undecided
-        if bounds is None:  # a score of an earlier version
-            return f"{in_percent(score.accuracy)}% right so far, {undecided} and counted as wrong"
         return f"{in_percent(bounds.low)} to {in_percent(bounds.high)}% right so far, {undecided}"
-    low, high = score.sampling_interval or (None, None)
+    if accuracy is None:
+        return graded
+    low, high = accuracy.sampling or (None, None)
     interval = f" ({in_percent(low)} to {in_percent(high)})" if low is not None and high is not None else ""
-    return f"{in_percent(score.accuracy)}% right so far{interval}, {graded}"
+    return f"{in_percent(accuracy.value)}% right so far{interval}, {graded}"
 
 
 def time_range(left: TimeLeft) -> str:

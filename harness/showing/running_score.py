@@ -27,12 +27,18 @@ class UndecidedBounds(msgspec.Struct, frozen=True):
     high: float
 
 
+class RunningEstimate(msgspec.Struct, frozen=True):
+    """The accuracy, and its 95 % interval if the same questions were asked again."""
+
+    value: float
+    sampling: tuple[float, float] | None = None
+
+
 class RunningScore(msgspec.Struct, frozen=True):
     """The fields of a `scores.json` that the display shows. (To import `Score` would load numpy and more.)"""
 
-    accuracy: float
+    accuracy: RunningEstimate | None
     n_samples: int
-    sampling_interval: tuple[float, float] | None = None
     n_undecided: int = 0
     undecided_bounds: UndecidedBounds | None = None
 

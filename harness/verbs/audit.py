@@ -169,7 +169,7 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,
-        accuracy=score.accuracy,
+        accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key) for key in left.keys],
         estimate=score.audited,
@@ -188,7 +188,7 @@ def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
     rubric, score, by_hand = auditing.rubric_used(benchmark), auditing.take_in(benchmark), benchmark.by_hand()
     return Audit(
         benchmark=benchmark.name,
-        accuracy=score.accuracy,
+        accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
         estimate=None,

@@ -1,9 +1,8 @@
 """The file of samples that a person judges: JSON lines, or a table for a spreadsheet if its name ends in .csv.
 
-A table must come back as it was written, but for the verdicts; every other cell is compared with the stored sample. So
-it does not matter how the spreadsheet saved it: with commas or semicolons, as UTF-8 or in the encoding of Chinese
-Windows. Spreadsheets turn a cell such as 1/2 into a date and 0.50 into 0.5. An apostrophe before each text prevents
-this.
+A verdict holds for the reply and the answer that the person saw: a table has their checksum in a column, so the other
+cells may come back as a spreadsheet leaves them, in UTF-8 or in the encoding of Chinese Windows. An apostrophe before
+each text keeps a cell such as 1/2 from becoming a date.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import msgspec
 
 from harness.benchmarks.sources import tables
 from harness.core import codec
+from harness.core.codec import digest
 from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import csv_file, quoted, visible
@@ -41,28 +41,30 @@ VERDICTS: dict[str, VerdictName] = {
 """The words that a person may write into a table as a verdict."""
 
 ENCODINGS = ("utf-8-sig", "gb18030")
-"""The encodings in which a table is read, the first that fits. A text that was read in a wrong one is not the stored
-text, so its row is refused."""
+"""The encodings in which a table is read, the first that fits."""
 
 
 class VerdictLine(msgspec.Struct, frozen=True):
-    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`."""
+    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`.
+
+    checksum: of the reply and its answer; a line without it has both of them.
+    """
 
     benchmark: str
     question_id: str
     sample_index: int
-    text: str
-    answer: str | None
+    text: str = ""
+    answer: str | None = None
+    checksum: str = ""
     verdict: VerdictName | None = None
     undecided: bool = False
 
 
 class FileRow(NamedTuple):
-    """A sample of a file. where: its file and line in words. cells: column → cell; None if the file is no table."""
+    """A sample of a file. where: its file and line in words."""
 
     where: str
     line: VerdictLine
-    cells: Mapping[str, str] | None
 
 
 def write(path: Path, items: Iterable[AuditItem]) -> None:
@@ -102,58 +104,22 @@ def read(path: Path) -> Iterator[FileRow]:
 
 def check_unchanged(row: FileRow, stored: AuditItem, run: str) -> None:
     """Raise `UsageError` if the row is not of the sample `stored` as it is now, as when the file was written for
-    another run of the same questions, or if a cell beside the verdict was changed."""
-    if row.cells is None:
-        if row.line.text != stored.text:
-            what = "was given on another reply than the one"
-        elif row.line.answer != stored.answer:
-            what = "was given when the grader took another answer from the reply than now,"
-        else:
-            return
-        raise _not_of(row, what, run, "and fill in its verdicts")
-    for column, cell in _cells(stored).items():
-        written, original = _bare(row.cells[column]), _bare(cell)
-        if lost := sorted(set(filter(_is_lost_in_gbk, original))):
-            written, original = _without_lost(written), _without_lost(original)
-        if column == "question" and _is_one_question(written, original):
-            continue
-        if column not in ("verdict", "undecided") and written != original:
-            lacks = f" (apart from {' '.join(lost[:10])}, which GBK lacks)" if lost else ""
-            what = f"stands beside a cell `{column}` that is not the one{lacks}"
-            raise _not_of(row, what, run, "fill in the column `verdict` alone, and save it as CSV UTF-8")
-
-
-def _is_lost_in_gbk(character: str) -> bool:
-    """Whether GBK, the encoding of Chinese Windows, lacks a character, such as ⁻; a spreadsheet writes ? for it."""
-    try:
-        character.encode("gbk")
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _without_lost(text: str) -> str:
-    """A text without the characters that GBK lacks, and without the ? that may stand for one."""
-    return "".join(character for character in text if character != "?" and not _is_lost_in_gbk(character))
-
-
-def _is_one_question(written: str, stored: str) -> bool:
-    """Whether two cells hold one question, perhaps with another prompt around it.
-
-    The same replies may be scored with a card and without one; the verdict on a reply is the same in both.
+    another run of the same questions.
     """
-    return bool(written and stored) and (written in stored or stored in written)
-
-
-def _not_of(row: FileRow, what: str, run: str, todo: str) -> UsageError:
-    """The error of a verdict that was given on something else than what the run has."""
     line = row.line
-    return UsageError(
-        f"{row.where}: the verdict on sample {line.sample_index} of question {quoted(line.question_id)} {what} in "
-        f"{visible(run, 200)}; no verdict was stored. Expected a file that `harness audit` wrote for this run as it is "
-        f"scored now: write one by {option('out')}, {todo}",
-        field="verdicts",
-    )
+    if (line.checksum or _checksum(line)) != _checksum(stored):
+        raise UsageError(
+            f"{row.where}: the verdict on sample {line.sample_index} of question {quoted(line.question_id)} was given "
+            f"on another reply, or on another answer from it, than the one in {visible(run, 200)}; no verdict was "
+            "stored. Expected a file that `harness audit` wrote for this run as it is scored now: write one by "
+            f"{option('out')}",
+            field="verdicts",
+        )
+
+
+def _checksum(sample: VerdictLine | AuditItem) -> str:
+    """Checksum of the reply and its answer, which no spreadsheet takes for a number."""
+    return f"x{digest([sample.text, sample.answer])[:16]}"
 
 
 def _is_table(path: Path) -> bool:
@@ -167,7 +133,7 @@ def _json_rows(path: Path, data: bytes) -> Iterator[FileRow]:
             continue
         where = f"{path}, line {number}"
         try:
-            yield FileRow(where, codec.decode(line, VerdictLine), None)
+            yield FileRow(where, codec.decode(line, VerdictLine))
         except codec.DecodeError as error:
             raise UsageError(
                 f"{where}: {quoted(str(error))}. This must be a line that `harness audit` wrote; fill in its field "
@@ -189,14 +155,19 @@ def _cells(item: AuditItem) -> dict[str, str]:
         "benchmark": _cell(item.benchmark),
         "question_id": _cell(item.question_id),
         "sample_index": str(item.sample_index),
+        "checksum": _checksum(item),
         "undecided": "yes" if item.undecided is True else "",
     }
 
 
 _COLUMNS = (
-    "verdict", "question", "references", "answer", "text", "benchmark", "question_id", "sample_index", "undecided",
+    "verdict", "question", "references", "answer", "text", "benchmark", "question_id", "sample_index", "checksum",
+    "undecided",
 )  # fmt: skip
 
+
+_READ = ("verdict", "benchmark", "question_id", "sample_index", "checksum", "undecided")
+"""The columns that are read."""
 
 _NUMBER = re.compile("[0-9]{1,18}")
 
@@ -208,19 +179,14 @@ def _cell(text: str) -> str:
     return f"'{before}{lines(text[-MAX_CELL_CHARS:])}"
 
 
-def _bare(cell: str) -> str:
-    """A cell without what a spreadsheet may change in it: the apostrophe before a text, and the kind of line ends."""
-    return cell.replace("\r\n", "\n").removeprefix("'")
-
-
 def _table_rows(path: Path, data: bytes) -> Iterator[FileRow]:
     """Yield the samples of a table. Raises `UsageError` that names the line."""
     for row in tables.csv_rows(_table_text(path, data), visible(str(path))):
         cells = row.value
-        if missing := [column for column in _COLUMNS if column not in cells]:
+        if missing := [column for column in _READ if column not in cells]:
             raise UsageError(
-                f"{visible(str(path))} lacks the column `{missing[0]}`; expected the columns that `harness audit` "
-                f"wrote: {', '.join(_COLUMNS)}",
+                f"{visible(str(path))} lacks the column `{missing[0]}`; expected those that `harness audit` wrote: "
+                f"{', '.join(_READ)}",
                 field="verdicts",
             )
         word, number, undecided = (cells[name].strip().lower() for name in ("verdict", "sample_index", "undecided"))
@@ -231,9 +197,9 @@ def _table_rows(path: Path, data: bytes) -> Iterator[FileRow]:
             raise _wrong_cell(row.where, "sample_index", cells["sample_index"], "the number that was written there")
         if undecided not in ("", "yes"):
             raise _wrong_cell(row.where, "undecided", cells["undecided"], "yes")
-        texts = {name: _bare(cells[name]) for name in ("benchmark", "question_id", "text", "answer")}
+        texts = {name: cells[name].removeprefix("'") for name in ("benchmark", "question_id", "checksum")}
         line = VerdictLine(**texts, sample_index=int(number), verdict=verdict, undecided=undecided == "yes")
-        yield FileRow(row.where, line, cells)
+        yield FileRow(row.where, line)
 
 
 def _wrong_cell(where: str, column: str, cell: str, expected: str) -> UsageError:

@@ -16,7 +16,6 @@ from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
-from harness.reports.differences_by_hand import paired_by_hand
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.published import beside, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -66,8 +65,7 @@ class RunComparison:
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
     moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
     baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ. sides: the
-    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark. by_hand:
-    see `paired_by_hand`.
+    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark.
     """
 
     decision: Decision
@@ -78,7 +76,6 @@ class RunComparison:
     baseline_costs: SampleCosts
     costs: SampleCosts
     sides: tuple[str, str]
-    by_hand: PairedComparison | None
 
 
 class Comparisons(list[RunComparison]):
@@ -102,8 +99,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
     runs = read_runs(folders, named_by_sweep=True)
     compared_to, uncompared = pair_benchmarks(runs, only_first=options.baseline is not None)
     folder_of = _folders_by_label(runs, folders)
-    by_hand = [paired_by_hand(benchmark, first) for _, benchmark, _, first in compared_to]
-    compared = [_run_pair(folder_of, *each) for each in zip(compared_to, by_hand, strict=True)]
+    compared = [_run_pair(folder_of, pairing) for pairing in compared_to]
     decisions = decide(compared, None if options.margin is None else options.margin / 100)
     comparisons = [
         RunComparison(
@@ -120,11 +116,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             baseline_costs=SampleCosts.of(first),
             costs=SampleCosts.of(benchmark),
             sides=pair.of_mean,
-            by_hand=corrected,
         )
-        for decision, pair, corrected, (run, benchmark, base, first) in zip(
-            decisions, compared, by_hand, compared_to, strict=True
-        )
+        for decision, pair, (run, benchmark, base, first) in zip(decisions, compared, compared_to, strict=True)
     ]
     return Comparisons(comparisons, uncompared)
 
@@ -152,9 +145,8 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     for pairing in pair_benchmarks(runs, only_first=True)[0]:
         paired = _compare_pair(pairing)
         sides = _sides(folder_of, pairing)
-        by_hand = paired_by_hand(*(side.benchmark for side in sides))
         undecided = both_undecided(*sides)
-        caution = Caution(tuple(comparison_warnings(*sides, paired, by_hand)), undecided and undecided.range)
+        caution = Caution(tuple(comparison_warnings(*sides, paired)), undecided and undecided.range)
         by_folder[folder_of[pairing.run.label].path] = caution
     return by_folder
 
@@ -177,10 +169,8 @@ def _compare_pair(pairing: BenchmarkPair) -> PairedComparison:
     return compare_runs(*both)
 
 
-def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, by_hand: PairedComparison | None) -> RunPair:
-    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label. by_hand: the same with
-    verdicts by hand; see `paired_by_hand`.
-    """
+def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> RunPair:
+    """The comparison of one benchmark, with its warnings. folder_of: the runs' folders by label."""
     run, benchmark, base, first = pairing
     paired = _compare_pair(pairing)
     return RunPair(
@@ -188,7 +178,7 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair, by_han
         baseline=base.label,
         paired=paired,
         samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
-        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired, by_hand), *look_warnings(*pairing)),
+        warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
         imported=benchmark.record.imported or first.record.imported,
         n_owed=owed_samples(run, benchmark) + owed_samples(base, first),

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
-from harness.reports.differences_by_hand import by_hand_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import overrides
 from harness.runs import questions as stored_questions
@@ -25,7 +24,6 @@ from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
-from harness.scoring.audit_order import NO_ESTIMATE
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.moves import pairs
@@ -73,18 +71,14 @@ class Side:
         return {item.question.question_id: item for item in self.benchmark.questions if item.n}
 
 
-def comparison_warnings(
-    ours: Side, first: Side, paired: PairedComparison, by_hand: PairedComparison | None
-) -> list[str]:
-    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison; by_hand: that with
-    verdicts by hand (`paired_by_hand`).
-    """
+def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
+    """The warnings of a comparison. ours: the run. first: the baseline. paired: their comparison."""
     assert ours.benchmark.score is not None
     assert first.benchmark.score is not None
     warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
     warnings += grading_warnings(ours.benchmark.score, first.benchmark.score)
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
-    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores, by_hand)]
+    warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
     for which, score in scores.items():
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
@@ -127,23 +121,20 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
 
 
 def _apart(ours: Side, first: Side) -> str:
-    """The differences between the questions that both runs asked under the same id, in words."""
+    """In which fields the questions that both runs asked under the same id differ, in words."""
     shared = ours.questions().keys() & first.questions().keys()
     new, old = (_questions(side, shared) for side in (ours, first))
-    counts: dict[str, list[str]] = {}
-    for question_id, question in old.items():
-        for field, name in _QUESTION_FIELDS.items():
-            before, now = getattr(question, field), getattr(new.get(question_id, question), field)
-            # The text is rendered by the prompt, whose own difference has a warning of its own.
-            if before != now and (name != "text" or _same_prompt(ours, first)):
-                counts.setdefault(name, []).append(f"{_short(before)} → {_short(now)}" if field == "kind" else "")
-    if not counts:
+    # The text is rendered by the prompt, whose own difference has a warning of its own.
+    fields = {field: name for field, name in _QUESTION_FIELDS.items() if name != "text" or _same_prompt(ours, first)}
+    changed = {
+        name: n
+        for field, name in fields.items()
+        if (n := sum(getattr(old[id_], field) != getattr(new[id_], field) for id_ in old.keys() & new.keys()))
+    }
+    if not changed:
         return f"the {len(old):,} questions that both runs asked are equal, and something else in the data is not"
-    parts = []
-    for name, examples in counts.items():
-        changes = dict.fromkeys(filter(None, examples))
-        parts.append(f"{name} ({', '.join([f'{len(examples):,}', *list(changes)[:1]])})")
-    return f"of the {len(old):,} questions that both runs asked, these differ: {', '.join(parts)}"
+    parts = ", ".join(f"{name} ({n:,})" for name, n in changed.items())
+    return f"of the {len(old):,} questions that both runs asked, these differ: {parts}"
 
 
 def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
@@ -235,7 +226,7 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     for which, score in judged.items():
         errors, audit = score.judge_errors, score.audited
         assert errors is not None
-        begun = any(NO_ESTIMATE in warning for warning in score.warnings)
+        begun = any(warning.kind == "audit" for warning in score.warnings)
         by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
         if audit is not None:
             by_hand = _words_of_audit(audit)
@@ -247,10 +238,8 @@ def _judge_warnings(scores: Mapping[str, Score]) -> list[str]:
     return [f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"]
 
 
-def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | None) -> list[str]:
-    """One warning if verdicts by hand differ from the grader's; else none.
-
-    scores: as above. paired: the comparison with verdicts by hand.
+def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
+    """One warning if verdicts by hand differ from the grader's; else none. scores: as above.
 
     The audit of a judge stands in the warning about the judge.
     """
@@ -263,12 +252,9 @@ def _by_hand_warnings(scores: Mapping[str, Score], paired: PairedComparison | No
             parts.append(f"{which}: a person judged {samples} otherwise than the grader")
     if not parts:
         return []
-    if paired is None:
-        with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
-        words = f"`harness compare` (option samples) {with_hands}"
-    else:
-        words = by_hand_in_words(paired, "the run", "the baseline")
-    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {words}"]
+    with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
+    advice = f"`harness compare` (option samples) {with_hands}"
+    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
 
 
 def _words_of_audit(audit: Audited) -> str:

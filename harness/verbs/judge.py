@@ -1,8 +1,7 @@
 """A judge model rules on a run's grades: the rules grade first, then the judge sees the samples that its scope names.
 
 The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
-was killed and started again asks only for missing replies, and once more for replies without a verdict; once every
-answer has its verdict, no server is contacted or started.
+was killed and started again asks only for missing replies; once every answer has its reply, no server is contacted.
 
 Long: a judge is tried before a run with the very requests by which it judges after the run.
 """
@@ -16,8 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,11 +26,11 @@ from harness.asking import servers
 from harness.asking.options import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.client.address.endpoint import DNS_PREFIX, Endpoint
+from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
-from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
+from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, option
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
@@ -59,15 +57,15 @@ from harness.grading.second.judge_prompts import JudgePrompt
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.sampling import Sampling
-from harness.runs import RunFolder, dropped, opinions, read_samples
+from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
-from harness.runs.lock import hold
 from harness.runs.record import missing_samples
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
+from harness.scoring.score import ScoreWarning, warned
 from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
 
@@ -87,7 +85,6 @@ class JudgeSettings:
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
     prices: of the judge's tokens; None: those that its folder records, if any.
-    addresses: of the servers that the user names by address; a warning tells of stored replies from other servers.
     key_variable: the environment variable that the user named for the key; None without one.
     """
 
@@ -98,7 +95,6 @@ class JudgeSettings:
     override: bool = False
     temperature: float | None = None
     max_tokens: int = MAX_TOKENS
-    addresses: tuple[str, ...] = ()
     key_variable: str | None = None
     prices: Prices | None = None
 
@@ -172,7 +168,6 @@ def judge_of(
         override=options.override,
         temperature=options.temperature,
         max_tokens=options.max_tokens or MAX_TOKENS,
-        addresses=_addresses(options),
         key_variable=servers.key_variable(options),
         prices=prices,
     )
@@ -182,20 +177,6 @@ def judge_of(
         yield _server(options, watcher)
 
     return judge, serve
-
-
-def _addresses(options: JudgeOptions) -> tuple[str, ...]:
-    """The addresses in `options.base_url`, as a reply records them.
-
-    Empty for a DNS name, whose machines may change, and for an option that cannot be read: the judge's session then
-    gives the reason.
-    """
-    if not options.base_url or any(url.startswith(DNS_PREFIX) for url in options.base_url):
-        return ()
-    try:
-        return tuple(endpoint.base_url for endpoint in servers.find(options).endpoints)
-    except HarnessError:
-        return ()
 
 
 TRIAL = Question(
@@ -224,9 +205,6 @@ _VERDICT_WORDS = {True: "correct", False: "incorrect", None: "neither correct no
 TRIAL_SECONDS = 120.0
 """A judge's trial ends after this many seconds: a person waits for it."""
 
-SLOW_SECONDS = 10.0
-"""A judge's trial says after this many seconds that it waits for replies."""
-
 TRIAL_PATIENCE = Patience(attempts=1, grace=0.0, term_grace=0.0)
 """In a trial one failure is final, unless the server is down or asks for a pause (`generation.dispatch.retry`), and a
 signal ends it at once: no reply of it is kept."""
@@ -244,12 +222,10 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     """
     judge, serve = judge_of(options, watcher)
     name = visible(judge.model, 80)
-    watcher.standing(Sentence(f"trying the judge {name} on two answers"))
+    watcher.standing(Sentence(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s"))
     try:
         with serve() as server, TemporaryDirectory() as folder:
-            addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
-            wait = _TrialWait(name, addresses, watcher, "" if may_start else "; nothing was sampled")
-            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"), wait)
+            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
         error.sentence = error.sentence.of("judge")
         if not may_start or not isinstance(error, ServerError):
@@ -257,7 +233,12 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
         return
     if not replies:
-        watcher.warn(wait.incomplete)
+        watcher.warn(
+            Sentence(
+                f"the judge {name} replies, but was not done with two answers after {TRIAL_SECONDS:.0f} s: its "
+                "verdicts were not tried, and scoring with it may take long"
+            )
+        )
         return
     seconds = max(reply.timing.total for reply in replies)
     right, wrong = (vote(reply, judge.prompt) for reply in replies)
@@ -292,97 +273,45 @@ def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> Sentence:
     )
 
 
-@dataclass(slots=True)
-class _TrialWait:
-    """How long a judge's trial has waited, and for what.
-
-    name, addresses: of the judge, fit to print. consequence: the end of the sentence on a silent judge. began: seconds
-    on the monotonic clock. tokens: how many have arrived. says_slow: whether the watcher is still to be told that the
-    replies take long. late: whether the deadline has passed.
-    """
-
-    name: str
-    addresses: str
-    watcher: Watcher
-    consequence: str
-    began: float = field(default_factory=time.monotonic)
-    tokens: int = 0
-    says_slow: bool = True
-    late: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the trial began."""
-        return time.monotonic() - self.began
-
-    def look(self, progress: Progress) -> None:
-        """Count the tokens, and tell the watcher once that the trial waits."""
-        self.tokens = progress.arrived
-        if self.says_slow and self.seconds >= SLOW_SECONDS:
-            self.says_slow = False
-            tokens = count_noun(self.tokens, "token") if self.tokens else "nothing"
-            self.watcher.standing(
-                Sentence(
-                    f"the judge {self.name} has sent {tokens} in {SLOW_SECONDS:.0f} s; the trial ends after "
-                    f"{TRIAL_SECONDS:.0f} s"
-                )
-            )
-
-    def over(self) -> str | None:
-        """Why the trial must end now; None before its deadline."""
-        self.late = self.late or self.seconds >= TRIAL_SECONDS
-        return self.silent if self.late else None
-
-    @property
-    def silent(self) -> str:
-        """The sentence on a judge that sent nothing before the deadline."""
-        return f"the judge {self.name} at {self.addresses} did not reply within {TRIAL_SECONDS:.0f} s{self.consequence}"
-
-    @property
-    def incomplete(self) -> Sentence:
-        """The warning about a judge that replies, but too slowly for its trial."""
-        return Sentence(
-            f"the judge {self.name} has sent {count_noun(self.tokens, 'token')} in {TRIAL_SECONDS:.0f} s, and its two "
-            "replies are not complete: its verdicts were not tried, and scoring with it may take long"
-        )
-
-
-def _trial(judge: JudgeSettings, server: Server, folder: RunFolder, wait: _TrialWait) -> list[Sample]:
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
     """Ask the judge about the right and the wrong answer to `TRIAL`. Return its two replies in this order.
 
-    Returns no reply if they are not complete at the deadline. Raises `ServerError` if the judge does not reply, and
-    `Interrupted`.
+    Returns no reply if some tokens came and the replies are not complete at the deadline. Raises `ServerError` if the
+    judge does not reply, and `Interrupted`.
     """
     judge = dataclasses.replace(judge, votes=1)
     questions = [judge_question(judge.prompt, TRIAL, answer) for answer in (TRIAL.references[0], WRONG_ANSWER)]
     cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
+    addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
+    who = f"the judge {visible(judge.model, 80)} at {addresses} did not reply within"
+    began, arrived = time.monotonic(), 0
+
+    def count(progress: Progress) -> None:
+        nonlocal arrived
+        arrived = progress.arrived
+
+    def over() -> str | None:
+        return f"{who} {TRIAL_SECONDS:.0f} s" if time.monotonic() - began >= TRIAL_SECONDS else None
+
     make_folder(folder.path)
     try:
         outcome = _ask(
-            folder, [cases], judge, server, on_progress=wait.look, resume_command="", patience=TRIAL_PATIENCE,
-            over=wait.over,
-        )  # fmt: skip
+            folder, [cases], judge, server, on_progress=count, resume_command="", patience=TRIAL_PATIENCE, over=over
+        )
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
-        raise Interrupted(
-            f"stopped by {signal.Signals(signum).name}: the judge {wait.name} at {wait.addresses} did not reply within "
-            f"{wait.seconds:.0f} s; nothing was sampled",
-            signum,
-        ) from None
+        stopped = f"stopped by {signal.Signals(signum).name}: {who} {time.monotonic() - began:.0f} s"
+        raise Interrupted(f"{stopped}; nothing was sampled", signum) from None
     except ServerError:
-        if not wait.late:
+        if (late := over()) is None:
             raise
-        if wait.tokens:
+        if arrived:
             return []
-        raise ServerError(wait.silent) from None
-    seconds = wait.seconds
+        raise ServerError(late) from None
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(cases.benchmark))}
     if len(replies) < len(questions):
-        why = "; ".join(cause.example for cause in outcome.causes) or "no reply came"
-        raise ServerError(
-            f"the judge {wait.name} at {wait.addresses} gave no reply in {seconds:.1f} s of trying: {why}"
-        )
+        raise ServerError(f"{who} {time.monotonic() - began:.1f} s: {_why_unanswered(outcome) or 'no reply came'}")
     return [replies[question.question_id] for question in questions]
 
 
@@ -467,7 +396,7 @@ class Judged:
     judge was not asked. n_stored: number of replies that were stored before.
 
     mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
-    the same warning. The next call then asks the judge again.
+    the same warning.
     """
 
     scores: list[Score]
@@ -516,7 +445,9 @@ def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenc
         f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
         "command goes on with it"
     )
-    return dataclasses.replace(graded, warnings=(*graded.warnings, warning), judging=judge.judging(ended=False))
+    return dataclasses.replace(
+        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
+    )
 
 
 def judge_grades(
@@ -538,26 +469,20 @@ def judge_grades(
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
-    _put_back(folder, [benchmark_cases.benchmark for benchmark_cases in cases])  # a killed judging may not have
     # A scoring without prices counts by those of the scorings before.
     judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
-    if _all_mute(stored) and not any(replies.owed for replies in stored):
-        _discard(folder)
-        stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
-    n_stored = sum(replies.from_server.total() for replies in stored)
-    not_asked = _NotAsked()
-    are_owed = any(replies.owed or replies.silent for replies in stored)
+    n_stored = sum(len(votes) for replies in stored for votes in replies.votes.values())
+    are_owed = any(replies.owed for replies in stored)
     if are_owed:
-        make_folder(run.path)
-        make_folder(run.path / "judge")
-        make_folder(folder.path)
+        for path in (run.path, run.path / "judge", folder.path):
+            make_folder(path)
     if folder.path.is_dir():
         judge_account.keep_prices(folder, judge.prices)
     if are_owed:
-        ask = partial(_ask, folder, cases, judge, on_progress=on_progress, resume_command=resume_command)
-        outcome, not_asked = _ask_again(folder, stored, judge, serve, ask)
+        with serve() as server:
+            outcome = _ask(folder, cases, judge, server, on_progress=on_progress, resume_command=resume_command)
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
     agreeable = _agreeable(stored, "run")
@@ -569,107 +494,15 @@ def judge_grades(
             _mute([benchmark_cases], [replies]) if mute else "",
             (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
-            not_asked.warning(benchmark_cases.benchmark),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            _unshown(benchmark, graded, judge.scope, samples_of),
-            _from_elsewhere(replies.from_server, judge.addresses),
+            _unshown(benchmark, judge.scope, samples_of),
         ]
-        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *filter(None, warnings)))))
+        scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)
     if mute:
-        mute = f"{mute}; its replies: harness show {shlex.quote(str(folder.path))}"
+        shown = shlex.quote(str(folder.path))
+        mute = f"{mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
     return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
-
-
-def _discard(folder: RunFolder) -> None:
-    """Begin the judge's folder anew, in which no reply is worth keeping: the judge is asked anew, for its server may be
-    mended by now, or be another.
-    """
-    with hold(folder) as held:
-        for benchmark in () if held.manifest is None else held.manifest.benchmarks:
-            dropped.drop(folder.benchmark(benchmark), lambda _reply: True)
-        folder.inflight.unlink(missing_ok=True)
-        folder.manifest.unlink(missing_ok=True)  # last: it says whose the replies are as long as there are some
-
-
-@dataclass(frozen=True, slots=True)
-class _NotAsked:
-    """The replies without a verdict that the judge could not be asked for again. why: the reason, in a sentence."""
-
-    keys: frozenset[tuple[str, Key]] = frozenset()
-    why: str = ""
-
-    def warning(self, benchmark: str) -> str:
-        """A warning if the judge could not be asked again about answers of the benchmark; else empty."""
-        n = len({key.question_id for name, key in self.keys if name == benchmark})
-        if not n:
-            return ""
-        return (
-            f"the judge could not be asked again about {count_noun(n, 'answer')} on which it gave no verdict "
-            f"({self.why.rstrip('.')}): its stored verdicts count, and the same command asks again"
-        )
-
-
-def _ask_again(
-    folder: RunFolder,
-    stored: Sequence[_Replies],
-    judge: JudgeSettings,
-    serve: Serve,
-    ask: Callable[[Server], Outcome],
-) -> tuple[Outcome | None, _NotAsked]:
-    """Ask the judge for its missing replies, and once more for those without a verdict; return how that ended.
-
-    A reply without a verdict is dropped once the server is there, and put back if no other reply came. stored: what is
-    stored now. ask: asks for everything that is not stored. Raises what `generate` raises; but if no reply is missing,
-    a judge that cannot be asked is no error: the outcome is then None.
-    """
-    keys = frozenset((replies.benchmark, key) for replies in stored for key in replies.silent)
-    is_dropped = False
-    outcome, why = None, ""
-    try:
-        with serve() as server:
-            is_dropped = bool(keys)
-            _drop_silent(folder, stored, judge)
-            outcome = ask(server)
-    except (ServerError, UsageError, StoppedByRule) as error:
-        if any(replies.owed for replies in stored):
-            raise
-        why = error.sentence
-    finally:
-        if is_dropped:
-            keys = _put_back(folder, [replies.benchmark for replies in stored])
-    if outcome is not None:
-        why = _why_unanswered(outcome) or "no reply came"
-        n_owed = outcome.n_owed - len(keys)
-        outcome = dataclasses.replace(
-            outcome, n_done=outcome.n_expected - n_owed, n_owed=n_owed, complete=n_owed <= outcome.n_missing
-        )
-    return outcome, _NotAsked(keys, why)
-
-
-def _drop_silent(folder: RunFolder, stored: Sequence[_Replies], judge: JudgeSettings) -> None:
-    """Take the replies that are asked for again out of the judge's journals."""
-    for replies in stored:
-        if replies.silent:
-
-            def still_silent(reply: Sample, silent: Collection[Key] = replies.silent) -> bool:
-                # The reply is looked at once more: another process may have asked for it again since.
-                return reply.key in silent and vote(reply, judge.prompt) is None
-
-            with hold(folder):
-                dropped.drop(folder.benchmark(replies.benchmark), still_silent)
-
-
-def _put_back(folder: RunFolder, benchmarks: Iterable[str]) -> frozenset[tuple[str, Key]]:
-    """Store the dropped replies in whose place no other reply came; return their benchmarks and keys.
-
-    A folder that `_discard` has begun anew gets none before its next session.
-    """
-    missing = [name for name in benchmarks if dropped.to_put_back(folder.benchmark(name))]
-    if not missing or not folder.manifest.exists():
-        return frozenset()
-    with hold(folder) as held:
-        return frozenset((name, key) for name in missing for key in dropped.put_back(folder.benchmark(name), held.log))
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
@@ -698,10 +531,9 @@ def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -
     named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
     more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
     them = "it" if len(keys) == 1 else "them"
-    again = ": the same command asks the judge again" if replies.silent else ""
     return (
         f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on {them} "
-        f"({named}{more}){again}"
+        f"({named}{more})"
     )
 
 
@@ -740,11 +572,10 @@ def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
     )
 
 
-def _unshown(of: GradedBenchmark, run: Sequence[GradedBenchmark], scope: Scope, samples_of: SamplesOf) -> str:
+def _unshown(of: GradedBenchmark, scope: Scope, samples_of: SamplesOf) -> str:
     """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
 
     Only replies with an end that the judge could be shown are counted: not those that max_tokens cut, nor empty ones.
-    of: the benchmark. run: all benchmarks that the judge rules on, with the grades before it.
     """
     unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
     if scope == "all" or not unanswered:
@@ -752,36 +583,12 @@ def _unshown(of: GradedBenchmark, run: Sequence[GradedBenchmark], scope: Scope, 
     n = sum(ending_for_judge(sample) is not None for sample in samples_of(of, unanswered))
     if not n:
         return ""
-    here, elsewhere = (
-        sum(grade.verdict in ("correct", "wrong") for each in benchmarks for grade in each.grades)
-        for benchmarks in ([of], [each for each in run if each is not of])
+    which = (
+        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge"
     )
-    advice = "the judge's scope `all` shows it the end of such replies, and with `override` its verdict counts"
-    if elsewhere:
-        advice = (
-            f"{advice}, but both hold for the whole run and would replace {here + elsewhere:,} other verdicts; give "
-            "this benchmark a run folder of its own first"
-        )
-    elif here:
-        advice = f"{advice}, but its verdicts would replace {here:,} others of this benchmark, too"
     return (
-        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
-        f"and {'counts' if n == 1 else 'count'} as wrong: {advice}"
-    )
-
-
-def _from_elsewhere(from_server: Mapping[str, int], addresses: Sequence[str]) -> str:
-    """A warning if stored replies came from another server than the user names; else empty.
-
-    from_server: address of a server → number of its replies. addresses: those that the user names; empty: none.
-    """
-    others = {address: n for address, n in from_server.items() if addresses and address not in addresses}
-    if not others:
-        return ""
-    return (
-        f"{count_noun(sum(others.values()), 'stored reply', 'stored replies')} of the judge came from "
-        f"{', '.join(map(visible, others))}, not from {', '.join(map(visible, addresses))}, which was not asked about "
-        "these answers: to ask it, delete the judge's folder in the run and score again"
+        f"{which} and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such "
+        "replies, and with `override` its verdict counts, there and in all benchmarks of the run"
     )
 
 
@@ -808,11 +615,11 @@ def requests_for(
 ) -> list[tuple[Question, int]]:
     """The judge's question about each distinct answer in scope, and how often `judge_grades` would send it now.
 
-    0: every vote is stored, with a verdict. run: the run in whose folder the judge's replies are stored.
+    run: the run in whose folder the judge's replies are stored.
     """
     cases = _cases(graded, judge, samples_of)
-    to_send = _replies(judge.folder(run), cases, judge).to_send
-    return [(question, to_send[case]) for case, question in cases.questions.items()]
+    owed = _replies(judge.folder(run), cases, judge).owed
+    return [(question, owed[case]) for case, question in cases.questions.items()]
 
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
@@ -842,46 +649,30 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: cases with a
-    vote missing. silent: replies without a verdict about the cases that have none. to_send: case → its requests in the
-    next session, for missing and silent replies. from_server: address of a server →
-    number of its replies.
+    """The judge's replies for one benchmark. votes: case → its votes, for the cases with all votes. owed: case → how
+    many votes are missing. servers: addresses of the servers that replied.
     """
 
     benchmark: str
     votes: Mapping[str, Sequence[bool | None]]
-    owed: frozenset[str]
-    silent: frozenset[Key]
-    to_send: Counter[str]
-    from_server: Counter[str]
+    owed: Counter[str]
+    servers: Mapping[str, None]
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
     """The stored replies of the judge, read as votes."""
-    files = folder.benchmark(cases.benchmark)
     votes: dict[str, list[bool | None]] = defaultdict(list)
-    without: list[Key] = []
     keys = set()
-    from_server: Counter[str] = Counter()
-    for sample in read_samples(files):
+    from_servers: dict[str, None] = {}
+    for sample in read_samples(folder.benchmark(cases.benchmark)):
         if sample.question_id in cases.questions and sample.sample_index < judge.votes:
             keys.add(sample.key)
-            from_server[sample.endpoint] += 1
-            votes[sample.question_id].append(ruling := vote(sample, judge.prompt))
-            if ruling is None:
-                without.append(sample.key)
+            from_servers[sample.endpoint] = None
+            votes[sample.question_id].append(vote(sample, judge.prompt))
     rows = missing_samples(cases.benchmark, cases.questions, judge.votes, keys)
-    missing = Counter({row.question_id: len(row.indices) for row in rows})
-    decided = {case for case, ruling in votes.items() if case not in missing and majority(ruling) is not None}
-    silent = frozenset(key for key in without if key.question_id not in decided)
-    return _Replies(
-        benchmark=cases.benchmark,
-        votes={case: ruling for case, ruling in votes.items() if case not in missing},
-        owed=frozenset(missing),
-        silent=silent,
-        to_send=missing + Counter(key.question_id for key in silent),
-        from_server=from_server,
-    )
+    owed = Counter({row.question_id: len(row.indices) for row in rows})
+    whole = {case: ruling for case, ruling in votes.items() if case not in owed}
+    return _Replies(benchmark=cases.benchmark, votes=whole, owed=owed, servers=from_servers)
 
 
 def _all_mute(stored: Sequence[_Replies]) -> bool:
@@ -1000,7 +791,7 @@ def _apply(
         cost=cost,
         others=others,
     )
-    errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.from_server]})
+    errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
     # Beside the settings: these decide no verdict, and two scores do not differ in them.
     if errors is not None:
         beside = {"key_variable": judge.key_variable, "rubric_file": judge.prompt.file}

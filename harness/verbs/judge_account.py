@@ -1,7 +1,6 @@
 """What a judge's replies about a benchmark took in all sessions: requests, tokens, and money where prices are known.
 
-A reply without a verdict is taken out of the judge's journal before its answer is asked about again. It was paid for
-all the same, so it is kept (`harness.runs.dropped`). A request that brought no reply is in no count.
+A request that brought no reply is in no count.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.money import Prices
 from harness.core.records import Sample
-from harness.runs import Manifest, RunFolder
-from harness.runs.dropped import all_samples
+from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs.layout import RunLog
 from harness.runs.session_costs import MAX_LINE_BYTES
 from harness.scoring.judge_replies import judges_of
@@ -62,7 +60,7 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
 
     folder: of the judge's replies. prices: those given now; None: those that the folder records, if any.
     """
-    cost = cost_of(all_samples(folder.benchmark(benchmark)))
+    cost = cost_of(read_samples(folder.benchmark(benchmark)))
     prices = prices or recorded_prices(folder)
     if prices is None or (cost.replies and not cost.n_stated):
         return cost  # replies of unknown length were not free

@@ -30,7 +30,7 @@ from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
-from harness.verbs import judge_copies
+from harness.scoring.score import ScoreWarning
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -114,7 +114,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """
     assert options.as_run is not None
     read, pairs, card_questions = _read(path, options)
-    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options, path)
+    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options)
     _warn_of_reading(read, options, watcher)
     if _matches_by_id(read, options):
         watcher.warn(Sentence(_BY_ID))
@@ -124,13 +124,11 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
 
 
 def _write_run(
-    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions,
-    file: Path,
-) -> tuple[RunFolder, int]:  # fmt: skip
+    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions
+) -> tuple[RunFolder, int]:
     """(new run folder at `path` with these samples and their questions, number of the card's questions without one).
 
-    file: the run takes over what judges replied about it. Raises `UsageError` with file and line, before anything is
-    written, and `StoreError` for a folder that is not new.
+    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
     """
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
@@ -165,7 +163,6 @@ def _write_run(
             )
             for name, by_id in in_file.items()
         }
-        judge_copies.take_over(OutputsFolder(file), folder)
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         _manifest(options.written_by or read.model, records).save(folder)
     return folder, n_unanswered
@@ -221,7 +218,7 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
 
 
 def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
-    return replace(graded, warnings=(*graded.warnings, warning))
+    return replace(graded, warnings=(*graded.warnings, ScoreWarning("file", warning)))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:

@@ -127,18 +127,18 @@ def _expectation(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
     score = score_benchmark(question_set.questions, pool.grade_all(questions, stored), None)
     # Undecided samples count as wrong in a score, which for a forecast would be a claim about them.
-    undecided = score.undecided_bounds
-    interval = None if undecided else score.sampling_interval
-    now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
+    undecided, accuracy = score.undecided_bounds, score.accuracy and score.accuracy.value
+    interval = None if undecided or score.accuracy is None or score.accuracy.at_most else score.accuracy.sampling
+    now = None if interval is None else interval.half_width / Z_95
     # The variance of a mean of n samples of each question falls with 1/n.
     then = None if now is None else now * (score.n_samples / score.n_questions / samples) ** 0.5
     return ExpectedScore(
         samples=samples,
-        accuracy=None if undecided else score.accuracy,
+        accuracy=None if undecided else accuracy,
         error_now=now,
         error_then=then,
-        low=undecided.low if undecided else score.accuracy,
-        high=undecided.high if undecided else score.accuracy,
+        low=undecided.low if undecided else accuracy,
+        high=undecided.high if undecided else accuracy,
         n_samples=score.n_samples,
         n_undecided=score.n_undecided,
         verifier_errors=score.verifier_errors,

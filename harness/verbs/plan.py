@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from harness.asking.options import PlanOptions
+from harness.asking.prices import prices_of
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.money import Prices
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
@@ -308,10 +308,10 @@ def _spread_of(
             f"{visible(benchmark.name, 80)} of {folder.path} has one sample of each question, which shows no spread: "
             f"take two samples of each question ({option('run.samples', 2)}) and score them"
         )
-    estimate = accuracy(items)
-    spread = SampleSpread(len(items), estimate.value, estimate.single, estimate.trials)
+    draws = accuracy(items)
+    spread = SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
     samples = len(repeated) / math.fsum(1 / n for n in repeated)
-    interval = estimate.intervals.sampling_interval
+    interval = draws.estimate.sampling
     return spread, () if interval is None else spreads_within(spread, samples, interval)
 
 
@@ -394,8 +394,8 @@ def _with_forecasts(needed: Needed, evidence: _Evidence, size: int | None, optio
     concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
     needed = replace(needed, concurrency=concurrency)
     prices = recorded_prices(benchmark.record)
-    if options.price_in is not None and options.price_out is not None:
-        prices = Prices(options.price_in, options.price_out)
+    if options.prices is not None:
+        prices = prices_of(options.prices, evidence.run.manifest.model)
     if size is None or benchmark.record.imported:
         return needed
     name = evidence.benchmark

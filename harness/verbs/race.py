@@ -123,10 +123,10 @@ def race(
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
     for candidate in candidates:
         options = candidate.options
-        if options.budget_usd is not None and options.prices is None and options.price_in is None:
+        if options.budget_usd is not None and options.prices is None:
             raise UsageError(
                 f"the candidate {visible(candidate.name, 80)} has no prices, and the budget is for all candidates "
-                "together; if its tokens cost nothing, give it price_in=0 price_out=0",
+                "together; if its tokens cost nothing, give it prices=0,0",
                 field="budget_usd",
             )
     with contextlib.ExitStack() as stack:

@@ -45,7 +45,7 @@ def changed_model(folder: RunFolder) -> list[str]:
         sources = {provenance.servers[name].model.get("source") for name in names} - {None}
         if before and len(sources) == 1 and (path := Path(str(sources.pop()))).exists():
             now = model_files.fingerprints(str(path))
-            # Only runs with `hash_weights` record a checksum of the whole weights.
+            # Runs of earlier versions may record a checksum of the whole weights.
             compared = sorted({*before, *now} - {"weights_sha256"})
             if changed := [visible(name, 80) for name in compared if before.get(name) != now.get(name)]:
                 return [

@@ -306,13 +306,13 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
 
     named_by: how the caller names a judge.
     """
-    if costs.price_in is None or costs.price_out is None:
+    if costs.prices is None:
         return None
     if judge is None:
-        raise UsageError(f"it is a price of the judge: name the judge with {named_by}", field="price_in")
-    from harness.core.money import Prices
+        raise UsageError(f"they are prices of the judge: name the judge with {named_by}", field="prices")
+    from harness.asking.prices import prices_of
 
-    return Prices(costs.price_in, costs.price_out)
+    return prices_of(costs.prices, judge.model or "")
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:

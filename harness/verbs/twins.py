@@ -72,10 +72,7 @@ def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark)
         original_accuracy=compared.first_accuracy,
         twin_accuracy=compared.second_accuracy,
         drop=compared.difference,
-        sampling_interval=compared.sampling_interval,
         p_sampling=compared.p_sampling,
-        question_interval=compared.question_interval,
         p_question=compared.p_question,
         detectable=compared.detectable,
-        at_most=compared.at_most,
     )

@@ -19,8 +19,8 @@ from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
-from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import points_interval, why_narrower
+from harness.scoring.stats import Estimate, Interval
+from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.scoring.undecided import BothUndecided
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.offsets import sample_pairs
@@ -101,10 +101,10 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
     else:
         lines = [*_in_words(paired, same_replies), *_by_hand(first, second)]
-        if not same_replies:
-            complete = not (paired.unpaired or paired.n_missing)
-            audits = [run.score.audited if run.score else None for run in (first, second)]
-            warnings = [_undecided_warning(first, second), words_on_mixture(*audits, paired=complete)]
+        complete = not (paired.unpaired or paired.n_missing)
+        audits = [run.score.audited if run.score else None for run in (first, second)]
+        undecided = "" if same_replies else _undecided_warning(first, second)
+        warnings = [undecided, words_on_mixture(*audits, paired=complete)]
     flips, n_same = _flips(first, second, ids)
     return Compared(
         benchmark=first.name,
@@ -123,16 +123,15 @@ def _in_words(paired: PairedComparison, same_replies: str) -> Iterator[str]:
         f"A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} % over "
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
     )
-    limits = paired.sampling_interval, paired.question_interval
-    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in limits)
-    new = "unknown" if question is None else points_interval(question)
-    intervals = (
-        f"95 %: {points_interval(sampling, at_most=paired.at_most)} if both runs asked the same questions again, {new} "
-        "on new questions of this kind"
-    )
-    yield f"B − A = {in_points(-paired.difference)} points; {same_replies or intervals}"
+    ours = paired.difference
+    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in (ours.sampling, ours.question))
+    theirs = Estimate(value=-ours.value, sampling=sampling, question=question, at_most=ours.at_most)
+    value, same, new = point_cells(theirs)
+    new = "unknown" if question is None else new
+    intervals = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
+    yield f"B − A = {value} points; {same_replies or intervals}"
     if not same_replies:
-        yield from why_narrower(sampling, question, at_most=paired.at_most)
+        yield from why_narrower(theirs)
 
 
 def _by_hand(first: OpenBenchmark, second: OpenBenchmark) -> Iterator[str]:
@@ -142,7 +141,7 @@ def _by_hand(first: OpenBenchmark, second: OpenBenchmark) -> Iterator[str]:
         yield (
             f"verdicts by hand count: {len(first.overrides)} in A, {len(second.overrides)} in B; as graded "
             f"A {in_percent(graded.first_accuracy)} %, B {in_percent(graded.second_accuracy)} %, "
-            f"B − A = {in_points(-graded.difference)} points"
+            f"B − A = {in_points(-graded.difference.value)} points"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +24,7 @@ from harness.runs.overrides import Override
 from harness.scoring import QuestionTally, Score
 from harness.scoring.audit_order import audits
 from harness.scoring.tally import tally
+from harness.scoring.uncertainty import accuracy_of
 from harness.viewer.offsets import SampleOffsets
 
 if TYPE_CHECKING:
@@ -236,8 +236,9 @@ class OpenBenchmark:
         if self.score is not None and self.score.audited is not None:
             # The verdicts of an unfinished audit, put in place of the grader's, estimate nothing.
             return f"{numbers.words}; the audited accuracy is {self.score.audited.words}"
-        accuracy = _mean_rate(graded) if self.score is None else self.score.accuracy
-        return numbers.beside(accuracy, _mean_rate(corrected), sum(item.undecided for item in corrected))
+        as_graded, with_them = accuracy_of(graded), accuracy_of(corrected)
+        n_open = sum(item.undecided for item in corrected)
+        return numbers.beside(as_graded and as_graded.value, with_them and with_them.value, n_open)
 
     def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""
@@ -287,12 +288,6 @@ class OpenBenchmark:
 
     def _refresh_offsets(self) -> None:
         self.offsets.refresh()
-
-
-def _mean_rate(tallies: Sequence[QuestionTally]) -> float | None:
-    """The mean over questions of the fraction correct; None without a graded sample."""
-    rates = [tally.rate for tally in tallies if tally.rate is not None]
-    return math.fsum(rates) / len(rates) if rates else None
 
 
 class OpenRun:

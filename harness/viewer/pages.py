@@ -88,11 +88,11 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
         notes.append(by_hand)
     if benchmark.modified is not None:
         notes.append(f"last sample {datetime.fromtimestamp(benchmark.modified, UTC):%Y-%m-%d %H:%M} UTC")
-    scored = score is not None and score.accuracy is not None
+    accuracy = None if score is None else score.accuracy
     return {
         "benchmark": benchmark.name,
-        "accuracy": score and score.accuracy,
-        "in_words": accuracy_cell(score, " %") if score and scored else f"{benchmark.n_stored:,} samples, no score",
+        "accuracy": accuracy and accuracy.value,
+        "in_words": accuracy_cell(score, " %") if score and accuracy else f"{benchmark.n_stored:,} samples, no score",
         "notes": notes,
         "problems": benchmark.problems,
     }
@@ -102,8 +102,8 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     """The page of a benchmark: its questions. published: what others report of the run's model, in words."""
     line, score = standing(benchmark), benchmark.score
     headline = [line["in_words"]]
-    if score and score.question_interval:
-        headline.append(f"on new questions of this kind {interval_cell(score.question_interval)} %")
+    if score and score.accuracy and score.accuracy.question:
+        headline.append(f"on new questions of this kind {interval_cell(score.accuracy.question)} %")
     headline.append(f"{benchmark.n_stored:,} samples of {len(benchmark.questions):,} questions")
     if score and score.n_truncated:
         headline.append(f"{score.n_truncated:,} cut")
@@ -114,7 +114,10 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
         "headline": headline,
         "published": published,
         # The score's own sentence on verdicts by hand is as old as the score.
-        "notes": list(dict.fromkeys([*filter(None, [benchmark.by_hand()]), *(score.warnings if score else ())])),
+        "notes": [
+            *filter(None, [benchmark.by_hand()]),
+            *(warning.text for warning in (score.warnings if score else ()) if warning.kind != "by hand"),
+        ],
         "problems": benchmark.problems,
         "rubric": "" if rubric is None else rubric.text,
         "questions": question_rows(benchmark),

@@ -34,7 +34,6 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
             stream_usage=settings.get("stream_usage", True),
             max_tokens_field=settings.get("max_tokens_field", "max_tokens"),
             seed_field=settings.get("seed_field", "seed"),
-            prefill=record.begun,
             chat_template_kwargs=identity.get("chat_template_kwargs") or {},
             extra_body=identity.get("extra_body") or {},
         ),

@@ -140,8 +140,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the error text for a prompt that is longer than the context."""
     thinking_budget: RequestFact | None = None
     """The field that bounds the tokens of thinking."""
-    prefill: RequestFact | None = None
-    """Fields that make the model continue a message that the assistant has begun."""
     inspect_name: str = ""
     """The name of the provider in Inspect's logs; empty where it has none."""
 

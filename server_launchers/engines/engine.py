@@ -6,7 +6,7 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -48,10 +48,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
-    command: WriteCommand | None = None
-    """A function from the spec to the server's command; None for an engine that starts no server."""
-    address: Callable[[ServerSpec], str] | None = None
-    """A function from the spec to the address of a server that runs already, for an engine without `command`."""
+    command: WriteCommand
+    """A function from the spec to the server's command."""
     program: Callable[[ServerSpec], Program] | None = None
     """A function from the spec to the program, for an engine that is a Python package; its environment is asked for the
     version.
@@ -102,7 +100,6 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
     def full_command(self, spec: ServerSpec, version: str, port: int, devices: str) -> ProcessCommand:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
-        assert self.command is not None
         command = self.command(spec, version, port)
         if self.program is None:
             return command
@@ -159,3 +156,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
+    pasted: Mapping[str, str] = {}
+    """Field of the spec (`!` before one that is switched off), `model` or `api_key` → the engine's own flags for it,
+    without dashes, with blanks between; empty if its command line is not read (`pasted`).
+    """

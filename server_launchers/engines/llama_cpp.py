@@ -20,7 +20,6 @@ from server_launchers.engines.dialect import (
     FactField,
     Neutral,
     Reading,
-    RequestFact,
     TokenPages,
     stated_at,
 )
@@ -144,7 +143,6 @@ DIALECT = Dialect(
     held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
-    prefill=RequestFact(README, checked=True),
     inspect_name="llama-cpp-python",
 )  # fmt: skip
 

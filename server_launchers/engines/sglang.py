@@ -204,11 +204,6 @@ DIALECT = Dialect(
         checked=False,
         path=("custom_params", "thinking_budget"),
     ),
-    prefill=RequestFact(
-        "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py",
-        checked=False,
-        body={"continue_final_message": True},
-    ),
     inspect_name="sglang",
 )  # fmt: skip
 
@@ -225,4 +220,15 @@ ENGINE = Engine(
         *("json-model-override-args", "lora-paths"),
     ),
     file_flags=("chat-template",),
+    pasted={
+        **{"model": "model-path model", "api_key": "api-key", "served_name": "served-model-name"},
+        **{"host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size"},
+        **{"pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size"},
+        **{"context": "context-length", "memory_fraction": "mem-fraction-static"},
+        **{"max_sequences": "max-running-requests", "max_batched_tokens": "chunked-prefill-size"},
+        **{"attention_backend": "attention-backend", "dtype": "dtype", "quantization": "quantization"},
+        **{"seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache"},
+        **{"deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser"},
+        **{"chat_template": "chat-template", "trust_remote_code": "trust-remote-code"},
+    },
 )

@@ -26,8 +26,6 @@ EMBEDDED: EngineName = "llama_cpp"
 """The engine that comes with the harness: it serves any GGUF file, on any machine."""
 ANY_PROGRAM: EngineName = "command"
 """The engine that starts a program of the user or of a plug-in."""
-LIBRARY: EngineName = "transformers"
-"""The engine whose package is the models' reference implementation."""
 
 UNKNOWN = Dialect(name="")
 """The dialect of a server that does not reveal its engine."""
@@ -115,10 +113,6 @@ def check(spec: ServerSpec) -> None:
         able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
         raise SpecError(name, f"{spec.engine} does not support it{others}")
-    if launcher.command is None and spec.extra_flags:
-        raise SpecError(
-            "extra_flags", f"{spec.engine} starts no program that could use the words after `--`; leave them out"
-        )
     if spec.dp_mode == "engine" and not launcher.spreads:
         raise SpecError(
             "dp_mode",

@@ -293,11 +293,6 @@ DIALECT = Dialect(
         checked=True,
         path=("thinking_token_budget",),
     ),
-    prefill=RequestFact(
-        "https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
-        checked=True,
-        body={"add_generation_prompt": False, "continue_final_message": True},
-    ),
     inspect_name="vllm",
 )  # fmt: skip
 
@@ -315,4 +310,14 @@ ENGINE = Engine(
         *("lora-modules",),
     ),
     file_flags=("chat-template", "generation-config"),
+    pasted={
+        **{"model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port"},
+        **{"tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp"},
+        **{"context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs"},
+        **{"max_batched_tokens": "max-num-batched-tokens", "attention_backend": "attention-backend", "dtype": "dtype"},
+        **{"quantization": "quantization q", "seed": "seed", "eager": "enforce-eager"},
+        **{"reasoning_parser": "reasoning-parser", "chat_template": "chat-template"},
+        **{"prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching"},
+        **{"trust_remote_code": "trust-remote-code"},
+    },
 )

@@ -73,24 +73,13 @@ def descendants(pid: int) -> list[int]:
 
 def find_marked(mark: str) -> list[int]:
     """Numbers of the living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
-    return carriers(MARK).get(mark, [])
-
-
-def carriers(variable: str) -> dict[str, list[int]]:
-    """Value → numbers of the living processes whose environment sets `variable` to it. Linux only; elsewhere empty."""
-    beginning = f"{variable}=".encode()
-    values: dict[str, list[int]] = {}
+    pair, marked = f"{MARK}={mark}".encode(), []
     for pid in _pids():
-        try:
-            pairs = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-        # Gone since the listing, or of another user, whose environment we may not read.
-        except OSError:
-            continue
-        for pair in pairs:
-            # Whether the process lives is checked only on a match, because that reads one more file per process.
-            if pair.startswith(beginning) and start_of(pid) is not None:
-                values.setdefault(os.fsdecode(pair[len(beginning) :]), []).append(pid)
-    return values
+        # An error: gone since the listing, or of another user, whose environment we may not read.
+        with contextlib.suppress(OSError):
+            if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0") and start_of(pid) is not None:
+                marked.append(pid)
+    return marked
 
 
 def group(pgid: int) -> list[int]:

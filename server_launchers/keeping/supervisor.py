@@ -27,7 +27,7 @@ from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import ports, private_files, processes, readiness, servers, state, waiting
+from server_launchers.keeping import ports, private_files, processes, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine import accelerators
@@ -49,9 +49,9 @@ class RunningServer:
     """Addresses for requests, without `/v1`."""
     model: str
     """The model name for requests."""
-    pid: int | None
-    """Process number of the guard that keeps this server; None for a server that somebody else runs."""
-    log: Path | None
+    pid: int
+    """Process number of the guard that keeps this server."""
+    log: Path
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
@@ -63,11 +63,8 @@ class RunningServer:
 
     @property
     def ended(self) -> str | None:
-        """Why the server has ended for good by itself, in a sentence; None while it runs or restarts.
-
-        For a server that somebody else runs, always None.
-        """
-        return None if self.pid is None else servers.why_ended(self.name, self.pid)
+        """Why the server has ended for good by itself, in a sentence; None while it runs or restarts."""
+        return servers.why_ended(self.name, self.pid)
 
     def stop(self) -> None:
         """End the server and forget it; does nothing if it has ended."""
@@ -75,16 +72,13 @@ class RunningServer:
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
-        if self.pid is not None and (now := self.state) is not None and now.guard_pid == self.pid:
+        if (now := self.state) is not None and now.guard_pid == self.pid:
             servers.end(now)
 
     def wait(self) -> str | None:
-        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped.
-
-        Never returns for a server that somebody else runs.
-        """
+        """Wait until the server has ended. Returns why it ended by itself, in a sentence; None if it was stopped."""
         # The guard ends last, and outlives no server. The state file tells less: `stop` removes it.
-        while self.pid is None or (processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None):
+        while processes.start_of(self.pid) if self._guard is None else self._guard.poll() is None:
             time.sleep(POLL_SECONDS)
         return self.ended
 
@@ -109,8 +103,6 @@ def launch(
     facts = table.inspect(spec)
     numbers = ports.choose(spec, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, numbers, facts)
-    if not deployment.processes:
-        return _attach(spec, deployment)
     _check_programs(spec, deployment)
     for port in numbers:
         ports.refuse_taken(spec.host, port)
@@ -270,25 +262,6 @@ def _guard_config(spec: ServerSpec, deployment: Deployment, starting: ServerStat
         "secret_names": [spec.api_key_env] if spec.api_key_env else [],
         "secrets": shown.secrets_of(spec.environment),
     }
-
-
-def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
-    """A server that somebody else runs: it is checked, and never stopped."""
-    url = deployment.base_urls[0]
-    try:
-        model = readiness.check(url, deployment.readiness, table.client_name(spec), spec.api_key_env)
-    except (readiness.NotReady, readiness.Foreign) as error:
-        raise LaunchError(f"the server at {url} cannot be used: {error}") from None
-    return RunningServer(
-        name=spec.name or url,
-        base_urls=deployment.base_urls,
-        model=model,
-        pid=None,
-        log=None,
-        detached=True,
-        _lifeline=None,
-        _guard=None,
-    )
 
 
 def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:

@@ -271,7 +271,7 @@ def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(w
     ]  # fmt: skip
     plain = questions.build(card(path)).questions
     score, alone = (score_benchmark(of, grades, 1) for of in (built.questions, plain))
-    assert (score.n_clusters, score.question_interval) == (None, alone.question_interval)
+    assert (score.n_clusters, score.accuracy.question) == (None, alone.accuracy.question)
     assert set(score.breakdowns) == {f"{name} (column)" for name in names}
     grouped = questions.build(card(path, columns={"metadata": names}, cluster_key="cluster")).questions
     assert score_benchmark(grouped, grades, 1).n_clusters == 2

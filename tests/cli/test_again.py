@@ -20,7 +20,6 @@ from harness.cli.again import run_command, score_command, serve_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.core.records import ServerFacts
-from harness.grading.processes import trial
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, differences
 from harness.scoring.audit import JudgeErrors
@@ -28,7 +27,6 @@ from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring, python_server
 from tests.faults.server import FaultServer
-from tests.patience import PATIENCE_SECONDS
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 
@@ -124,20 +122,6 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     assert parsed(command)["data"] == str(data)
 
 
-def test_a_file_that_has_the_name_of_a_benchmark_is_repeated_without_its_card(tmp_path: Path) -> None:
-    data = tmp_path / "demo.jsonl"
-    data.write_text('{"id": "a", "question": "1 + 1?", "answer": "2"}', "utf-8")
-    with FaultServer(answer) as server:
-        given = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
-        without_card = harness.run(out=tmp_path / "run", **given)
-        with_card = harness.run("demo", out=tmp_path / "with_card", **given)
-    (options,) = options_again(Manifest.load(RunFolder(without_card.path)))
-    assert ("benchmarks" in options, options["data"], options["samples"]) == (False, str(data), 2)
-    # Wrong twin: the same file in place of the data of the card.
-    (options,) = options_again(Manifest.load(RunFolder(with_card.path)))
-    assert (options["benchmarks"], options["data"]) == (["demo:2"], str(data))
-
-
 CARD = {
     "name": "own", "title": "Own", "source": {"kind": "file", "path": "test.jsonl"}, "date_column": "date",
     "columns": {"question": "question", "answer": "answer"}, "kind": "integer", "prompt": "boxed",
@@ -171,25 +155,6 @@ def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     ((name, first),) = Manifest.load(RunFolder(made.path)).benchmarks.items()
     second = Manifest.load(RunFolder(repeated.path)).benchmarks[name]
     assert (differences(first.identity, second.identity), first.plan) == ([], second.plan)
-
-
-def test_a_task_of_reasoning_gym_is_repeated_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("reasoning_gym")
-    # The worker imports all of its tasks first, which takes long on a busy machine.
-    monkeypatch.setattr(trial, "TRIAL_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(trial, "ALL_TRIES_SECONDS", PATIENCE_SECONDS)
-    with FaultServer(answer) as server:
-        made = harness.run(
-            "gym:basic_arithmetic:1", out=tmp_path / "run", limit=1, max_tokens=512, base_url=server.base_url
-        )
-    (options,) = options_again(Manifest.load(RunFolder(made.path)))
-    assert (options["benchmarks"], "data" in options) == (["gym:basic_arithmetic:1"], False)
-
-
-def test_a_release_of_a_shipped_benchmark_is_repeated_by_its_name() -> None:
-    released = manifest(**{"livecodebench@v5": {"prompt": "livecodebench"}, "nothing@v5": {"prompt": "boxed"}})
-    lines = [run_command(options) for options in options_again(released)]
-    assert [line.split()[2] for line in lines] == ["livecodebench@v5:2", "--data"]
 
 
 def manifest(**identities: dict[str, Any]) -> Manifest:

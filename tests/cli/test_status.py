@@ -202,9 +202,9 @@ def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> 
     scores = RunningScores(folder)
     assert scores.look(["sums"]) == {}
     for written, accuracy in ((1, 0.25), (2, 0.5)):
-        path.write_bytes(msgspec.json.encode({"accuracy": accuracy, "n_samples": 8, "sampling_interval": [0.1, 0.9]}))
+        path.write_bytes(msgspec.json.encode({"accuracy": {"value": accuracy, "sampling": [0.1, 0.9]}, "n_samples": 8}))
         os.utime(path, (written, written))
-        assert scores.look(["sums"])["sums"].accuracy == accuracy
+        assert scores.look(["sums"])["sums"].accuracy.value == accuracy
     path.write_bytes(b"{")
     os.utime(path, (3, 3))
     assert scores.look(["sums"]) == {}
@@ -215,7 +215,7 @@ def test_an_old_score_says_how_many_samples_it_does_not_count(tmp_path: Path) ->
     run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
     shutil.copytree(run, tmp_path / "run")
     for counted, words in ((24, ", 24 graded"), (6, ", 6 of 24 graded")):
-        written = {"accuracy": 0.5, "n_samples": counted}
+        written = {"accuracy": {"value": 0.5}, "n_samples": counted}
         (tmp_path / "run" / "sums" / "scores.json").write_bytes(msgspec.json.encode(written))
         assert f"50.0% right so far{words}\n" in harness(tmp_path, "status", "run").out
 

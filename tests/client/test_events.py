@@ -116,20 +116,6 @@ def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
             assert outcome.text == whole.text, end
 
 
-def test_a_finish_reason_without_done_is_a_reply_and_noted() -> None:
-    assert reply(event(delta(content="x", finish="length"))).notes == ("no [DONE]",)
-
-
-def test_done_without_a_finish_reason_is_a_failure() -> None:
-    got = failure(event(delta(content="x")) + DONE)
-    assert got.kind == "cut"
-    assert got.retryable
-
-
-def test_an_empty_body_is_a_failure() -> None:
-    assert failure().kind == "cut"
-
-
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
@@ -155,11 +141,6 @@ def test_an_error_inside_the_stream_fails_in_the_servers_words(error: bytes, kin
     assert words in got.message
 
 
-@pytest.mark.parametrize("reason", ["abort", "error"])
-def test_a_finish_reason_by_which_the_server_gives_up_is_a_failure(reason: str) -> None:
-    assert failure(event(delta(content="x", finish=reason)) + DONE).kind == "server"
-
-
 @pytest.mark.parametrize(
     ("deltas", "text", "reasoning"),
     [
@@ -181,16 +162,6 @@ def test_text_and_reasoning_are_kept_apart_and_as_sent(
 ) -> None:
     got = reply(b"".join(event(delta(**fields)) for fields in deltas) + event(delta(finish="length")) + DONE)
     assert (got.text, got.reasoning) == (text, reasoning)
-
-
-def test_only_the_first_choice_of_several_is_read() -> None:
-    def of(index: int, **fields: Any) -> bytes:
-        return event({"choices": [{"index": index, **fields}]})
-
-    got = reply(
-        of(1, delta={"content": "no"}) + of(0, delta={"content": "yes"}, finish_reason="stop") + of(2, delta={}) + DONE
-    )
-    assert got.text == "yes"
 
 
 def test_raw_completions_are_read() -> None:
@@ -235,12 +206,6 @@ def test_broken_events_fail_as_malformed(bad: bytes) -> None:
     assert failure(event(delta(content="x")) + event(bad) + DONE).kind == "malformed"
 
 
-def test_a_character_split_between_packets_is_whole() -> None:
-    stream = event('{"choices":[{"delta":{"content":"∑"},"finish_reason":"stop"}]}'.encode()) + DONE
-    at = stream.index("∑".encode()) + 1
-    assert reply(stream[:at], stream[at:]).text == "∑"
-
-
 @pytest.mark.parametrize(
     ("usage", "completion"),
     [
@@ -259,12 +224,6 @@ def test_a_character_split_between_packets_is_whole() -> None:
 def test_usage_that_cannot_be_true_is_unknown(usage: Any, completion: int | None) -> None:
     got = reply(event(delta(content="x", finish="stop") | {"usage": usage}) + DONE)
     assert got.usage.completion_tokens == completion
-
-
-def test_stamps_give_first_and_last_token_and_the_quantiles_of_the_gaps() -> None:
-    got = reply(event(delta(role="assistant")), *[event(delta(content="x"))] * 4, event(delta(finish="stop")) + DONE)
-    timing = got.timing
-    assert (timing.first_token, timing.last_token, timing.gap_p50, timing.gap_p99, timing.events) == (2, 5, 1, 1, 4)
 
 
 @given(st.lists(st.floats(-1e-3, 10.0), min_size=1, max_size=8), st.floats(-1e-3, 10.0), st.booleans())
@@ -296,12 +255,6 @@ def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> 
 def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
     got = failure(b"".join(event(delta(content="x") | {"id": name}) for name in "abcda") + DONE)
     assert "the stream holds a second reply, under another id: a and d" in got.message
-
-
-def test_an_event_of_an_odd_form_belongs_to_a_reply_as_any_other_does() -> None:
-    odd = {"usage": {"completion_tokens": "many"}}
-    got = failure(event(delta(content="4") | odd) + event(delta(content="2", finish="stop") | odd | {"model": "n"}))
-    assert "texts of two models in one stream: m and n" in got.message
 
 
 def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
@@ -459,13 +412,6 @@ def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
             assert (whole.text or "", whole.reasoning or "") == joined_by_hand(body), name
             if name.endswith(".sse"):
                 assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
-
-
-def test_another_model_beside_the_texts_is_noted() -> None:
-    texts = event(delta(content="42", finish="stop"))
-    got = reply(event(delta(role="assistant") | {"model": "\x1b[2J"}) + texts + DONE)
-    assert got.notes == (r"the model's name changes inside the stream: \x1b[2J, then m",)
-    assert reply(event(delta(content="4")) + event(delta(finish="stop") | {"model": ""}) + DONE).notes == ()
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5000])

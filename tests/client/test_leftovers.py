@@ -60,10 +60,6 @@ KEEPING = [HttpTransport]
 OWN = [f"w{n}" for n in range(12)]
 
 
-def never_anothers(got: list[str | None]) -> None:
-    assert all(text in (None, own) for text, own in zip(got, OWN, strict=True)), got
-
-
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("same_id", [True, False])
 def test_a_reply_that_came_before_the_request_was_sent(make: Callable[[], Transport], same_id: bool) -> None:
@@ -95,25 +91,9 @@ def test_a_connection_that_brought_a_reply_that_cannot_be_believed_carries_no_ot
     assert time.monotonic() - begun < Deadlines().idle, "nobody waited"
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_a_second_reply_in_the_same_bytes(make: Callable[[], Transport]) -> None:
-    assert texts(make, lambda request: [reply(word_of(request)) * 2]) == OWN
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_a_server_whose_replies_all_have_one_id_is_believed(make: Callable[[], Transport]) -> None:
-    assert texts(make, lambda request: [reply(word_of(request), "chatcmpl-1")]) == OWN
-
-
 def counted(word: str, tokens: int) -> bytes:
     """A reply under an id of its own."""
     return reply(word, f"id-{time.monotonic_ns()}", usage={"prompt_tokens": tokens, "completion_tokens": 1})
-
-
-def prompts(request: Request) -> tuple[str, int]:
-    """(the word asked for, tokens of its prompt): three prompts take turns."""
-    word = word_of(request)
-    return word, 10 + int(word[1:]) % 3
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -181,85 +161,6 @@ def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_rep
     assert got[5:] == OWN[5:]
     assert [note.partition(";")[0] for note in notes] == ["its server has sent replies that nobody asked for"]
     assert len(set(connections[-6:])) == 6
-
-
-@pytest.mark.parametrize("make", KEEPING)
-def test_after_the_first_doubt_no_connection_that_was_idle_carries_another_request(
-    make: Callable[[], Transport],
-) -> None:
-    both, unasked = threading.Barrier(2), threading.Event()
-
-    def answer(request: Request) -> Iterable[Step]:
-        word = word_of(request)
-        if word != "w2":
-            both.wait(PATIENCE_SECONDS)  # so that each has a connection of its own
-        yield counted(word, 10)
-        if word == "w0":
-            yield Pause(0.05)
-            yield counted("of nobody", 10)
-            unasked.set()
-
-    async def main(url: str) -> list[str | None]:
-        transport = make()
-
-        async def ask(word: str) -> str | None:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-            return done.text
-
-        try:
-            got = list(await asyncio.gather(ask("w0"), ask("w1")))
-            await asyncio.to_thread(unasked.wait, PATIENCE_SECONDS)
-            await asyncio.sleep(0.2)
-            return [*got, await ask("w2")]
-        finally:
-            await transport.close()
-
-    with FaultServer(answer) as server:
-        assert asyncio.run(main(server.base_url)) == OWN[:3]
-        assert server.connections == 3
-
-
-@pytest.mark.parametrize("make", KEEPING)
-def test_what_was_under_way_over_a_used_connection_at_the_first_doubt_is_asked_again(
-    make: Callable[[], Transport],
-) -> None:
-    """Two connections each bring another reply, one sooner; the third request waits on either of them."""
-
-    async def third(url: str) -> str | None:
-        transport = make()
-
-        async def ask(word: str) -> str | None:
-            body = json.dumps({"model": "m", "messages": word}).encode()
-            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
-            return done.text
-
-        try:
-            assert await asyncio.gather(ask("w0"), ask("w1")) == ["w0", "w1"]
-            return await ask("w2")
-        except RequestFailed:
-            assert await ask("w2") == "w2"
-            return None
-        finally:
-            await transport.close()
-
-    def served(sooner: str) -> str | None:
-        both = threading.Barrier(2)
-
-        def answer(request: Request) -> Iterable[Step]:
-            word = word_of(request)
-            if word != "w2":
-                both.wait(PATIENCE_SECONDS)  # so that each has a connection of its own
-            yield counted(word, 10)
-            if word != "w2":
-                yield Pause(0.2 if word == sooner else 1.0)
-                yield counted("of nobody", 10)
-
-        with FaultServer(answer) as server:
-            return asyncio.run(third(server.base_url))
-
-    # On a busy machine both may come before the third request is sent; nothing is under way then.
-    assert any(served(sooner) is None for sooner in ("w0", "w1") * 5)
 
 
 @pytest.mark.parametrize("make", KEEPING)

@@ -23,14 +23,12 @@ from tests.faults.server import (
     DONE,
     END,
     HEAD,
-    STALL,
     FaultServer,
     Request,
     Step,
     chunk,
     completion,
     delta,
-    event,
 )
 
 BODY = json.dumps({"model": "m", "messages": [], "stream": True}).encode()
@@ -56,7 +54,7 @@ def facts(reply: Reply) -> tuple[object, ...]:
     return reply.text, reply.reasoning, reply.usage, reply.notes, reply.timing.events
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_long_streams_in_any_segments_are_read_alike_by_both_transports(seed: int) -> None:
     rng = random.Random(seed)
     tokens = [rng.choice(TOKENS) for _ in range(3000)]
@@ -87,17 +85,6 @@ def test_long_streams_in_any_segments_are_read_alike_by_both_transports(seed: in
     assert [facts(reply) for reply in (ours, theirs)] == [facts(ours)] * 2
 
 
-def test_an_error_in_the_middle_of_a_batch_is_found() -> None:
-    many = [chunk(delta("token"))] * 200
-    error = chunk(event({"error": {"message": "EngineCore died", "code": 500}}))
-    stream = HEAD + b"".join([*many, error, *many, chunk(delta(finish="stop")), chunk(DONE), END])
-    with FaultServer(lambda _: [stream]) as server:
-        for _ in range(3):
-            with pytest.raises(RequestFailed, match="EngineCore") as caught:
-                complete(HttpTransport(), server.base_url)
-            assert caught.value.kind == "server"
-
-
 def test_a_prompt_larger_than_all_socket_buffers_is_sent_whole() -> None:
     with FaultServer(lambda request: completion(str(len(request.body)))) as server:
         body = json.dumps({"model": "m", "messages": "x" * 20_000_000, "stream": True}).encode()
@@ -123,21 +110,6 @@ def test_an_early_refusal_of_a_large_prompt_is_read() -> None:
                 await one(HttpTransport(), url, b"x" * 50_000_000)
             assert caught.value.status == 413
             await refusing
-
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(main())
-
-
-def test_closing_the_transport_fails_what_is_under_way() -> None:
-    with FaultServer(lambda _: [HEAD, chunk(delta("x")), STALL]) as server:
-
-        async def main() -> None:
-            transport = HttpTransport()
-            asking = asyncio.create_task(one(transport, server.base_url))
-            await asyncio.to_thread(server.wait_for, lambda: bool(server.requests))
-            await transport.close()
-            with pytest.raises(RequestFailed):
-                await asking
 
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(main())

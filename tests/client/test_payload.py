@@ -28,17 +28,6 @@ def body(template: RequestTemplate, **options: Any) -> dict[str, Any]:
     return json.loads(template.body(QUESTION, **options))  # type: ignore[no-any-return]
 
 
-def test_a_begun_reply_is_the_last_message_or_the_end_of_the_prompt() -> None:
-    begun = {"role": "assistant", "content": "<think>\n", "prefix": True}
-    chat, raw = (
-        body(RequestTemplate(model="m", spelling=Spelling(api=api, prefill=begun)))  # type: ignore[arg-type]
-        for api in ("chat", "completions")
-    )
-    assert [one["role"] for one in chat["messages"]] == ["system", "user", "assistant"]
-    assert chat["messages"][-1] == begun
-    assert raw["prompt"] == "17+25=<think>\n"
-
-
 def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
     template = RequestTemplate(model="m", sampling={"temperature": 0.6, "top_p": None, "top_k": 20}, max_tokens=100)
     assert body(template, seed=7) == {
@@ -52,12 +41,6 @@ def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "17+25? ∑ \ud800"}],
     }
     assert template.path == "/chat/completions"
-
-
-def test_a_raw_completion_without_streaming() -> None:
-    template = RequestTemplate(model="m", spelling=Spelling(api="completions", stream=False))
-    assert body(template) == {"model": "m", "stream": False, "prompt": "17+25="}
-    assert template.path == "/completions"
 
 
 def test_providers_names_and_extra_fields() -> None:
@@ -87,11 +70,6 @@ def test_fields_that_the_harness_sets_are_refused_in_the_extra_body(field: str) 
 def test_the_same_sample_is_the_same_bytes() -> None:
     template = RequestTemplate(model="m", sampling={"temperature": 0.6})
     assert template.body(QUESTION, 1) == template.body(QUESTION, 1) != template.body(QUESTION, 2)
-
-
-def test_a_field_that_the_harness_sets_is_refused_with_what_to_use_instead() -> None:
-    with pytest.raises(UsageError, match="the field 'stream' is set by the harness; use stream=False"):
-        Spelling(extra_body={"stream": True})
 
 
 def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_in_a_repr() -> None:
@@ -127,20 +105,6 @@ def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
 def test_the_names_of_a_requests_fields_are_those_of_its_body_without_the_prompts(seed: int | None) -> None:
     template = RequestTemplate(model="m", sampling={"top_p": None, "top_k": 20}, max_tokens=9)
     assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
-
-
-def test_token_ids_are_asked_for_in_a_stream_only() -> None:
-    with_ids, whole = (
-        body(RequestTemplate(model="m", spelling=Spelling(token_ids=True, stream=stream))) for stream in (True, False)
-    )
-    assert with_ids["return_token_ids"] is True
-    assert "return_token_ids" not in whole
-
-
-def test_the_marks_of_a_begun_reply_are_what_it_has_besides_role_and_content() -> None:
-    begun = {"role": "assistant", "content": "<think>\n", "prefix": True}
-    assert Spelling(prefill=begun).prefill_marks == {"prefix": True}
-    assert Spelling().prefill_marks == {}
 
 
 def test_a_template_sends_neutral_values_for_what_was_not_set_or_those_of_earlier_requests() -> None:

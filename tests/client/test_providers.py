@@ -12,12 +12,10 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from harness.cli.help import spell
 from harness.cli.run import command as run
 from harness.client.address import providers
-from harness.client.address.providers import Provider
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
@@ -58,15 +56,6 @@ def test_no_two_providers_share_a_key_variable_but_openai_and_generic() -> None:
     }
 
 
-def test_a_key_that_no_file_knows_is_refused() -> None:
-    whole = providers.load("deepseek").model_dump(mode="json", exclude_none=True)
-    Provider.model_validate(whole)
-    with pytest.raises(ValidationError, match="Extra inputs"):
-        Provider.model_validate(whole | {"temperature": "never"})
-    with pytest.raises(ValidationError, match="`pages` does not list"):
-        Provider.model_validate(whole | {"pages": {}})
-
-
 def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
     with pytest.raises(UsageError, match="Did you mean deepseek"):
         providers.load("deepsek")
@@ -91,12 +80,6 @@ def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
 )
 def test_an_address_is_recognised_by_its_host(url: str, name: str) -> None:
     assert providers.recognise(url).name == name
-
-
-@given(st.text(max_size=60))
-def test_no_text_breaks_the_recognition(text: str) -> None:
-    with contextlib.suppress(UsageError):
-        assert providers.recognise(text).name in providers.names()
 
 
 def test_an_address_without_a_path_gets_the_providers() -> None:
@@ -174,13 +157,6 @@ def test_requests_are_spelt_as_the_provider_wants_them(
         "messages": [{"role": "user", "content": "1+1?"}],
         **expected,
     }
-
-
-def test_mistral_takes_its_seed_by_another_name_and_no_stream_options() -> None:
-    body = sent("mistral", "mistral-small-latest", "on")
-    assert body["random_seed"] == 7
-    assert body["reasoning_effort"] == "high"
-    assert not body.keys() & {"seed", "stream_options"}
 
 
 def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
@@ -298,32 +274,6 @@ def test_a_budget_of_thinking_stands_in_the_providers_own_field(
 ) -> None:
     spelling = providers.load(provider).spelling(model, thinking_tokens=2000, engine=engine)
     assert spelling.extra_body == body
-
-
-@pytest.mark.parametrize(
-    ("provider", "engine", "message", "body"),
-    [
-        ("generic", "vllm", {}, {"add_generation_prompt": False, "continue_final_message": True}),
-        ("generic", "sglang", {}, {"continue_final_message": True}),
-        ("generic", "llama.cpp", {}, {}),
-        ("deepseek", None, {"prefix": True}, {}),
-    ],
-)
-def test_a_begun_reply_is_a_message_of_the_assistant_as_the_engine_wants_it(
-    provider: str, engine: str | None, message: Any, body: Any
-) -> None:
-    spelling = providers.load(provider).spelling("m", prefill="<think>\n", engine=engine)
-    assert spelling.prefill == {"role": "assistant", "content": "<think>\n", **message}
-    assert spelling.extra_body == body
-    raw = providers.load(provider).spelling("m", api="completions", prefill="So", engine=engine)
-    assert raw.extra_body == {}
-
-
-def test_a_begun_reply_that_nobody_goes_on_with_is_refused() -> None:
-    with pytest.raises(UsageError, match="sglang, vllm; the server does not say"):
-        providers.load("generic").spelling("m", prefill="So", engine=None)
-    with pytest.raises(UsageError, match="no way is known to make openai continue a chat reply"):
-        providers.load("openai").spelling("m", prefill="So")
 
 
 def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:

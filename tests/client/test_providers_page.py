@@ -52,12 +52,6 @@ def section(provider: Provider) -> list[str]:
         names = ", ".join(f"`{name}`" for name in refusal.parameters)
         when = f" under --thinking {'/'.join(refusal.thinking)}" if refusal.thinking else ""
         lines.append(f"- {mark(refusal, refusal.effect)} for {models(refusal)}{when}: {names}")
-    for prefill in provider.prefill:
-        sent = {**prefill.fields, **prefill.body}
-        fields = f" with `{json.dumps(sent)}`" if sent else ""
-        fields += f" on {prefill.engine}" if prefill.engine else ""
-        echoed = ", and repeated in the reply" if prefill.echoes else ""
-        lines.append(f"- {mark(prefill, f'a begun message of the assistant is continued{fields}{echoed}')}")
     if (batches := provider.batches) is not None:
         most = (
             f"{batches.most_requests:,} requests and {batches.most_bytes // 10**6} MB a file, within {batches.window}"

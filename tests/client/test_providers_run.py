@@ -62,24 +62,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
 
 
-def test_a_field_that_the_server_rejects_is_named_with_the_flag_that_drops_it(run: Run) -> None:
-    with FaultServer(strict_provider) as server:
-        address = server.base_url.removesuffix("/v1")
-        code, _, err = run(*GROQ, "--base-url", address)
-        assert code != 0
-        assert "does not support 0.95" in err
-        assert "--drop top_p" in err
-        code, _, err = run(*GROQ, "--base-url", address, "--drop", "top_p", "--thinking", "off")
-        assert code == 0, err
-    posted = [r for r in server.requests if r.method == "POST" and "top_p" not in r.json]
-    assert {r.path for r in posted} == {"/openai/v1/chat/completions"}
-    body = posted[0].json
-    assert body["reasoning_effort"] == "none"
-    assert body["max_completion_tokens"] == 32768
-    assert body["temperature"] == 0.6
-    assert "sk-groq" not in err
-
-
 def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
     with FaultServer(strict_provider) as server:
         code, out, _ = run(*GROQ, "--base-url", server.base_url, "--dry-run", "--thinking", "on", "--seed", "none")
@@ -119,7 +101,7 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
     with FaultServer(strict_provider) as server:
-        words = ("--base-url", server.base_url, "--drop", "top_p", "--price-in", "1", "--price-out", "10")
+        words = ("--base-url", server.base_url, "--drop", "top_p", "--prices", "1,10")
         code, _, err = run(*GROQ, *words, "--rpm", "6000")
         assert code == 0, err
         assert "this session: 0.00018 USD for 27 tokens in, 15 out" in err
@@ -210,8 +192,8 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
         (("--thinking", "high"), "--thinking high: groq cannot express it"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),
-        (("--price-in", "1"), "--price-out"),
-        (("--budget-usd", "1"), "--price-in"),
+        (("--prices", "1,-1"), "expected two prices of 0 or more"),
+        (("--budget-usd", "1"), "--prices"),
         (("--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],
 )

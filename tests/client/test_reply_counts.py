@@ -151,11 +151,6 @@ def test_a_part_that_is_no_text_is_named(fields: dict[str, Any], words: str) -> 
     assert words in failure(event(delta(finish="stop", **fields)) + DONE).message
 
 
-def test_an_event_without_text_is_no_token() -> None:
-    for content in ([], "", None, [{"type": "text", "text": ""}]):
-        assert reply(event(delta(content=content)) + event(delta(content="x", finish="stop")) + DONE).timing.events == 1
-
-
 def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None:
     for name, noted in (("reasoning_details", False), ("thinking_blocks", False), ("answer_blocks", True)):
         fields = {"reasoning_content": "so", name: [{"text": "so"}]}
@@ -163,11 +158,6 @@ def test_fields_that_repeat_the_reasoning_are_not_noted_and_others_are() -> None
         assert bool(notes) is noted, name
         # Without a reasoning beside it, any such field may hold the text.
         assert reply(event(delta(**{name: ["so"]})) + event(delta(content="x", finish="stop")) + DONE).notes
-
-
-def test_an_empty_reply_says_why() -> None:
-    assert failure(cut="reset").message == "the reply is empty (reset)"
-    assert failure().message == "the reply is empty"
 
 
 def test_what_comes_behind_the_end_is_noted_in_any_pieces() -> None:

@@ -15,8 +15,7 @@ from harness.scoring import stats
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import score_benchmark
-from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import Intervals
+from harness.scoring.stats import Estimate, Interval
 from tests.docs.pages import DOCS
 from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
@@ -36,20 +35,20 @@ def scored() -> Iterator[str]:
     """The warnings of scores with undecided, missing and single samples."""
     row = "cwcw" * 25
     questions, grades = graded(q1=row, q2=row[:-2] + "uu", q3=row[:-2] + "..")
-    yield from score_benchmark(questions, grades, 100).warnings
+    yield from score_benchmark(questions, grades, 100).sentences
     questions, grades = graded(q1=row, q2=row[:90] + "." * 10)
-    yield from score_benchmark(questions, grades, 100).warnings
+    yield from score_benchmark(questions, grades, 100).sentences
     questions, grades = graded(q1="cw", q2="c", q3="w", q4="c", q5="wc")
-    yield from score_benchmark(questions, grades, None).warnings
+    yield from score_benchmark(questions, grades, None).sentences
 
 
 def judged() -> Iterator[str]:
     """The sentences on the errors of a judge, with and without an audit."""
-    intervals = Intervals(sampling_interval=Interval(0.5, 0.7), question_interval=Interval(0.4, 0.8), at_most=False)
+    accuracy = Estimate(value=0.6, sampling=Interval(0.5, 0.7), question=Interval(0.4, 0.8))
     for n_both in (60, 0):
         yield JudgeErrors(n_judged=120, n_samples=480, n_both=n_both, n_differing=n_both // 15).sentence
     yield Audited(
-        accuracy=0.6, intervals=intervals, n_population=1920, n_audited=100, n_differing=6, n_accepted=4, of_judge=True,
+        accuracy=accuracy, n_population=1920, n_audited=100, n_differing=6, n_accepted=4, of_judge=True,
         n_to_halve=420, n_undecided=3, accuracy_undecided_right=0.61,
     ).sentence  # fmt: skip
 

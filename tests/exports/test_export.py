@@ -347,3 +347,18 @@ def test_no_cell_of_a_csv_becomes_a_date_or_a_time(tmp_path: Path) -> None:
     with file.path.open(encoding="utf-8-sig", newline="") as opened:
         cells = [row["references"] for row in csv.DictReader(opened)]
     assert cells == ["'3:2", "'1/2", "'1-2", "'12:30", "37升", "2.5", "1/2米"]
+
+
+def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grade_and_score(run: RunFolder) -> None:
+    written = harness.export(run, "parquet", take="all", finish_reasons=(), distinct=False)
+    table = pyarrow.parquet.read_table(written.files[0].path).to_pydict()
+    samples, graded = harness.frame([run]), harness.frame(run, of="grades")
+    for name in ("question_id", "references", "text", "verdict", "completion_tokens", "first_token", "attempts"):
+        assert samples[name].to_pylist() == table[name], name
+    assert dict(zip(graded["question_id"].to_pylist(), graded["verdict"].to_pylist(), strict=True)) == dict(
+        zip(table["question_id"], table["verdict"], strict=True)
+    )
+    (score,) = harness.score(run, workers=1)
+    assert harness.frame(run, of="scores")["accuracy"].to_pylist() == [score.accuracy]
+    with pytest.raises(UsageError, match="none of samples, grades and scores"):
+        harness.frame(run, of="votes")  # type: ignore[arg-type]

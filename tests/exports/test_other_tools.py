@@ -54,8 +54,8 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
     back = {score.metric: score for score in load_published(tmp_path)}
     named = {"pass": score.pass_at, "maj": score.maj_at}
     ours = {
-        "pass@1": score.accuracy,
-        **{f"{name}@{k}": v for name, by_k in named.items() for k, v in by_k.items() if k > 1},
+        "pass@1": score.accuracy.value,
+        **{f"{name}@{k}": v.value for name, by_k in named.items() for k, v in by_k.items() if k > 1},
     }
     assert len(ours) > 2
     assert {metric: score.value for metric, score in back.items()} == ours
@@ -78,9 +78,9 @@ def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path:
     right = sum(grade.verdict == "correct" for grade in grades.read(run.benchmark("own")))
     assert values.count("C") == right
     (scored,) = header["results"]["scores"]
-    assert scored["metrics"]["accuracy"]["value"] == score.accuracy
+    assert scored["metrics"]["accuracy"]["value"] == score.accuracy.value
     assert scored["metrics"]["stderr"]["value"] == score.question_error
-    assert scored["metadata"]["sampling_interval"] == list(score.sampling_interval or ())
+    assert scored["metadata"]["sampling_interval"] == list(score.accuracy.sampling or ())
 
 
 def test_the_same_run_gives_the_same_files(run: RunFolder, tmp_path: Path) -> None:

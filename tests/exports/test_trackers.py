@@ -78,7 +78,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
     identity = {
         "extra_body": {"api_key": secret, "n": [1, 2]},
-        "prefill": "long " * 100,
+        "system_prompt": "long " * 100,
         "seed": None,
     }
     folder = write_run(
@@ -87,15 +87,15 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     scores = harness.score(folder, track="notes", workers=1)
     (entry,) = sent
     assert entry.name == "my run"
-    assert entry.scores["own/accuracy"] == scores[0].accuracy
-    assert scores[0].sampling_interval is not None
-    ends = (entry.scores["own/sampling_low"], entry.scores["own/sampling_high"])
-    assert ends == scores[0].sampling_interval
+    assert entry.scores["own/accuracy"] == scores[0].accuracy.value
+    assert scores[0].accuracy.sampling is not None
+    ends = (entry.scores["own/accuracy_sampling_low"], entry.scores["own/accuracy_sampling_high"])
+    assert ends == scores[0].accuracy.sampling
     assert entry.scores["own/n_missing"] == 2
     assert entry.facts["model"] == "org/model-7b"
     assert entry.facts["own.sampling.temperature"] == 0.6
     assert entry.facts["own.extra_body.n"] == "[1, 2]"
-    assert str(entry.facts["own.prefill"]).startswith("sha256:")
+    assert str(entry.facts["own.system_prompt"]).startswith("sha256:")
     assert "own.seed" not in entry.facts
     printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
@@ -156,11 +156,11 @@ def test_several_benchmarks_of_a_step_have_a_mean_once_all_their_samples_are_the
     run = write("ck/step_500", "sums", "words")
     scores = harness.score(run, track="notes", step=500, workers=1)
     mean = {name: value for name, value in sent[-1].scores.items() if name.startswith("mean/")}
-    assert [score.accuracy for score in scores] == [0.25, 0.5]
+    assert [score.accuracy.value for score in scores] == [0.25, 0.5]
     assert (mean["mean/accuracy"], mean["mean/n_benchmarks"]) == (0.375, 2)
-    low, high = mean["mean/sampling_low"], mean["mean/sampling_high"]
-    assert all(score.sampling_interval is not None for score in scores)
-    widths = [score.sampling_interval.high - score.sampling_interval.low for score in scores if score.sampling_interval]
+    low, high = mean["mean/accuracy_sampling_low"], mean["mean/accuracy_sampling_high"]
+    assert all(score.accuracy.sampling is not None for score in scores)
+    widths = [score.accuracy.sampling.high - score.accuracy.sampling.low for score in scores if score.accuracy.sampling]
     assert 0 < high - low < min(widths), "two benchmarks tell more than one"
     # Wrong twins: samples missing, one benchmark, and a benchmark whose own columns have these names.
     for other in (

@@ -478,5 +478,5 @@ from harness.presets.grading import GradingOptions
 from harness.scoring.pipeline import grade_outputs, score_of
 pairs = outputs.read(sys.argv[1], response_key="response", answer_key="answer", id_key="id")
 score = score_of(grade_outputs(pairs, RunFolder("none"), GradingOptions(workers=1))[0])
-print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score.accuracy)
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score.accuracy.value)
 """

@@ -106,16 +106,16 @@ def test_a_run_that_a_budget_refused_says_how_to_begin_with_a_pilot(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("price_in", "price_out", "unusual"),
-    [("0.00000055", "2.19", "5.5e-07"), ("0.55", "550000", "550000"), ("0", "1000", None), ("0.001", "2.19", None)],
+    ("prices", "unusual"),
+    [("0.00000055,2.19", "5.5e-07"), ("0.55,550000", "550000"), ("0,1000", None), ("0.001,2.19", None)],
 )
 def test_a_price_of_one_token_is_doubted(
-    tmp_path: Path, harness: ControlCommand, price_in: str, price_out: str, unusual: str | None
+    tmp_path: Path, harness: ControlCommand, prices: str, unusual: str | None
 ) -> None:
     data = write_questions(tmp_path, 1)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
-        done = harness(*words, "--price-in", price_in, "--price-out", price_out)
+        done = harness(*words, "--prices", prices)
     assert done.code == 0, done.err
     assert ("USD per million tokens is unusual" in done.err) == (unusual is not None)
     assert f"a price of {unusual} USD" in done.err or unusual is None
@@ -139,7 +139,7 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
     data = write_questions(tmp_path, 10)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "12")
-        piloted = harness(*words, "--pilot", "--price-in", "1", "--price-out", "10")
+        piloted = harness(*words, "--pilot", "--prices", "1,10")
         assert piloted.code == 0, piloted.err
         assert keys_on_disk(tmp_path) == expected_keys(10, 2)
         assert re.search(r"100 samples are left, about [\d,]+( ± [1-9][\d,]*)? new tokens", piloted.out)
@@ -147,9 +147,9 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         stated = re.search(r"sums: accuracy about ([\d.]+) %, sampling error about ([\d.]+) points at 12", piloted.out)
         assert stated is not None
         (two,) = json.loads(harness("score", "run", "--json").out)
-        low, high = two["sampling_interval"]
+        low, high = two["accuracy"]["sampling"]
         assert two["samples_per_question"] == 2
-        assert float(stated[1]) == pytest.approx(100 * two["accuracy"], abs=0.05)
+        assert float(stated[1]) == pytest.approx(100 * two["accuracy"]["value"], abs=0.05)
         # The error of a mean falls with the root of the samples; an interval reaches 1.96 errors to each side.
         assert float(stated[2]) == pytest.approx(100 * (high - low) / 2 / 1.96 * (2 / 12) ** 0.5, abs=0.01)
         whole = harness(*words)
@@ -234,7 +234,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         refused = harness(*words, "--target-error", "4", "--temperature", "0.1")
         assert (refused.code, "temperature" in refused.err) == (3, True)
     (score,) = json.loads(harness("score", "run", "--json").out)
-    low, high = score["sampling_interval"]
+    low, high = score["accuracy"]["sampling"]
     assert (high - low) / 2 <= 1.96 * 0.04
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.errors import ServerError, StoppedByRule
+from harness.core.errors import ServerError
 from harness.core.money import Prices
 from harness.core.records import Message, Question
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens, smaller_max_tokens
@@ -112,18 +112,6 @@ def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_
     assert (identity["sampling"]["max_tokens"], identity["fitted_max_tokens"]) == (4096, 1920)
 
 
-def test_a_budget_reserves_the_max_tokens_that_fits_the_context_and_not_the_one_that_was_lowered(
-    tmp_path: Path,
-) -> None:
-    with server_with(2048) as server:
-        one_round = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=4096))}
-        settings = replace(run_settings(tmp_path / "run", server.base_url, fit_context=True), benchmarks=one_round)
-        questions = question_set(tmp_path, 2)
-        with pytest.raises(StoppedByRule, match=r"a reply may take 1920\..* at least 3840\b"):
-            run(replace(settings, budget_tokens=2 * 1920 - 1), questions, context_of=stated_context)
-        assert run(replace(settings, budget_tokens=2 * 1920), questions, context_of=stated_context).complete
-
-
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:
     """The words of a run of one's own file of questions, of samples in the folder `run`."""
     (folder / "sums.csv").write_text("question,answer\nWhat is 1 + 1?,2\n", encoding="utf-8")
@@ -147,15 +135,6 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
         refused = harness(tmp_path, *own_questions(tmp_path, smaller.base_url, "--samples", "3"))
         assert (refused.code, "the server's context is 16384" in refused.err) == (2, True)
         assert not [r for r in smaller.requests if r.method == "POST"]
-
-
-def test_a_max_tokens_that_was_given_is_not_lowered_even_if_it_equals_the_default(tmp_path: Path) -> None:
-    with server_with(32768) as server:
-        refused = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--max-tokens", "32768"))
-        assert (refused.code, "--fit-context" in refused.err) == (2, True)
-        by_preset = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--preset", "olmo-3-think"))
-        assert (by_preset.code, "--fit-context" in by_preset.err) == (2, True)
-        assert not [r for r in server.requests if r.method == "POST"]
 
 
 def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
-from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.settings import Patience
 from harness.runs.record import Task
 from tests.faults.server import CLOSE, HEAD, Answer, FaultServer, Request, Step, chunk, completion, delta, http
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
@@ -46,35 +46,13 @@ def test_what_one_endpoint_always_breaks_is_served_by_the_other(tmp_path: Path, 
         assert sum(question in r.body.decode() for r in server.requests) <= 4, "asked again where it was broken"
 
 
-def test_what_all_endpoints_break_is_given_up_after_the_attempts_allowed(tmp_path: Path) -> None:
-    answer = breaking("What is 3 + 1?", CUT)
-    with FaultServer(answer) as one, FaultServer(answer) as second:
-        settings = run_settings(tmp_path / "run", one.base_url, second.base_url, samples=1, canary=False)
-        outcome = run(settings, question_set(tmp_path, 6))
-        counts = [sum("What is 3 + 1?" in r.body.decode() for r in server.requests) for server in (one, second)]
-    assert (outcome.n_owed, outcome.n_done) == (1, 5)
-    assert sum(counts) >= 4
-    assert min(counts) >= 1
-
-
-def test_a_single_endpoint_is_asked_again(tmp_path: Path) -> None:
-    failures = iter([CUT, CUT])
-
-    def answer(request: Request) -> Iterable[Step]:
-        return next(failures, [*completion("1")])
-
-    with FaultServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
-        assert run(settings, question_set(tmp_path, 3)).complete
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_two_endpoints_that_fail_different_questions_serve_them_all_in_the_end(seed: int) -> None:
     """One breaks the even questions and is set aside for it again and again; the other one breaks some odd ones."""
     chance = random.Random(seed)
     first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
     broken = {first: {f"q{n}" for n in range(0, 48, 2)}, second: {f"q{n}" for n in range(1, 48, 6)}}
-    played = Played(questions=48, policy=RetryPolicy(), endpoints=(first, second), concurrency=8, canary=False)
+    played = Played(questions=48, patience=Patience(), endpoints=(first, second), concurrency=8, canary=False)
     ends: list[tuple[float, Task, Ask]] = []
     stored = 0
     while True:

@@ -61,15 +61,6 @@ def test_requests_in_flight_follow_the_weights(weights: tuple[float, ...], share
     assert fill(lanes) == shares
 
 
-def test_work_goes_to_the_least_outstanding_by_weight() -> None:
-    lanes, _ = two(16, (1.0, 3.0))
-    order = []
-    for _ in range(8):
-        order.append(lanes.with_room()[0])
-        lanes.sent(order[-1])
-    assert order.count(1) == 6
-
-
 def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
     lanes, clock = two()
     tickets = [lanes.sent(0) for _ in range(8)]
@@ -89,22 +80,6 @@ def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
         lanes.advance()
         fill(lanes)
     assert lanes[0].in_flight == lanes[0].limit == 8
-
-
-def test_a_429_leaves_what_the_server_took() -> None:
-    lanes, _ = two()
-    tickets = [lanes.sent(0) for _ in range(8)]
-    for ticket in tickets[5:]:
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
-    assert lanes[0].limit == 5
-
-
-def test_cut_streams_and_5xx_lower_nothing() -> None:
-    lanes, clock = two()
-    for kind in ("cut", "server", "timeout"):
-        fail(lanes, clock, 0, kind)  # type: ignore[arg-type]
-    assert lanes[0].limit == 8
-    assert lanes[0].state(clock.now) == "open"
 
 
 def test_failures_in_a_row_set_an_endpoint_aside_and_single_probes_find_it_again() -> None:
@@ -156,14 +131,6 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
         assert lanes.unreachable is not answered
 
 
-def test_one_endpoint_that_lives_is_hope_enough() -> None:
-    lanes, clock = two()
-    fail(lanes, clock, 0, "connect", 50)
-    clock.now += 10_000
-    assert lanes.gave_up() is None
-    assert lanes.patience_left is None
-
-
 def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
     lanes, clock = two(1, weights=(1.0,))
     for _ in range(SET_ASIDE_AFTER + 1):
@@ -190,19 +157,6 @@ def test_a_server_that_says_429_for_ever_ends_the_run() -> None:
         pytest.fail("it never gave up")
 
 
-def test_a_server_that_says_429_for_ever_at_its_own_pace_ends_the_run() -> None:
-    lanes, clock = two(weights=(1.0,))
-    for _ in range(50):
-        if lanes.gave_up():
-            break
-        ticket = lanes.sent(0)
-        lanes.advance()  # the limit may have risen meanwhile
-        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=400.0))
-        clock.now += max(0.001, lanes[0].pause(clock.now))
-    else:
-        pytest.fail("it never gave up")
-
-
 def test_a_pause_asked_for_is_waited_out_and_then_the_server_is_tried_once_more() -> None:
     lanes, clock = two(weights=(1.0,))
     fail(lanes, clock, 0, "server", SET_ASIDE_AFTER, after=10 * PATIENCE.start_up)
@@ -213,17 +167,6 @@ def test_a_pause_asked_for_is_waited_out_and_then_the_server_is_tried_once_more(
     clock.now += 1
     lanes.failed(probe, RequestFailed("server", "still loading", retry_after=10 * PATIENCE.start_up))
     assert "still loading" in (lanes.gave_up() or "")
-
-
-def test_a_request_under_way_is_hope_however_long_its_reply_takes() -> None:
-    lanes, clock = two(weights=(1.0,))
-    fail(lanes, clock, 0, "server", SET_ASIDE_AFTER)
-    clock.now += lanes[0].pause(clock.now)
-    probe = lanes.sent(0)
-    clock.now += 100 * PATIENCE.start_up
-    assert lanes.gave_up() is None
-    lanes.failed(probe, RequestFailed("timeout", "no token for 120 s"))
-    assert "no token" in (lanes.gave_up() or "")
 
 
 outcomes = st.sampled_from(["good", "connect", "cut", "server", "rate_limited"])
@@ -249,15 +192,6 @@ def test_limits_stay_between_one_and_the_share_and_some_endpoint_always_opens_ag
     assert set(lanes.with_room()) == {0, 1}
 
 
-def grow(lanes: Lanes, clock: Clock, seconds: int = 30) -> list[int]:
-    """Requests in flight by endpoint when there was time to go up to the limits."""
-    for _ in range(seconds):
-        lanes.advance()
-        fill(lanes)
-        clock.now += 1
-    return [lanes[i].in_flight for i in range(len(lanes))]
-
-
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, (1.0, 1.0, 1.0))
     dead = [lanes.sent(2) for _ in range(8)]
@@ -270,14 +204,6 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes[2].until = clock.now
     answer(lanes, 2)
     assert [lanes[i].limit for i in range(3)] == [8, 8, 8]
-
-
-def test_the_last_endpoint_standing_is_given_twice_its_share_and_no_more() -> None:
-    lanes, clock = two(32, (1.0,) * 4)
-    for place in (1, 2, 3):
-        fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
-        lanes[place].until = clock.now + 1000
-    assert grow(lanes, clock) == [16, 0, 0, 0]
 
 
 def test_endpoints_join_leave_and_come_back() -> None:
@@ -294,23 +220,6 @@ def test_endpoints_join_leave_and_come_back() -> None:
     assert lanes.replace([second]) == ([second.base_url], [first.base_url, third.base_url])
     assert lanes[3].limit == 16
     assert lanes.with_room() == [3]
-
-
-def test_an_endpoint_that_left_is_not_waited_for() -> None:
-    lanes, clock = two()
-    fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
-    lanes.replace([lanes[0].endpoint])
-    clock.now += PATIENCE.start_up + 1
-    assert lanes.gave_up() is not None
-
-
-def test_concurrency_changes_at_once() -> None:
-    lanes, _ = two(16)
-    assert fill(lanes) == [8, 8]
-    lanes.set_concurrency(64)
-    assert fill(lanes) == [32, 32]
-    lanes.set_concurrency(4)
-    assert lanes.with_room() == []
 
 
 def test_an_endpoint_that_leaves_is_checked_no_more_and_a_late_verdict_is_not_believed() -> None:

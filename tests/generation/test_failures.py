@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
-import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.client.interface import Transport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
-from harness.generation.settings import BenchmarkSettings
-from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from tests.budget import examples, rounds
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
@@ -160,23 +156,6 @@ def test_a_run_goes_on_where_one_of_two_endpoints_dies(tmp_path: Path) -> None:
     assert Counter(s.endpoint for s in samples_of(settings))[mortal.base_url] <= 5
     assert outcome.progress is not None
     assert {e.base_url: e.state for e in outcome.progress.endpoints}[mortal.base_url] == "set aside"
-
-
-def test_endpoints_share_the_work_by_weight(tmp_path: Path) -> None:
-    with FaultServer(well) as light, FaultServer(well) as heavy:
-        settings = run_settings(tmp_path / "run", light.base_url, heavy.base_url, samples=10)
-        one, two = settings.endpoints
-        peak: dict[str, int] = {}
-
-        def watch(progress: Any) -> None:
-            for e in progress.endpoints:
-                peak[e.base_url] = max(peak.get(e.base_url, 0), e.limit)
-
-        outcome = run(
-            replace(settings, endpoints=(one, replace(two, weight=3.0))), question_set(tmp_path, 10), on_progress=watch
-        )
-    assert outcome.complete
-    assert peak == {light.base_url: 2, heavy.base_url: 6}
 
 
 def test_a_restarted_server_is_awaited_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
@@ -333,14 +312,6 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
     assert "or the model has few ways to word such a reply, as a judge its verdict" in warning
 
 
-def test_equal_replies_that_are_short_are_not_counted(tmp_path: Path) -> None:
-    with FaultServer(lambda _request: completion("VERDICT: CORRECT")) as server:
-        settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
-        outcome = run(settings, question_set(tmp_path, 6))
-    assert outcome.n_duplicates == 0
-    assert not any("word by word" in w for w in outcome.warnings)
-
-
 def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
     with FaultServer(lambda _request: completion("the " * 200)) as server:
         settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
@@ -348,14 +319,6 @@ def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
     assert (outcome.n_duplicates, outcome.n_loops) == (0, 24)
     assert any("end in a loop of the same words" in w for w in outcome.warnings)
     assert not any("word by word" in w for w in outcome.warnings)
-
-
-def test_equal_replies_are_expected_at_temperature_0(tmp_path: Path) -> None:
-    greedy = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.0))}
-    with FaultServer(lambda request: completion(f"The answer to {question_of(request)}. " * 9)) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=greedy)
-        outcome = run(settings, question_set(tmp_path, 6))
-    assert outcome.n_duplicates == 0
 
 
 class Buggy(HttpTransport):
@@ -382,48 +345,6 @@ def test_a_bug_in_a_worker_costs_its_sample_and_is_listed(tmp_path: Path) -> Non
 
 
 SEEDS = rounds(2)
-
-
-@pytest.mark.fuzz
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("transport", [HttpTransport])
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_run_against_servers_that_fail_at_random_ends_as_a_quiet_one(
-    tmp_path: Path, seed: int, transport: Callable[[], Transport]
-) -> None:
-    chance = random.Random(seed)
-    lock = threading.Lock()
-
-    def answer(request: Request) -> Iterable[Step]:
-        with lock:
-            fate = chance.choice(
-                [*["well"] * 6, "broken", "busy", "wait", "gateway", "cut", "reset", "close", "garbage"]
-            )
-            place = chance.random()
-        whole = list(well(request))
-        part = whole[: 1 + int(place * (len(whole) - 2))]
-        faults: dict[str, list[Step]] = {
-            "broken": [BROKEN],
-            "busy": [BUSY],
-            "wait": [http(429, {"error": {"message": "wait"}}, retry_after="0.05")],
-            "gateway": [http(503, b"<html>no worker</html>", content_type="text/html")],
-            "cut": [*part, b"0\r\n\r\n", CLOSE],
-            "reset": [*part, RESET],
-            "close": [CLOSE],
-            "garbage": [*part, b"5\r\nxxxxx\r\n", RESET],
-        }
-        return faults.get(fate, whole)
-
-    with FaultServer(answer) as one, FaultServer(answer) as two:
-        settings = run_settings(
-            tmp_path / "run", one.base_url, two.base_url, samples=6, patience=replace(QUICK, attempts=30, start_up=20)
-        )
-        outcome = run(settings, question_set(tmp_path, 8), transport_factory=transport)
-        while not outcome.complete:  # four failures alike in a row are final for a session
-            assert sum(c.count for c in outcome.causes) == outcome.n_owed
-            outcome = run(settings, question_set(tmp_path, 8), transport_factory=transport)
-    assert keys_of(settings) == expected_keys(8, 6)
-    assert all(s.text == f"seed {s.seed}" for s in samples_of(settings))
 
 
 STAGES = {
@@ -464,14 +385,6 @@ def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row
                 assert [(c.kind, c.count) for c in outcome.causes] == [("internal", 1)]
         assert run(settings, question_set(tmp_path, 5)).complete
     assert keys_of(settings) == expected_keys(5, 3)
-
-
-def test_a_transport_that_cannot_be_made_ends_the_run_with_its_error(tmp_path: Path) -> None:
-    def broken() -> HttpTransport:
-        raise RuntimeError("no sockets today")
-
-    with pytest.raises(RuntimeError, match="no sockets today"):
-        run(run_settings(tmp_path / "run"), question_set(tmp_path, 2), transport_factory=broken)
 
 
 def test_a_journal_that_fails_stops_asking(tmp_path: Path) -> None:

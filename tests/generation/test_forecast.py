@@ -81,21 +81,22 @@ def test_before_eight_samples_have_finished_nothing_is_promised() -> None:
 def test_the_range_is_from_the_tokens_left_to_the_longest_stream(
     waiting: float, tokens: float, longest: float, least: float, most: float, why: str
 ) -> None:
-    left = time_left(waiting, [Streaming(tokens, 1.0, 4000)], 10.0, mean=500.0, n=10, longest=longest)
+    left = time_left(waiting, [Streaming(tokens, 4000)], 1.0, 10.0, mean=500.0, n=10, longest=longest)
     assert left == TimeLeft(least, most), why
 
 
 @given(
     waiting=st.floats(0, 1e9),
-    streams=st.lists(st.tuples(st.floats(0, 1e6), st.floats(1e-4, 10), st.floats(0, 1e6)), max_size=6),
+    streams=st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), max_size=6),
+    pace=st.floats(1e-4, 10),
     rate=st.none() | st.just(0.0) | st.floats(1e-6, 1e6),
     mean=st.floats(1, 1e6),
     more=st.floats(0, 1e6),
 )
 def test_whatever_the_lengths_the_range_is_one(
-    waiting: float, streams: list[tuple[float, float, float]], rate: float | None, mean: float, more: float
+    waiting: float, streams: list[tuple[float, float]], pace: float, rate: float | None, mean: float, more: float
 ) -> None:
-    left = time_left(waiting, [Streaming(*stream) for stream in streams], rate, mean=mean, n=8, longest=mean + more)
+    left = time_left(waiting, [Streaming(*each) for each in streams], pace, rate, mean=mean, n=8, longest=mean + more)
     if left is None:
         assert not streams or not rate
     else:

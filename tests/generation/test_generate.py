@@ -9,7 +9,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,16 +71,6 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     assert (outcome.complete, outcome.n_expected, outcome.n_session) == (True, 6, 0)
     assert keys_of(settings) == expected_keys(3, 4)
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
-
-
-def test_more_questions_extend_a_limited_run(tmp_path: Path) -> None:
-    question_set(tmp_path, 6)
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=2)
-        run(settings, question_set(tmp_path, 6, limit=2))
-        outcome = run(settings, question_set(tmp_path, 6))
-    assert (outcome.n_expected, outcome.n_session) == (12, 8)
-    assert keys_of(settings) == expected_keys(6, 2)
 
 
 @pytest.mark.parametrize(
@@ -174,14 +163,6 @@ def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
     assert all("n" not in r.json for r in server.requests)
 
 
-def test_without_a_run_seed_none_is_sent(tmp_path: Path) -> None:
-    with FaultServer(lambda _: completion("4")) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, seed=None)
-        run(settings, question_set(tmp_path, 2))
-    assert all("seed" not in r.json for r in server.requests)
-    assert all(s.seed is None for s in samples_of(settings))
-
-
 def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tmp_path: Path) -> None:
     sets = [question_set(tmp_path, 2, "first"), question_set(tmp_path, 3, "second")]
     benchmarks = {
@@ -214,17 +195,6 @@ def test_a_second_client_on_the_run_is_refused(tmp_path: Path) -> None:
     settings = run_settings(tmp_path / "run")
     with RunLock(RunFolder(settings.out)), pytest.raises(StoreError, match="in use by process"):
         run(settings, question_set(tmp_path, 2))
-
-
-def test_progress_facts_end_at_the_total(tmp_path: Path) -> None:
-    seen: list[Progress] = []
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=5)
-        run(settings, question_set(tmp_path, 8), on_progress=seen.append, interval=0.005)
-    assert seen[-1].done == seen[-1].total == 40
-    assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert all(p.in_flight <= settings.concurrency for p in seen)
-    assert seen[-1].tokens == 40 * 7
 
 
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
@@ -273,12 +243,6 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
     assert caught.value.exit_code == 130
     with RunLock(RunFolder(settings.out)):
         pass
-
-
-def test_a_run_may_be_started_from_any_thread(tmp_path: Path) -> None:
-    with FaultServer(well) as server, ThreadPoolExecutor(1) as pool:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        assert pool.submit(run, settings, question_set(tmp_path, 3)).result().complete
 
 
 def test_a_former_runs_lengths_are_read_and_decide_the_order(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import random
 import resource
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,8 +16,6 @@ from pathlib import Path
 import pytest
 
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
-from harness.runs.journal import read_samples
-from harness.runs.layout import RunFolder
 from tests import warm
 from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
@@ -158,36 +155,3 @@ def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: 
     log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")
     assert "lowers concurrency to 3" in log
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(5, 4)
-
-
-def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    refused = threading.Event()
-
-    def waits(request: Request) -> Iterator[Step]:
-        while request.number > 5 and not refused.is_set():
-            yield Pause(0.01)
-        yield from well(request)
-
-    with FaultServer(waits) as server:
-        first = start(tmp_path, 10, 4, server.base_url)
-        assert server.wait_for(lambda: len(server.requests) >= 5)
-        code, stderr = ended(start(tmp_path, 10, 4, server.base_url))
-        refused.set()
-        assert ended(first)[0] == 0
-    assert code == 3
-    assert f"process {first.pid}" in stderr
-    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 4)
-
-
-def test_a_torn_tail_and_a_damaged_line_cost_their_own_keys_only(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        goes_on_to_its_end(tmp_path, 5, 4, server.base_url)
-        folder = RunFolder(tmp_path / "run").benchmark("sums")
-        lines = folder.samples.read_bytes().splitlines(keepends=True)
-        lines[3] = lines[3].replace(b'"text":"', b'"text":"!')
-        folder.samples.write_bytes(b"".join(lines)[:-10])
-        goes_on_to_its_end(tmp_path, 5, 4, server.base_url)
-        assert len(server.requests) == 22
-    samples = list(read_samples(folder))
-    assert {(s.question_id, s.sample_index) for s in samples} == expected_keys(5, 4)
-    assert len(samples) == 20

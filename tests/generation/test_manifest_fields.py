@@ -59,7 +59,6 @@ def settings_of(folder: Path, url: str) -> RunSettings:
         },
         seed=7,
         spelling=Spelling(
-            prefill={"role": "assistant", "content": "So"},
             chat_template_kwargs={"enable_thinking": False},
             extra_body={"top_a": 0.5},
         ),

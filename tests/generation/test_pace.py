@@ -134,22 +134,6 @@ def test_refusals_at_random_do_not_throttle(share: float, times: float, mean_s: 
     assert result.refused <= 1.2 * share / (1 - share) + 0.05
 
 
-def test_a_limiter_behind_a_slow_gateway_is_obeyed() -> None:
-    result = simulate(slots(16), samples=1000, mean_s=30.0, concurrency=64, refusal_s=4.0)
-    assert result.refused <= 2.0
-    assert result.seconds <= 1.2 * 1000 * 30 / 16
-
-
-def test_a_limiter_that_sets_in_later_is_noticed() -> None:
-    chance, limited = at_random(0.3), slots(8)
-    counter = itertools.count()
-
-    def turns(now: float, working: int, rng: random.Random) -> bool:
-        return chance(now, working, rng) if next(counter) < 1000 else limited(now, working, rng)
-
-    assert simulate(turns, samples=3000, mean_s=1.0, concurrency=64).refused <= 0.6
-
-
 def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -> None:
     """Slots that sleep come back without an accepted request: the replies last for hours."""
     now = 0.0

@@ -11,8 +11,8 @@ from harness.generation.dispatch.retry import (
     Fault,
     Retries,
     RetryDecision,
-    RetryPolicy,
     fault_of,
+    longest_backoff,
 )
 from harness.generation.settings import Patience
 from harness.runs.record import Task
@@ -20,9 +20,9 @@ from harness.runs.record import Task
 TASK = Task("sums", "q0", 0)
 
 
-def started(policy: RetryPolicy | None = None, jitter: random.Random | None = None) -> Retries:
+def started(attempts: int = 6) -> Retries:
     """The retries of a session that has asked for one sample."""
-    retries = Retries(policy or RetryPolicy(attempts=6), (jitter or random.Random(1)).uniform)
+    retries = Retries(Patience(attempts=attempts), random.Random(1).uniform)
     retries.begin(TASK)
     return retries
 
@@ -54,20 +54,8 @@ def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probi
     assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
 
 
-def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
-    chance = random.Random(1)
-    waits = []
-    for _ in range(300):
-        retries = started(RetryPolicy(attempts=9, longest_wait=8.0), chance)
-        waits.append([retries.failed(TASK).again_after or 0.0 for _ in range(6)])
-    for n, ceiling in enumerate([1, 2, 4, 8, 8, 8]):
-        at_n = [each[n] for each in waits]
-        assert min(at_n) >= 0
-        assert ceiling / 2 < max(at_n) <= ceiling
-
-
 def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
-    retries = started(RetryPolicy(attempts=1))
+    retries = started(1)
     assert retries.failed(TASK, "endpoint").again_after == 0
     assert retries.failed(TASK, "chance").again_after is None
     assert retries.failed(TASK, "endpoint").again_after is None
@@ -83,15 +71,6 @@ def test_attempts_are_bounded() -> None:
     assert "given up after 7 attempts" in decisions[-1].why
 
 
-def test_what_has_arrived_is_forgotten() -> None:
-    retries = started()
-    for _ in range(3):
-        retries.failed(TASK)
-    retries.forget(TASK)
-    assert retries.begin(TASK) == 1
-    assert retries.failed(TASK).again_after is not None
-
-
 def test_samples_wait_for_their_time_in_its_order() -> None:
     retries = started()
     tasks = [Task("sums", f"q{n}", 0) for n in range(4)]
@@ -104,13 +83,7 @@ def test_samples_wait_for_their_time_in_its_order() -> None:
 
 
 def test_a_backoff_doubles_from_a_second_to_a_minute_and_may_be_none_at_all() -> None:
-    policy = RetryPolicy()
-    assert [policy.ceiling(n) for n in (1, 2, 6, 7, 5000)] == [1, 2, 32, 60, 60]
-    shortest = Retries(policy, lambda low, high: low)
+    assert [longest_backoff(Patience(), n) for n in (1, 2, 6, 7, 5000)] == [1, 2, 32, 60, 60]
+    shortest = Retries(Patience(), lambda low, high: low)
     shortest.begin(TASK)
     assert shortest.failed(TASK).again_after == 0
-
-
-def test_the_users_numbers_become_the_policys() -> None:
-    policy = RetryPolicy.of(Patience(attempts=7, first_wait=3.0, longest_wait=11.0))
-    assert (policy.attempts, policy.first_wait, policy.longest_wait) == (7, 3.0, 11.0)

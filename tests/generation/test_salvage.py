@@ -183,12 +183,6 @@ def test_what_looks_at_the_words_before_is_not_gone_on_with(
     assert objection(replace(template, spelling=Spelling(stream=False)), "exact")
 
 
-def test_without_stated_ids_a_sample_is_asked_anew() -> None:
-    begun = Partial(request="", engine="vllm", text="word " * 20, tokens=20)
-    with pytest.raises(WrittenAnew, match="the ids of its tokens are unknown"):
-        going_on(begun)
-
-
 # ---- whole runs over real sockets
 
 
@@ -229,21 +223,6 @@ def test_broken_streams_go_on_and_their_texts_are_those_of_a_quiet_server(
     needed = sum(one.usage.completion_tokens or 0 for one in samples)
     assert server.generated <= needed + 2 * len(cuts)
     assert not RunFolder(settings.out).inflight.exists()
-
-
-def test_a_signal_after_the_last_answer_changes_nothing(tmp_path: Path) -> None:
-    raised = []
-
-    def stop(progress: Any) -> None:
-        if not any(thread.name == "network" for thread in threading.enumerate()):
-            raised.append(progress.done)
-            signal.raise_signal(signal.SIGINT)
-
-    with TokenServer(Model(), "vllm") as server:
-        settings = settings_for(tmp_path / "run", server, samples=1)
-        outcome = run(settings, question_set(tmp_path, 2), on_progress=stop)
-    assert set(raised) == {2}
-    assert outcome.complete
 
 
 @pytest.mark.parametrize(("engine", "mode"), [("vllm", "off"), ("sglang", "exact"), ("llama.cpp", "exact")])
@@ -340,23 +319,6 @@ def test_a_server_that_was_down_loses_no_beginning_by_it(tmp_path: Path) -> None
     assert [undisturbed(server.model, one, tmp_path) for one in samples] == [
         (one.reasoning, one.text) for one in samples
     ]
-
-
-@pytest.mark.parametrize("kind", ["silence", "empty"])
-def test_the_command_ends_complete_behind_a_gateway_that_fails_continuations(tmp_path: Path, kind: str) -> None:
-    question_set(tmp_path, 12)
-    cuts = dict.fromkeys(range(1, 40, 3), 30)
-    with TokenServer(Model(), "vllm", cut_after=cuts) as server:
-        server.onward = FAILING[kind]
-        words = command(
-            tmp_path / "run", tmp_path / "sums.jsonl", server, "--concurrency", "6", "--first-token-timeout", "1"
-        )
-        for _ in range(2):
-            done = harness(tmp_path, *words)
-            if done.code == 0:
-                break
-    assert done.code == 0, done.err
-    assert "complete: 12 of 12 samples" in done.out + done.err
 
 
 @pytest.mark.parametrize("changed", ["prompt", "sampling", "engine"])

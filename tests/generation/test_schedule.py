@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Key
-from harness.generation.dispatch.schedule import WORN, Scheduler
+from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
 
@@ -126,47 +125,6 @@ def test_in_rounds_no_sample_goes_out_before_those_of_a_lower_index(
     assert indices == sorted(indices)
 
 
-def test_the_first_wave_asks_each_question_once_then_the_longest_first() -> None:
-    clock = Clock()
-    scheduler = Scheduler(plan(3, 10), clock)
-    first = [scheduler.next() for _ in range(3)]
-    assert [t.question_id for t in first if t] == ["q0", "q1", "q2"]
-    for task, tokens in zip(first, [100, 9000, 2000], strict=True):
-        assert task is not None
-        scheduler.finish(task, tokens)
-    order = [t.question_id for t in hand_out(scheduler)]
-    # Each sample handed out here comes back short, so only the first picks follow the first wave's lengths.
-    assert order[0] == "q1"
-
-
-def test_within_a_wave_the_longest_expected_goes_first_by_a_former_runs_lengths() -> None:
-    prior = {("b", "q0"): 500.0, ("b", "q1"): 8000.0, ("b", "q2"): 2000.0}
-    for order in ("longest", "rounds"):
-        scheduler = Scheduler(plan(3, 1), Clock(), order=order, prior=prior)  # type: ignore[arg-type]
-        assert [t.question_id for t in hand_out(scheduler)] == ["q1", "q2", "q0"]
-
-
-def test_a_sample_that_runs_on_makes_its_question_long() -> None:
-    clock = Clock()
-    scheduler = Scheduler(plan(10, 3), clock)
-    first = [scheduler.next() for _ in range(10)]
-    clock.now = 10
-    for task in first[:9]:
-        assert task is not None
-        scheduler.finish(task, 1000)  # 100 tokens/s
-    clock.now = 100  # the tenth would have about 10,000 by now
-    following = [scheduler.next() for _ in range(3)]
-    assert next(t.question_id for t in following if t) == "q9"
-
-
-def test_a_sample_given_back_goes_before_all_others() -> None:
-    scheduler = Scheduler(plan(3, 2), Clock())
-    task = scheduler.next()
-    assert task is not None
-    scheduler.give_back(task)
-    assert scheduler.next() == task
-
-
 def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler = Scheduler(plan(2, 2), Clock())
     first = scheduler.next()
@@ -174,30 +132,6 @@ def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler.give_back(first)
     probed = [scheduler.next(probe=True) for _ in range(4)]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first]
-
-
-def test_a_sample_goes_elsewhere_while_another_endpoint_takes_samples() -> None:
-    scheduler = Scheduler(plan(1, 1), Clock(), n_endpoints=2)
-    task = scheduler.next(0)
-    assert task is not None
-    scheduler.steer_away(task)
-    scheduler.give_back(task)
-    assert scheduler.next(0) is None
-    scheduler.set_available([True, False])
-    assert scheduler.next(0) == task
-
-
-def test_a_worn_sample_goes_after_all_others() -> None:
-    scheduler = Scheduler(plan(2, 2), Clock())
-    task = scheduler.next()
-    assert task is not None
-    for _ in range(WORN):
-        scheduler.give_back(task)
-        again = scheduler.next()
-        if again != task:
-            break
-    assert again != task
-    assert [scheduler.next() for _ in range(3)][-1] == task
 
 
 def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
@@ -254,14 +188,6 @@ def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
     assert scheduler.n_waiting == 1
 
 
-def test_a_slow_endpoint_takes_what_is_left_once_the_fast_one_is_gone() -> None:
-    scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
-    assert scheduler.next(0) is not None
-    assert scheduler.next(1) is None
-    scheduler.set_available([False, True])
-    assert scheduler.next(1) is not None
-
-
 @pytest.mark.parametrize(
     ("shape", "two", "peer", "limit"),
     [
@@ -283,23 +209,6 @@ def test_simulated_runs_end_close_to_the_best_possible(
     spec.loader.exec_module(bench)
     spans = bench.simulate(shape, 1, two)
     assert spans["ours"] <= limit * spans[peer]
-
-
-def test_a_question_twice_in_the_plan_is_a_mistake_of_ours() -> None:
-    with pytest.raises(ValueError, match="twice"):
-        Scheduler([Owed("b", "q", (0,)), Owed("b", "q", (1,))], Clock())
-
-
-@given(ids=st.lists(st.text(min_size=1), unique=True, max_size=8), samples=st.integers(1, 6), data=st.data())
-def test_owed_and_on_disk_together_are_what_is_expected(ids: list[str], samples: int, data: st.DataObject) -> None:
-    expected = {Key(q, i) for q in ids for i in range(samples)}
-    foreign = {Key("another", 0), *(Key(q, samples + 3) for q in ids)} - expected
-    on_disk = data.draw(st.sets(st.sampled_from(sorted(expected | foreign)))) if expected else foreign
-    rows = missing_samples("b", ids, samples, on_disk)
-    missing = {Key(o.question_id, i) for o in rows for i in o.indices}
-    assert missing == expected - on_disk
-    assert all(o.indices for o in rows)
-    assert [o.question_id for o in rows] == [q for q in ids if any(k.question_id == q for k in missing)]
 
 
 def cpu_of_a_hand_out(questions: int) -> float:

@@ -26,8 +26,8 @@ from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
-from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
-from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.faults.server import FaultServer, Request, delta, event_stream, http
+from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 
 PRICES = Prices(1.0, 10.0)
 
@@ -60,30 +60,6 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     )
 
 
-def test_without_usage_and_without_max_tokens_the_cost_is_an_estimate(tmp_path: Path) -> None:
-    with FaultServer(silent) as server:
-        outcome = run(run_settings(tmp_path / "run", server.base_url, prices=PRICES), question_set(tmp_path, 3))
-    sentence = outcome.spent.sentence(PRICES)
-    assert sentence.startswith("about 0.00")
-    assert sentence.endswith("6 requests without stated usage and without max_tokens are estimated")
-
-
-def test_a_server_without_usage_is_billed_no_more_than_the_budget(tmp_path: Path) -> None:
-    total, prices = 0.02, Prices(20.0, 2.0)
-    benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=48))}
-    with FaultServer(silent) as server:
-        settings = run_settings(
-            tmp_path / "run", server.base_url, prices=prices, budget_usd=total, benchmarks=benchmarks, concurrency=4
-        )
-        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.02 USD used.*tokens in, \d+ out; ") as stopped:
-            run(settings, question_set(tmp_path, 3))
-        requests = [json.loads(request.body) for request in server.requests if request.method == "POST"]
-    assert str(stopped.value).count("USD") == 1, "one cost, not two"
-    # A tokenizer that makes a token of each letter, a template of 60 tokens, and replies as long as they can be.
-    most = sum(prices.usd(len(body["messages"][0]["content"]) + 60, 48) for body in requests)
-    assert 0 < most <= total
-
-
 def broken_off(request: Request) -> Iterator[bytes]:
     """A reply of 30 tokens that ends without a finish reason, and so without usage."""
     return event_stream(*(delta("word ") for _ in range(30)), end=())
@@ -111,21 +87,6 @@ def test_a_request_that_the_server_refuses_is_free(tmp_path: Path) -> None:
         outcome = run(settings, question_set(tmp_path, 3))
     assert next(numbers) == 5
     assert outcome.spent == Spent(prompt_tokens=3 * 9, completion_tokens=3 * 7, n_stated=3)
-
-
-def test_a_server_whose_replies_break_off_bills_no_more_than_the_budget(tmp_path: Path) -> None:
-    total, prices = 0.04, Prices(20.0, 2.0)
-    benchmarks = {"sums": BenchmarkSettings(samples=30, sampling=Sampling(max_tokens=48))}
-    numbers = itertools.count()
-    with FaultServer(lambda request: broken_off(request) if next(numbers) % 2 else well(request)) as server:
-        settings = run_settings(
-            tmp_path / "run", server.base_url, prices=prices, budget_usd=total, benchmarks=benchmarks, concurrency=4
-        )
-        with pytest.raises(StoppedByRule, match=r"at most [\d.]+ of 0.04 USD used"):
-            run(settings, question_set(tmp_path, 6))
-        requests = [request for request in server.requests if request.method == "POST"]
-    n_broken = len(requests) // 2
-    assert 0 < prices.usd(9, 48) * n_broken + prices.usd(9, 7) * (len(requests) - n_broken) <= total
 
 
 def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
@@ -188,7 +149,7 @@ def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int |
             usage=Usage(prompt_tokens=n_prompt, completion_tokens=n_new), timing=Timing(started=0, total=1),
             endpoint="http://a/v1",
         )  # fmt: skip
-        spent.add(billing.billed(sample))
+        spent = spent.plus(billing.billed(sample))
     stated = [(p, c) for p, c in usages if p is not None and c is not None]
     assert (spent.n_stated, spent.n_bounded) == (len(stated), len(usages) - len(stated))
     assert spent.completion_tokens == sum(10**6 if c is None else c for _, c in usages)
@@ -204,15 +165,6 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD used.* \(180 tokens in, 140 out\).* 20 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {4}
-
-
-def test_a_run_that_the_canary_stops_states_its_cost(tmp_path: Path) -> None:
-    with FaultServer(lambda _: completion("no", 7)) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=PRICES)
-        with pytest.raises(
-            StoppedByRule, match=r"all the same.* This session: 0\.0013 USD for 144 tokens in, 112 out\.$"
-        ):
-            run(settings, question_set(tmp_path, 10))
 
 
 @pytest.mark.parametrize(
@@ -231,14 +183,5 @@ def test_an_empty_account_ends_a_run_with_its_cost(tmp_path: Path, prices: Price
 
 
 def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="price_in"):
+    with pytest.raises(UsageError, match="prices"):
         run_settings(tmp_path / "run", budget_usd=1.0)
-
-
-def test_requests_are_held_to_the_limit_per_minute(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=4, requests_per_minute=1200)
-        outcome = run(settings, question_set(tmp_path, 6))
-    assert keys_of(settings) == expected_keys(6, 4)
-    # 20 at once, and 19.7 a second from then on.
-    assert outcome.elapsed_s > (24 - 20) / 20

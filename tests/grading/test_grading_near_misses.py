@@ -218,7 +218,7 @@ def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -
     write_lines(demo.grades, [wrong, *stored[1:]])
     score = score_benchmark(questions, grade_file.read(demo), 4)
     assert score.near_misses == {"rounded": 1}
-    assert "1 wrong answer is a near miss: the exact value of a rounded reference" in score.warnings
+    assert "1 wrong answer is a near miss: the exact value of a rounded reference" in score.sentences
     done = CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)])
     assert done.exit_code == 0, done.output
     (line,) = done.output.splitlines()

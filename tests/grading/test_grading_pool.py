@@ -347,7 +347,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert score.verifier_errors == (
         "the verifier raised ValueError (mine.py:2) on 2 samples: undecided, and counted as wrong",
     )
-    assert not any("time or memory" in warning for warning in score.warnings)
+    assert not any("time or memory" in warning for warning in score.sentences)
 
 
 def test_failures_of_a_verifier_beyond_those_that_are_named_are_counted() -> None:
@@ -364,7 +364,7 @@ def test_failures_of_a_verifier_beyond_those_that_are_named_are_counted() -> Non
     assert [error.partition(":")[0] for error in score.verifier_errors] == [
         "the verifier raised Error0 on 2 samples", *named, "the verifier failed in 2 further ways on 2 samples",
     ]  # fmt: skip
-    assert set(score.verifier_errors) <= set(score.warnings)
+    assert set(score.verifier_errors) <= set(score.sentences)
 
 
 def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
@@ -439,7 +439,7 @@ def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypa
     assert error.startswith(
         "the verifier took longer than 0.4 s on 1 sample: undecided, and counted as wrong; to allow more time"
     )
-    assert not any("time or memory" in warning for warning in score.warnings)
+    assert not any("time or memory" in warning for warning in score.sentences)
     assert CliRunner().invoke(cli, [*words, r"\boxed{4}"]).exit_code == 0
 
 

@@ -67,18 +67,7 @@ def test_the_steps_of_a_verdict_are_those_of_an_explained_one() -> None:
         assert len(verdict.steps) > 1
 
 
-@pytest.mark.parametrize(
-    ("reference", "answer"),
-    [("x^2+2x", "x(x+2)"), (r"\frac{x}{2}", r"\frac{2x}{4}"), ("x^2+x+1", "x^2+x+2"), (r"\frac{3}{4}", r"\frac{6}{8}")],
-)
-def test_a_short_polynomial_needs_no_worker(reference: str, answer: str) -> None:
-    assert harness.grade(reference, rf"\boxed{{{answer}}}").outcome == ("wrong" if answer.endswith("+2") else "correct")
-    assert workers() == []
-
-
-@pytest.mark.parametrize(
-    "answer", ["((x^9+1)^9+1)^9", "x^{99}", r"\sqrt{x}", "x" * 61, r"\sin x", "99999", "xy^{2025}"]
-)
+@pytest.mark.parametrize("answer", ["((x^9+1)^9+1)^9", r"\sqrt{x}", "99999"])
 def test_an_answer_that_may_take_long_goes_to_a_worker(answer: str) -> None:
     harness.grade("x^2+1", rf"\boxed{{{answer}+y}}")
     assert len(workers()) == 1

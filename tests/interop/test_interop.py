@@ -49,8 +49,8 @@ print(json.dumps({
 """
     log = json.loads(ask(program, str(path)))
     assert (log["status"], log["model"]) == ("success", "openai-api/org/model-7b")
-    assert (log["accuracy"], log["stderr"]) == (score.accuracy, score.question_error)
-    assert log["interval"] == list(score.sampling_interval or ())
+    assert (log["accuracy"], log["stderr"]) == (score.accuracy.value, score.question_error)
+    assert log["interval"] == list(score.accuracy.sampling or ())
     assert {(i, epoch - 1) for i, epoch, _, value in log["samples"] if value == "C"} == right(run)
     texts = {
         (sample.question_id, sample.sample_index): sample.text for sample in read_samples(run.benchmark("math500"))

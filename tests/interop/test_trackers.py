@@ -51,10 +51,10 @@ def check(run: RunFolder, facts: dict[str, Any], scores: dict[str, Any]) -> None
     """What came back is what the run's files hold."""
     score = Score.load(run.benchmark("gym:b@c"))
     assert score is not None
-    assert score.sampling_interval is not None
-    assert scores["gym:b_at_c/accuracy"] == pytest.approx(score.accuracy)
-    assert scores["gym:b_at_c/sampling_low"] == pytest.approx(score.sampling_interval[0])
-    assert scores["gym:b_at_c/pass_at_2"] == pytest.approx(score.pass_at[2])
+    assert score.accuracy.sampling is not None
+    assert scores["gym:b_at_c/accuracy"] == pytest.approx(score.accuracy.value)
+    assert scores["gym:b_at_c/accuracy_sampling_low"] == pytest.approx(score.accuracy.sampling[0])
+    assert scores["gym:b_at_c/pass_at_2"] == pytest.approx(score.pass_at[2].value)
     assert scores["own/n_missing"] == 2
     assert facts["model"] == "org/model-7b"
     assert float(facts["own.sampling.temperature"]) == 0.6

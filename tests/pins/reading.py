@@ -54,19 +54,49 @@ def scores(rows: Any) -> dict[str, Any]:
     """Scores by benchmark; budgets by the number of their tokens."""
     found = {}
     for row in map(plain, rows):
-        budgets = {str(one["budget"]): pick(one, "accuracy sampling_interval cut") for one in row["budgets"]}
-        found[row["benchmark"]] = bare(pick(row, SCORE), "^at_most$") | {"budgets": budgets}
+        row |= named("accuracy", row["accuracy"])
+        for name in ("accuracy_finished", "accuracy_overridden"):
+            row |= named(name, row[name], f"{name}_intervals")
+        for name in ("pass_at", "pass_hat", "maj_at"):
+            each = {k: named("value", one, "intervals") for k, one in row[name].items()}
+            row |= {name: {k: one["value"] for k, one in each.items()}}
+            row |= {f"{name}_intervals": {k: one["intervals"] for k, one in each.items()}}
+        row["tokens"] = {
+            of: counts and counts | named("mean", counts["mean"], "mean_intervals")
+            for of, counts in (row["tokens"] or {}).items()
+        }
+        if row["audited"]:
+            row["audited"] |= named("accuracy", row["audited"]["accuracy"], "intervals")
+        row["breakdowns"] = {
+            field: {value: group | named("accuracy", group["accuracy"]) for value, group in groups.items()}
+            for field, groups in row["breakdowns"].items()
+        }
+        budgets = {
+            tokens: pick(named("accuracy", one["accuracy"]) | {"cut": one["cut"]}, "accuracy sampling_interval cut")
+            for tokens, one in row["budgets"].items()
+        }
+        found[row["benchmark"]] = pick(row, SCORE) | {"budgets": budgets}
     return {"scores": found}
 
 
-DECISION = """verdict kind_verdict paired.first_accuracy paired.second_accuracy paired.difference
-    paired.sampling_interval p_sampling paired.question_interval p_question detectable paired.n_questions
+def named(name: str, estimate: Mapping[str, Any] | None, intervals: str = "") -> dict[str, Any]:
+    """An estimate's value under a name, beside its intervals, or with a record of these under another name."""
+    if estimate is None:
+        return {name: None, **({intervals: None} if intervals else {})}
+    both = {f"{of}_interval": estimate[of] for of in ("sampling", "question")}
+    return {name: estimate["value"], **({intervals: both} if intervals else both)}
+
+
+DECISION = """verdict kind_verdict paired.first_accuracy paired.second_accuracy difference
+    sampling_interval p_sampling question_interval p_question detectable paired.n_questions
     paired.n_missing paired.better paired.worse samples settling settling_range settling_questions"""
 
 
 def decisions(rows: Any) -> dict[str, Any]:
     """How each run stands beside the first, by run and benchmark."""
     told = [row.get("decision", row) for row in plain(rows)]
+    for row in told:
+        row |= named("difference", row["paired"]["difference"])
     return {"decisions": {f"{row['run']}: {row['paired']['benchmark']}": pick(row, DECISION) for row in told}}
 
 
@@ -108,9 +138,15 @@ REPORTED = f"({'|'.join(SCORE.split())}|(sampling|question)_(low|high)|(pass@|pa
 def reported(folder: Path) -> dict[str, Any]:
     """The numbers in the rows of a report's CSV, by model and benchmark."""
     rows = rows_of_csv(folder / "report.csv")
-    names = [name for name in rows[0] if re.match(REPORTED, name)]
+    names = {re.sub("^accuracy_(?=(sampling|question)_(low|high))", "", name): name for name in rows[0]}
+    names = {short: name for short, name in names.items() if re.match(REPORTED, short) and "at_most" not in short}
     return {
-        "report": {f"{row['model']}: {row['benchmark']}": {n: row[n] for n in names if row[n] != ""} for row in rows}
+        "report": {
+            f"{row['model']}: {row['benchmark']}": {
+                short: row[name] for short, name in names.items() if row[name] != ""
+            }
+            for row in rows
+        }
     }
 
 
@@ -190,7 +226,10 @@ def progress(rows: Any) -> dict[str, Any]:
     """What a status says of runs."""
     told = [
         {"state": row["state"], "benchmarks": row["files"]["benchmarks"]}
-        | {name: pick(one, "accuracy n_samples n_undecided") for name, one in (row["scores"] or {}).items()}
+        | {
+            name: pick(one | {"accuracy": one["accuracy"]["value"]}, "accuracy n_samples n_undecided")
+            for name, one in (row["scores"] or {}).items()
+        }
         for row in rows
     ]
     return {"status": told}

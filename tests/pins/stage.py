@@ -195,7 +195,10 @@ def _said(argument: Any) -> str:
 def _warnings(value: Any) -> Iterator[str]:
     """The sentences under `warnings`, at any depth."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from item if key == "warnings" and isinstance(item, list | tuple) else _warnings(item)
+        if key == "warnings" and isinstance(item, list | tuple):
+            yield from (one["text"] if isinstance(one, dict) else getattr(one, "text", one) for one in item)
+        else:
+            yield from _warnings(item)
 
 
 @cache

@@ -5,7 +5,7 @@ undecided where the reply proves neither) and `group`; and, where needed,
 
     says      what the grader says, where that is not the verdict
     options   options of `harness.grade`, such as kind or round_to_reference
-    question  the question's text; more: further right answers; rules: rules of the row, such as simplest or ordered
+    question  the question's text; more: further right answers; rules: the card's, such as `ordered: true`
     note      why the verdict is the right one
 
 Labelled rows of others, which this repository may not hold, are graded where they are at hand; `shared.json` pins
@@ -41,12 +41,12 @@ measures: verdicts
 licence: none
 citation: none
 source: {{kind: file, path: questions.jsonl}}
-columns: {{question: question, answer: reference, id: id, more_answers: {[f"more_{n}" for n in range(MAX_MORE)]}, rules: rules}}
+columns: {{question: question, answer: reference, id: id, more_answers: {[f"more_{n}" for n in range(MAX_MORE)]}}}
 id_rule: column
 kind: auto
 prompt: boxed_mixed
 samples: 1
-"""  # noqa: E501
+"""
 
 SOURCES = {
     "huggingface/Math-Verify": "Math-Verify's tests",
@@ -131,10 +131,14 @@ def _reply(line: dict[str, Any]) -> str:
 
 
 def grade(sets: Sets) -> Said:
-    """Grade all rows: those with options by `harness.grade`, the others as one file by `harness.score`."""
+    """Grade all rows: those with options by `harness.grade`, the others by `harness.score`, a file for each rules."""
     rows = [row for every in sets.values() for row in every]
-    scored = _scored([row for row in rows if "options" not in row.more])
-    said = (_alone(row) if "options" in row.more else next(scored) for row in rows)
+    files: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if "options" not in row.more:
+            files[row.more.get("rules", "")].append(row)
+    scored = {rules: _scored(same, rules) for rules, same in files.items()}
+    said = (_alone(row) if "options" in row.more else next(scored[row.more.get("rules", "")]) for row in rows)
     return {name: [*islice(said, len(every))] for name, every in sets.items()}
 
 
@@ -142,11 +146,11 @@ def _alone(row: Row) -> str:
     return harness.grade(row.reference, row.reply, **row.more["options"]).outcome
 
 
-def _scored(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the verdicts that `harness.score` writes."""
+def _scored(rows: Sequence[Row], rules: str) -> Iterator[str]:
+    """Yield the verdicts that `harness.score` writes. rules: those of the card."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "pinned.yaml").write_text(f"{CARD}questions: {len(rows)}\n", "utf-8")
+        (folder / "pinned.yaml").write_text(f"{CARD}questions: {len(rows)}\nrules: {{{rules}}}\n", "utf-8")
         _write_lines(folder / "questions.jsonl", map(_question, range(len(rows)), rows))
         _write_lines(folder / "replies.jsonl", ({"id": f"row {n}", "reply": row.reply} for n, row in enumerate(rows)))
         harness.score(
@@ -162,7 +166,7 @@ def _question(number: int, row: Row) -> dict[str, Any]:
     more = [*row.more.get("more", ()), *[""] * MAX_MORE]
     return {
         "id": f"row {number}", "question": row.more.get("question", "-"), "reference": row.reference,
-        "rules": row.more.get("rules", ""), **{f"more_{n}": more[n] for n in range(MAX_MORE)},
+        **{f"more_{n}": more[n] for n in range(MAX_MORE)},
     }  # fmt: skip
 
 

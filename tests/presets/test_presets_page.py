@@ -43,8 +43,7 @@ def section(preset: Preset) -> list[str]:
         )
         lines.append(f"- reasoning parser: {parser.name}{rest} ({source(parser)})")
     for advice in preset.advice:
-        begins = f" `{advice.prefill}`".replace("\n", "\\n") if advice.prefill else ""
-        lines.append(f"- {advice.rule.replace('_', ' ')}{begins}: {advice.text} ({source(advice)})")
+        lines.append(f"- {advice.rule.replace('_', ' ')}: {advice.text} ({source(advice)})")
     return [*lines, ""]
 
 

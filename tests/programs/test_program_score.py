@@ -80,7 +80,7 @@ def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) 
         ("code", 0): ("correct", "all tests"), ("code", 1): ("no_answer", "no answer"),
     }  # fmt: skip
     (score,) = json.loads(done.out)["scores"] if isinstance(json.loads(done.out), dict) else json.loads(done.out)
-    assert score["accuracy"] == pytest.approx(0.5)
+    assert score["accuracy"]["value"] == pytest.approx(0.5)
     before = run.benchmark("sums").grades.read_bytes()
     with pytest.MonkeyPatch.context() as patch:  # nothing is run again: no sandbox could be started
         patch.setattr(bubblewrap, "start", lambda *_: pytest.fail("run again"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 import harness
@@ -22,26 +24,21 @@ from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
 from harness.core.records import Grade, Question
-from harness.presets.grading import GradingOptions
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs import grades as grade_file
-from harness.runs import overrides
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
-from harness.scoring.pipeline import score_run
-from harness.scoring.score import accuracy_cell, interval_cell, percent
+from harness.scoring.score import accuracy_cell, interval_cell, percent, warned
 from harness.scoring.stats import Interval
 from harness.verbs.compare import compare
 from tests.budget import thinned
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
-from tests.viewer.small_run import RunQuestion, RunReply
-from tests.viewer.small_run import write_run as write_viewed_run
 
 pytestmark = pytest.mark.slow
 
@@ -112,10 +109,13 @@ def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
 
 
 def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
-    score = msgspec.structs.replace(
-        score_benchmark(*graded(q1="cw", q2="cw"), 2), warnings=("one thing", "another thing"), question_interval=None
+    plain = score_benchmark(*graded(q1="cw", q2="cw"), 2)
+    plain = msgspec.structs.replace(plain, accuracy=msgspec.structs.replace(plain.accuracy, question=None))
+    score, other = (
+        msgspec.structs.replace(plain, warnings=tuple(warned("file", texts)))
+        for texts in (("one thing", "another thing"), ("a third",))
     )
-    table = score_table([("run", score), ("other", msgspec.structs.replace(score, warnings=("a third",)))])
+    table = score_table([("run", score), ("other", other)])
     assert [row[1].partition(" ")[2] for row in table.rows] == ["[1–2]", "[3]"]
     name = score.benchmark
     assert table.notes == (f"run, {name}: one thing.", f"run, {name}: another thing.", f"other, {name}: a third.")
@@ -145,7 +145,7 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     assert first.mean is not None
     name, difference, _, p, _, _, detectable, _ = paired.rows[-1][1:]
     assert name == "mean of 2 benchmarks"
-    assert (difference, p) == (in_points(first.mean.compared.difference), p_cell(first.mean.p_sampling))
+    assert (difference, p) == (in_points(first.mean.compared.difference.value), p_cell(first.mean.p_sampling))
     assert detectable == percent(first.mean.detectable)
     assert [row[4] for row in paired.rows[:2]] == [p_cell(first.p_sampling), p_cell(second.p_sampling)]
     assert [row[7] for row in paired.rows[:2]] == [percent(first.detectable), percent(second.detectable)]
@@ -229,16 +229,8 @@ def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
 
 def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    folder.benchmark("demo").scores.write_bytes(b'{"accuracy": "high"}')
+    folder.benchmark("demo").scores.write_bytes(b'{"schema": 2, "accuracy": "high"}')
     with pytest.raises(StoreError, match=r"scores\.json is not a scores file .* Run `harness score` again"):
-        report([folder])
-
-
-def test_scores_of_a_newer_harness_are_refused(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    place = folder.benchmark("demo")
-    place.scores.write_bytes(place.scores.read_bytes().replace(b'"schema": 1', b'"schema": 2'))
-    with pytest.raises(StoreError, match="schema 2, from a newer harness"):
         report([folder])
 
 
@@ -294,7 +286,7 @@ def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_pat
     first, second = csv.DictReader(io.StringIO(two_benchmarks.csv()))
     assert 0 <= float(first["accuracy"]) <= 1
     assert (first["pass@4"] != "", second["pass@4"]) == (True, "")
-    assert to_csv([]).startswith("run,model,benchmark,accuracy")
+    assert to_csv([]).startswith("run,model,benchmark,")
 
 
 def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_path: Path) -> None:
@@ -307,7 +299,7 @@ def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_p
     assert "| 3 | 2 | " in shown.markdown()
     lines = list(csv.DictReader((folder.path / "report_breakdowns.csv").read_text("utf-8").splitlines()))
     assert [(line["column"], line["value"], float(line["accuracy"])) for line in lines] == [
-        ("level", value, group.accuracy) for value, group in groups.items()
+        ("level", value, group.accuracy.value) for value, group in groups.items()
     ]
     assert {(line["run"], line["benchmark"], line["n_questions"], line["n_answered"]) for line in lines} == {
         ("run", "demo", "2", "2")
@@ -338,45 +330,19 @@ def test_a_group_with_unanswered_questions_says_how_many_it_covers(tmp_path: Pat
     assert [(group["n_questions"], group["n_answered"]) for group in (areas, sums)] == [("3", "1"), ("1", "1")]
 
 
-def test_a_breakdown_has_a_second_accuracy_that_counts_the_verdicts_by_hand(tmp_path: Path) -> None:
-    boxed = [RunReply(f"\\boxed{{{answer}}}") for answer in ("42", "the blue one", "43")]
-    questions = {
-        "q1": RunQuestion("?", "42", boxed, metadata={"unit": "a"}),
-        "q2": RunQuestion("?", "43", boxed, metadata={"unit": "b"}),
-        "q3": RunQuestion("?", "7", [boxed[0], *boxed[2:] * 2], metadata={"unit": "b"}),
-    }
-    run = write_viewed_run(tmp_path / "run", {"demo": questions})
-    assert "verdicts by hand" not in report([run]).markdown()
-    made_before = {group["value"]: group for group in csv.DictReader(io.StringIO(report([run]).breakdown_csv()))}
-    assert [(made_before[unit]["accuracy_overridden"], made_before[unit]["n_undecided"]) for unit in "ab"] == [
-        ("", "1"),
-        ("", "1"),
-    ]
-    override = overrides.Override(
-        benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="undecided", who="Ada",
-        when="2026-01-01T00:00:00+00:00", why="it is",
-    )  # fmt: skip
-    overrides.append(run.benchmark("demo"), override)
-    score_run(run, GradingOptions())
-    shown = report([run])
-    assert re.search(r"\| a \| 1 \| 33\.3 \|.*\| 1 \| 66\.7 \| 0 \|", shown.markdown())
-    assert re.search(r"\| b \| 2 \| 16\.7 \|.*\| 1 \| 16\.7 \| 1 \|", shown.markdown()), (
-        "the grader's, where nobody judged"
-    )
-    assert "with verdicts by hand: the accuracy if the verdicts given by hand count" in shown.markdown()
-    groups = {group["value"]: group for group in csv.DictReader(io.StringIO(shown.breakdown_csv()))}
-    assert float(groups["a"]["accuracy"]) == pytest.approx(1 / 3), "the grader's score stays"
-    assert float(groups["a"]["accuracy_overridden"]) == pytest.approx(2 / 3)
-    assert (groups["a"]["n_undecided"], groups["a"]["n_undecided_overridden"]) == ("1", "0")
-
-
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_no_number_is_lost_in_a_narrow_terminal(two_runs: Report, width: int) -> None:
-    table = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
-    shown = re.sub(r"\s", "", terminal(to_terminal([table]), width))
-    assert "…" not in shown
-    if width >= 80:
-        assert all(cell.replace(" ", "") in shown for row in table.rows for cell in row[2:])
+@given(
+    st.lists(st.lists(st.sampled_from(["0", "65,592", "57.1 (55.9–58.3)", "41.7 (at most 7.4–83.0)"]), max_size=11)),
+    st.sampled_from([40, 80, 200]),
+)
+def test_no_number_is_broken_in_a_narrow_terminal(numbers: list[list[str]], width: int) -> None:
+    """With long names, and with more columns than one table has room for."""
+    n = max(map(len, numbers), default=0)
+    rows = tuple(("run-" * 40, "benchmark" * 9, *(cells + ["–"] * n)[:n]) for cells in numbers)
+    heads = ("run", "benchmark", *(f"mean of column {i}" for i in range(n)))
+    shown = terminal(to_terminal([Table("T", heads, rows, (), frozenset(range(2, n + 2)))]), width)
+    assert max(map(cell_len, shown.splitlines())) <= width
+    cells = Counter(cell for row in rows for cell in row[2:])
+    assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 
 @given(st.text(max_size=40))

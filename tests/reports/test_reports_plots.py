@@ -66,19 +66,19 @@ def test_accuracy_and_its_intervals_are_the_scores_own(made: Report, plots: dict
     for row in plot.rows:
         values = dict(zip(plot.columns, row, strict=True))
         score = scores[str(values["series"])]
-        assert values["accuracy"] == score.accuracy
-        assert (values["sampling_low"], values["sampling_high"]) == score.sampling_interval
-        assert (values["question_low"], values["question_high"]) == score.question_interval
+        assert values["accuracy"] == score.accuracy.value
+        assert (values["sampling_low"], values["sampling_high"]) == score.accuracy.sampling
+        assert (values["question_low"], values["question_high"]) == score.accuracy.question
 
 
 def test_curves_go_through_the_scores_values_with_their_bands(made: Report, plots: dict[str, Plot]) -> None:
     score = made.scores[0][2]
     plot = plots["base-demo-curves"]
     found = {(str(row[0])[:6], row[1]): row[2:] for row in plot.rows}
-    for k, value in score.pass_at.items():
-        assert found["pass@k", k] == (value, *(score.pass_at_intervals[k].sampling_interval or ()))
-        assert found["maj@k:", k][0] == score.maj_at[k]
-        assert found["pass^k", k][0] == score.pass_hat[k]
+    for k, one in score.pass_at.items():
+        assert found["pass@k", k] == (one.value, *(one.sampling or ()))
+        assert found["maj@k:", k][0] == score.maj_at[k].value
+        assert found["pass^k", k][0] == score.pass_hat[k].value
 
 
 def test_the_histogram_counts_every_sample_once_and_the_cut_ones_apart(made: Report, plots: dict[str, Plot]) -> None:

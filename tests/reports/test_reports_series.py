@@ -32,8 +32,8 @@ def test_the_plot_holds_each_steps_accuracy_with_its_sampling_interval_steps_ris
     plot = series_plot([Step("aime", 1000, LATE), Step("aime", 500, EARLY)])
     assert plot is not None
     assert plot.rows == (
-        ("aime", 500, 0.125, *(EARLY.sampling_interval or ()), *(EARLY.question_interval or ())),
-        ("aime", 1000, 0.625, *(LATE.sampling_interval or ()), *(LATE.question_interval or ())),
+        ("aime", 500, 0.125, *(EARLY.accuracy.sampling or ()), *(EARLY.accuracy.question or ())),
+        ("aime", 1000, 0.625, *(LATE.accuracy.sampling or ()), *(LATE.accuracy.question or ())),
     )
     assert "aime from 12.5 to 62.5 %" in plot.summary
 
@@ -96,7 +96,9 @@ def test_the_steps_whose_scores_warn_of_cut_replies_are_in_one_note_with_their_s
         assert [note.partition(";")[0] for note in notes] == (
             [f"of the samples, max_tokens cut {n / 400:.1%} at step 1, {n / 400:.1%} at step 2"] if warns else []
         )
-        assert any("were cut" in warning for warning in _warnings(cut(n), (), {}, None)) == warns, "as each score warns"
+        assert any("were cut" in warning for warning in [one.text for one in _warnings(cut(n), {}, None)]) == warns, (
+            "as each score warns"
+        )
     both = cut_notes([Step("a", 1, cut(200)), Step("b", 1, cut(100, early=True))])
     assert [note.partition(";")[0] for note in both] == [
         "of the samples, max_tokens cut 50.0% at step a 1",
@@ -151,7 +153,7 @@ def test_a_score_of_a_run_that_ended_early_is_no_point_and_the_caption_names_it(
     # Wrong twin: one sample of 240 is missing, and cannot make a jump.
     plot = series_plot([Step("a", 1, EARLY), Step("a", 2, nearly)])
     assert plot is not None
-    assert (plot.rows[1][2], "No point" in plot.summary) == (nearly.accuracy, False)
+    assert (plot.rows[1][2], "No point" in plot.summary) == (nearly.accuracy.value, False)
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "<script>", "x" * 300])

@@ -27,7 +27,7 @@ from harness.reports.settings import (
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import Manifest, Provenance
 from harness.runs.recorded_settings import difference_in_words
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate, Interval
 from harness.scoring.uncertainty import why_narrower
 from harness.verbs.compare import compare
 from tests.reports.run_folders import write_run
@@ -211,12 +211,15 @@ def test_many_causes_of_failure_are_bounded(tmp_path: Path) -> None:
 
 def test_a_narrower_interval_for_other_questions_is_explained() -> None:
     wide, narrow = Interval(0.2, 0.8), Interval(0.3, 0.7)
-    (single,) = why_narrower(wide, narrow, at_most=True)
-    (few,) = why_narrower(wide, narrow, at_most=False)
+
+    def why(sampling: Interval | None, question: Interval | None, *, at_most: bool, of_file: bool = False) -> list[str]:
+        estimate = Estimate(value=0.5, sampling=sampling, question=question, at_most=at_most)
+        return [*why_narrower(estimate, imported=of_file)]
+
+    (single,), (few,) = why(wide, narrow, at_most=True), why(wide, narrow, at_most=False)
     assert "with one sample of each question, or with copies among the samples, it is only an upper" in single
     assert "with few samples of each question" in few
-    (of_file,) = why_narrower(wide, narrow, at_most=True, imported=True)
+    (of_file,) = why(wide, narrow, at_most=True, of_file=True)
     assert single == f"{of_file}. More samples of each question narrow the interval for the same questions"
-    assert [
-        why_narrower(*pair, at_most=True) for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide))
-    ] == [()] * 4
+    for pair in ((narrow, wide), (wide, wide), (wide, None), (None, wide)):
+        assert why(*pair, at_most=True) == []

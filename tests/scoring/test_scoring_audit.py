@@ -15,9 +15,9 @@ from harness.grading.second.judge import apply_ruling
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, estimate, words_on_mixture
 from harness.scoring.audit_order import draw, why_no_estimate
-from harness.scoring.stats import Z_95, Interval, question_limits, sampling_limits, wilson
+from harness.scoring.stats import Z_95, Estimate, Interval, question_limits, sampling_limits, wilson
 from harness.scoring.tally import QuestionTally, tally
-from harness.scoring.uncertainty import Intervals, accuracy_intervals
+from harness.scoring.uncertainty import accuracy_of
 from tests.scoring.graded import grade, graded, question
 
 
@@ -32,7 +32,7 @@ def by_hand(verdicts: Mapping[Key, bool], then: VerdictName | None = None) -> di
     }  # fmt: skip
 
 
-RAW = Intervals(sampling_interval=Interval(0.4, 0.6), question_interval=Interval(0.3, 0.7))
+RAW = Estimate(value=0.5, sampling=Interval(0.4, 0.6), question=Interval(0.3, 0.7))
 
 
 def estimated(items: Iterable[QuestionTally], verdicts: Mapping[Key, bool]) -> Audited | None:
@@ -53,10 +53,10 @@ def test_hand_worked_estimate() -> None:
     found = estimate(
         [AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, RAW, 3, 2
     )
-    assert found.accuracy == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
+    assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
     assert "differs on 3 (2 of them the grader called correct, 1 it did not): the audited accuracy" in found.sentence
-    interval = found.intervals.sampling_interval
+    interval = found.accuracy.sampling
     assert interval is not None
     assert interval.low < 0.4  # wider than the raw one, around another middle
     assert interval.high > 0.68
@@ -70,7 +70,7 @@ def wilson_like(mean: float, low: float, high: float) -> object:
 
 def test_all_audited_leaves_the_sampling_error_alone() -> None:
     found = estimate([AuditedPart(True, 1.0, 50, 50, 0.9, 50.0)], 0.0, RAW)
-    assert found.intervals.sampling_interval == wilson_like(0.9, 0.4, 0.6)
+    assert found.accuracy.sampling == wilson_like(0.9, 0.4, 0.6)
     assert found.n_to_halve is None
     assert "no number of audits" in found.sentence
 
@@ -81,11 +81,11 @@ def test_so_many_audits_halve_the_interval() -> None:
     def part(drawn: int) -> list[AuditedPart]:
         return [AuditedPart(True, 1.0, 100_000, drawn, 0.9, float(drawn))]
 
-    raw = Intervals(sampling_interval=Interval(0.499, 0.501), question_interval=None)
+    raw = Estimate(value=0.5, sampling=Interval(0.499, 0.501), question=None)
     first = estimate(part(100), 0.0, raw)
     assert first.n_to_halve is not None
     second = estimate(part(first.n_to_halve), 0.0, raw)
-    widths = [found.intervals.sampling_interval.half_width for found in (first, second)]  # type: ignore[union-attr]
+    widths = [found.accuracy.sampling.half_width for found in (first, second)]  # type: ignore[union-attr]
     assert widths[1] == pytest.approx(widths[0] / 2, rel=0.05)
 
 
@@ -95,16 +95,14 @@ def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None
     letters = {f"q{i}": "c" if called else "w" for i in range(198)}
     items = items_of(letters)
     right = {key: i % 5 < 3 for i, key in enumerate(draw(items, 198))}
-    by_person = accuracy_intervals(
-        items_of({key.question_id: "c" if correct else "w" for key, correct in right.items()})
-    )
-    raw = accuracy_intervals(items)
+    by_person = accuracy_of(items_of({key.question_id: "c" if correct else "w" for key, correct in right.items()}))
+    raw = accuracy_of(items)
     whole = audited(items, by_hand(right), raw)
     most = audited(items, by_hand(dict([*right.items()][:190])), raw)
     assert whole is not None
     assert most is not None
-    assert whole.intervals == by_person
-    for interval in most.intervals.sampling_interval, most.intervals.question_interval:
+    assert whole.accuracy == by_person
+    for interval in most.accuracy.sampling, most.accuracy.question:
         assert interval is not None
         assert 0.06 < interval.half_width < 0.15  # a binomial of 198 has 0.068
 
@@ -116,9 +114,7 @@ def test_the_interval_of_new_questions_holds_for_a_judge_near_an_end(called: flo
     for _ in range(200):
         truth = rng.random(200) < 0.6
         says = rng.random(200) < called
-        raw = Intervals(
-            sampling_interval=Interval(0.0, 1.0), question_interval=question_limits(says.astype(float)).interval()
-        )
+        raw = Estimate(value=0.5, sampling=Interval(0.0, 1.0), question=question_limits(says.astype(float)).interval())
         parts = []
         for verdict in (True, False):
             group = truth[says == verdict]
@@ -126,7 +122,7 @@ def test_the_interval_of_new_questions_holds_for_a_judge_near_an_end(called: flo
                 drawn = rng.choice(group, min(50 if 0.1 < called < 0.9 else 100, group.size), replace=False)
                 size = drawn.size
                 parts.append(AuditedPart(verdict, group.size / 200, group.size, size, float(drawn.mean()), float(size)))
-        interval = estimate(parts, 0.0, raw).intervals.question_interval
+        interval = estimate(parts, 0.0, raw).accuracy.question
         assert interval is not None
         held += interval.low <= 0.6 <= interval.high
     assert held >= 186
@@ -135,14 +131,8 @@ def test_the_interval_of_new_questions_holds_for_a_judge_near_an_end(called: flo
 def test_a_grader_that_levels_questions_has_a_wider_question_interval() -> None:
     sharp = estimate([AuditedPart(True, 0.5, 50, 50, 1.0, 50.0), AuditedPart(False, 0.5, 50, 50, 0.0, 50.0)], 0, RAW)
     dull = estimate([AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)], 0, RAW)
-    assert sharp.intervals.question_interval == pytest.approx((0.3, 0.7))
-    assert dull.intervals.question_interval == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
-
-
-def test_an_audit_of_a_former_version_does_not_say_in_which_direction_it_differs() -> None:
-    now = estimate([AuditedPart(True, 1.0, 60, 10, 0.8, 10.0)], 0.0, RAW, 2, 2)
-    former = msgspec.convert({**msgspec.to_builtins(now), "n_accepted": None}, Audited)
-    assert "differs on 2: the audited accuracy" in former.sentence
+    assert sharp.accuracy.question == pytest.approx((0.3, 0.7))
+    assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:
@@ -150,7 +140,7 @@ def test_only_what_a_judge_decided_is_audited() -> None:
     assert {key.question_id for key in draw(items, 100)} == {"q2"}
     estimate = estimated(items, {Key("q2", 0): False, Key("q2", 1): False})
     assert estimate is not None
-    assert (estimate.n_population, estimate.accuracy) == (2, 0.5)  # q1 is right by the rules
+    assert (estimate.n_population, estimate.accuracy.value) == (2, 0.5)  # q1 is right by the rules
 
 
 @pytest.mark.wide
@@ -172,10 +162,10 @@ def test_an_audit_finds_what_a_judge_wrongly_rejects(override: bool) -> None:
         items = tally([question(f"q{q}") for q in range(60)], grades, None).questions
         verdicts = {key: bool(right[int(key.question_id[1:]), key.sample_index]) for key in draw(items, 100)}
         assert any(verdicts[key] and not accepted[int(key.question_id[1:]), key.sample_index] for key in verdicts)
-        estimate = audited(items, by_hand(verdicts), accuracy_intervals(items))
+        estimate = audited(items, by_hand(verdicts), accuracy_of(items))
         assert estimate is not None
         assert estimate.n_population == 240
-        interval = estimate.intervals.sampling_interval
+        interval = estimate.accuracy.sampling
         assert interval is not None
         held += interval.low <= chances.mean() <= interval.high
     assert held >= 186
@@ -186,7 +176,7 @@ def test_without_a_judge_all_samples_are_audited() -> None:
     assert len(draw(items, 100)) == 4
     estimate = estimated(items, {Key("q1", 0): True, Key("q1", 1): True, Key("q2", 0): True, Key("q2", 1): False})
     assert estimate is not None
-    assert (estimate.accuracy, estimate.n_differing) == (0.75, 2)
+    assert (estimate.accuracy.value, estimate.n_differing) == (0.75, 2)
 
 
 def test_each_verdict_gets_its_part() -> None:
@@ -255,7 +245,7 @@ def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_e
     estimate = estimated(gone, {**verdicts, **dict.fromkeys(missing, False)})
     assert estimate is not None
     assert estimate.n_audited >= (60 + needed) / 2
-    assert estimate.accuracy < 1
+    assert estimate.accuracy.value < 1
 
 
 def test_the_reason_for_no_estimate_is_the_first_sample_of_the_order() -> None:
@@ -302,9 +292,10 @@ def test_the_interval_holds_where_the_raw_one_does_not() -> None:
     for _ in range(200):
         right = rng.random((100, 8)) < chances[:, None]
         called = right ^ (rng.random(right.shape) < 0.05)
-        raw = Intervals(
-            sampling_interval=sampling_limits(called.sum(axis=1).astype(float), np.full(100, 8.0)).interval(),
-            question_interval=None,
+        raw = Estimate(
+            value=0.5,
+            sampling=sampling_limits(called.sum(axis=1).astype(float), np.full(100, 8.0)).interval(),
+            question=None,
         )
         parts = []
         for verdict in (True, False):
@@ -312,7 +303,7 @@ def test_the_interval_holds_where_the_raw_one_does_not() -> None:
             drawn = rng.choice(group, 50, replace=False)
             parts.append(AuditedPart(verdict, group.size / 800, group.size, 50, float(drawn.mean()), 50.0))
         found = estimate(parts, 0.0, raw)
-        for name, interval in (("raw", raw.sampling_interval), ("audited", found.intervals.sampling_interval)):
+        for name, interval in (("raw", raw.sampling), ("audited", found.accuracy.sampling)):
             assert interval is not None
             held[name] += interval.low <= chances.mean() <= interval.high
     assert held["audited"] >= 186
@@ -330,7 +321,7 @@ def audited_coins(rng: np.random.Generator, right: float, n: int, drawn: int) ->
         seen = stratum[:drawn]
         parts.append(AuditedPart(verdict, len(stratum) / n, len(stratum), len(seen), float(seen.mean()), len(seen)))
     raw = wilson(np.asarray(called.mean()), np.asarray(n)).interval()
-    return estimate(parts, 0.0, Intervals(sampling_interval=raw, question_interval=None, at_most=False))
+    return estimate(parts, 0.0, Estimate(value=0.5, sampling=raw, question=None, at_most=False))
 
 
 def test_the_difference_of_two_audits_has_an_interval_that_holds() -> None:
@@ -344,7 +335,7 @@ def test_the_difference_of_two_audits_has_an_interval_that_holds() -> None:
         found = re.search(rf"B − A = {number} points, same questions {number} to {number}$", words)
         assert found is not None, words
         difference, low, high = map(float, found.groups())
-        assert difference == pytest.approx(100 * (audits[1].accuracy - audits[0].accuracy), abs=0.051)
+        assert difference == pytest.approx(100 * (audits[1].accuracy.value - audits[0].accuracy.value), abs=0.051)
         hits += low <= 100 * (second - first) <= high
     assert 0.94 <= hits / repeats <= 0.985, hits
 
@@ -352,7 +343,7 @@ def test_the_difference_of_two_audits_has_an_interval_that_holds() -> None:
 def test_a_difference_of_audits_is_told_only_where_both_are_of_the_same_samples() -> None:
     rng = np.random.default_rng(2)
     part, whole = audited_coins(rng, 0.5, 100, 20), audited_coins(rng, 0.7, 100, 100)
-    open_one = msgspec.structs.replace(part, n_undecided=1, accuracy_undecided_right=part.accuracy + 0.01)
+    open_one = msgspec.structs.replace(part, n_undecided=1, accuracy_undecided_right=part.accuracy.value + 0.01)
     mixed = (
         f"in A a person audited 40 of the grader's 100 verdicts and differs on {part.n_differing}. Audited accuracy:"
     )

@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.codec import decode, encode
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Question
+from harness.runs.layout import RunFolder
 from harness.scoring import Score, score_benchmark
 from harness.scoring.columns import numbers
 from harness.scoring.score import warnings_of_breakdowns, with_g_pass
@@ -25,23 +27,23 @@ from tests.scoring.graded import grade, graded, question
 
 def test_a_complete_run_has_the_hand_worked_numbers() -> None:
     score = score_benchmark(*graded(q1="cccw", q2="cwwv", q3="wwnn"), 4)
-    assert score.accuracy == pytest.approx((0.75 + 0.25 + 0) / 3)
+    assert score.accuracy.value == pytest.approx((0.75 + 0.25 + 0) / 3)
     assert score.sampling_error == pytest.approx(math.sqrt(2 * 0.75 * 0.25 / 3) / 3)
     deviation = math.sqrt(((0.75 - 1 / 3) ** 2 + (0.25 - 1 / 3) ** 2 + (1 / 3) ** 2) / 2)
     assert score.question_error == pytest.approx(deviation / math.sqrt(3))
     assert (score.n_questions, score.n_samples, score.n_missing, score.n_correct, score.n_no_answer) == (3, 12, 0, 4, 2)
-    assert score.pass_at == pytest.approx({1: 1 / 3, 2: (1 + 0.5 + 0) / 3, 4: 2 / 3})
-    assert score.maj_at == pytest.approx({1: 1 / 3, 2: (0.75 + 0.25) / 3, 4: 1 / 3})
-    assert (score.bounds.low, score.bounds.high) == (score.accuracy, score.accuracy)
+    assert [score.pass_at[k].value for k in (1, 2, 4)] == pytest.approx([1 / 3, (1 + 0.5 + 0) / 3, 2 / 3])
+    assert [score.maj_at[k].value for k in (1, 2, 4)] == pytest.approx([1 / 3, (0.75 + 0.25) / 3, 1 / 3])
+    assert (score.bounds.low, score.bounds.high) == (score.accuracy.value, score.accuracy.value)
     assert not score.partial
-    assert score.warnings == ()
+    assert score.sentences == []
 
 
 def test_accuracy_is_the_mean_over_questions_not_over_rows() -> None:
     score = score_benchmark(*graded(q1="cccc", q2="w"), None)
-    assert score.accuracy == 0.5
+    assert score.accuracy.value == 0.5
     assert score.n_imputed == 1
-    assert any("one sample" in warning for warning in score.warnings)
+    assert any("one sample" in warning for warning in score.sentences)
 
 
 def test_one_sample_everywhere_says_that_the_sampling_error_is_unknown() -> None:
@@ -54,15 +56,15 @@ def test_one_sample_everywhere_says_that_the_sampling_error_is_unknown() -> None
 def test_an_unfinished_run_is_scored_on_the_rounds_that_every_question_has() -> None:
     score = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4)
     assert score.rounds == 1
-    assert score.accuracy == pytest.approx(2 / 3)
+    assert score.accuracy.value == pytest.approx(2 / 3)
     assert (score.n_samples, score.n_missing, score.partial) == (3, 6, False)
-    assert any("1 of 4 rounds" in warning for warning in score.warnings)
+    assert any("1 of 4 rounds" in warning for warning in score.sentences)
 
 
 def test_without_a_complete_round_the_score_is_partial_and_bounded() -> None:
     score = score_benchmark(*graded(q1="c...", q2=".wcc", q3="...."), 4)
     assert score.partial
-    assert score.accuracy == pytest.approx((1 + 2 / 3) / 2)
+    assert score.accuracy.value == pytest.approx((1 + 2 / 3) / 2)
     assert score.bounds.low == pytest.approx((1 / 4 + 2 / 4 + 0) / 3)
     assert score.bounds.high == pytest.approx((4 / 4 + 3 / 4 + 4 / 4) / 3)
     assert score.pass_at == {}
@@ -73,13 +75,13 @@ def test_a_handful_of_lost_samples_keeps_all_the_others_and_prints_bounds() -> N
     score = score_benchmark(*graded(q1="c" * 150, q2="w" * 149 + "."), 150)
     assert score.partial
     assert score.n_samples == 299
-    assert score.accuracy == 0.5
+    assert score.accuracy.value == 0.5
     assert (score.bounds.low, score.bounds.high) == pytest.approx((0.5, 0.5 + 1 / 300))
 
 
 def test_undecided_counts_as_wrong_and_stands_inside_the_bounds() -> None:
     score = score_benchmark(*graded(q1="cu", q2="cc"), 2)
-    assert score.accuracy == 0.75
+    assert score.accuracy.value == 0.75
     assert (score.bounds.low, score.bounds.high) == (0.75, 1.0)
     assert score.n_undecided == 1
 
@@ -102,12 +104,12 @@ def test_more_than_one_percent_truncated_is_a_warning() -> None:
     questions, grades = graded(q1="c" * 99, q2="c" * 100)
     grades.append(grade("q1", 99, "n", truncated=True))
     grades[2] = grade("q1", 2, "c", truncated=True)
-    assert score_benchmark(questions, grades, 100).warnings == ()  # exactly 1 %
+    assert score_benchmark(questions, grades, 100).sentences == []  # exactly 1 %
     grades[0] = grade("q1", 0, "c", truncated=True)
     grades[1] = grade("q1", 1, "c", truncated=True)
     score = score_benchmark(questions, grades, 100)
     assert score.n_truncated == 4
-    assert score.warnings == ("4 of 200 samples (2.0%) were cut by max_tokens",)
+    assert score.sentences == ["4 of 200 samples (2.0%) were cut by max_tokens"]
 
 
 def test_token_mean_is_over_the_samples_whose_server_counted() -> None:
@@ -120,15 +122,15 @@ def test_token_mean_is_over_the_samples_whose_server_counted() -> None:
 def test_repeated_keys_count_once_and_are_named() -> None:
     questions, grades = graded(q1="cc", q2="ww")
     score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
-    assert score.accuracy == 0.5
-    assert score.warnings == ("2 grades with a repeated key left out: q2 #1, q2 #0",)
+    assert score.accuracy.value == 0.5
+    assert score.sentences == ["2 grades with a repeated key left out: q2 #1, q2 #0"]
 
 
 def test_samples_beyond_a_lowered_plan_and_foreign_questions_are_left_out_aloud() -> None:
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
-    assert score.accuracy == 0
-    assert len(score.warnings) == 2
+    assert score.accuracy.value == 0
+    assert len(score.sentences) == 2
 
 
 def test_scores_are_broken_down_by_level_in_natural_order() -> None:
@@ -138,9 +140,8 @@ def test_scores_are_broken_down_by_level_in_natural_order() -> None:
     score = score_benchmark(questions, grades, 2)
     assert list(score.breakdowns) == ["level"]
     assert list(score.breakdowns["level"]) == ["2", "10"]
-    assert score.breakdowns["level"]["2"].accuracy == 0.25
-    assert score.breakdowns["level"]["2"].sampling_error == pytest.approx(math.sqrt(0.25) / 2)
-    assert score.breakdowns["level"]["10"].question_error is None
+    assert score.breakdowns["level"]["2"].accuracy.value == 0.25
+    assert score.breakdowns["level"]["10"].accuracy.question is None
 
 
 def test_numbers_within_a_level_count_by_their_value_also_in_chinese_numerals() -> None:
@@ -158,31 +159,31 @@ def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
     ]
     score = score_benchmark(questions, [grade(one.question_id, n, "c") for one in questions for n in range(2)], 2)
     assert list(score.breakdowns) == ["level"]
-    (warning,) = [warning for warning in score.warnings if "breakdown" in warning]
+    (warning,) = [warning for warning in score.sentences if "breakdown" in warning]
     assert warning == "no breakdown by unit (21 values; at most 20 are shown), url (another value in each question)"
     assert warnings_of_breakdowns(questions) == [warning], "known before the first request"
     fewer = [question(f"q{n}", level=n % 20, language="zh") for n in range(42)]
     whole = score_benchmark(fewer, [grade(one.question_id, n, "c") for one in fewer for n in range(2)], 2)
     assert list(whole.breakdowns) == ["level"]
     assert warnings_of_breakdowns(fewer) == []
-    assert not [warning for warning in whole.warnings if "breakdown" in warning]
+    assert not [warning for warning in whole.sentences if "breakdown" in warning]
 
 
 def test_votes_are_by_canonical_form_and_a_mixed_group_counts_its_share() -> None:
     questions, _ = graded(q1="")
     grades = [grade("q1", 0, "c", vote="x"), grade("q1", 1, "w", vote="x"), grade("q1", 2, "w", vote="y")]
-    assert score_benchmark(questions, grades, 3).maj_at[3] == 0.5
+    assert score_benchmark(questions, grades, 3).maj_at[3].value == 0.5
 
 
 def test_no_answer_does_not_vote_whatever_stands_in_its_grade() -> None:
     questions, _ = graded(q1="")
     grades = [grade("q1", 0, "c"), grade("q1", 1, "n", vote="9"), grade("q1", 2, "n", vote="9")]
-    assert score_benchmark(questions, grades, 3).maj_at[3] == 1.0
+    assert score_benchmark(questions, grades, 3).maj_at[3].value == 1.0
 
 
 def test_a_question_that_another_tool_left_out_may_be_right_or_wrong() -> None:
     score = score_benchmark(*graded(q1="cc", q2=""), None)
-    assert (score.accuracy, score.bounds.low, score.bounds.high) == (1.0, 0.5, 1.0)
+    assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.5, 1.0)
     assert score.pass_at == {}
 
 
@@ -217,7 +218,7 @@ def test_the_bounds_contain_the_score(rows: list[str]) -> None:
     score = score_benchmark(*_benchmark(rows), 6)
     assert 0 <= score.bounds.low <= score.bounds.high <= 1
     if score.accuracy is not None:
-        assert score.bounds.low - 1e-12 <= score.accuracy <= score.bounds.high + 1e-12
+        assert score.bounds.low - 1e-12 <= score.accuracy.value <= score.bounds.high + 1e-12
 
 
 @given(letters, st.randoms(use_true_random=False))
@@ -231,17 +232,17 @@ def test_whatever_is_still_missing_the_final_accuracy_lies_in_a_partial_scores_b
     final = score_benchmark(*_benchmark(filled), 6)
     assert final.accuracy is not None
     if now.partial or not now.n_missing:
-        assert now.bounds.low - 1e-12 <= final.accuracy <= now.bounds.high + 1e-12
+        assert now.bounds.low - 1e-12 <= final.accuracy.value <= now.bounds.high + 1e-12
 
 
 @given(letters)
 def test_pass_at_k_never_falls_and_all_at_one_agree_with_the_accuracy(rows: list[str]) -> None:
     score = score_benchmark(*_benchmark(rows), None)
-    values = [score.pass_at[k] for k in sorted(score.pass_at)]
+    values = [score.pass_at[k].value for k in sorted(score.pass_at)]
     assert values == pytest.approx(sorted(values))
     if score.pass_at:
-        assert score.pass_at[1] == score.maj_at[1] == score.accuracy
-        assert all(score.maj_at[k] <= score.pass_at[k] + 1e-9 for k in score.maj_at)
+        assert score.pass_at[1].value == score.maj_at[1].value == score.accuracy.value
+        assert all(score.maj_at[k].value <= score.pass_at[k].value + 1e-9 for k in score.maj_at)
 
 
 @given(letters)
@@ -254,46 +255,36 @@ def test_every_estimate_has_both_intervals_around_it() -> None:
     generator = random.Random(5)
     letters = {f"q{n}": "".join("c" if generator.random() < n / 20 else "w" for _ in range(8)) for n in range(20)}
     score = score_benchmark(*graded(**letters), 8)
-    assert score.pass_at_intervals[1].sampling_interval == score.sampling_interval
-    for values, intervals in (
-        (score.pass_at, score.pass_at_intervals),
-        (score.pass_hat, score.pass_hat_intervals),
-        (score.maj_at, score.maj_at_intervals),
-    ):
-        assert values.keys() == intervals.keys() == {1, 2, 4, 8}
-        for k, value in values.items():
-            sampling, across = intervals[k].sampling_interval, intervals[k].question_interval
-            assert sampling is not None
-            assert across is not None
-            assert sampling.low < value < sampling.high
-            assert across.half_width > 0.9 * sampling.half_width or intervals[k].at_most
-            assert intervals[k].at_most == (2 * k > 8)  # two draws of k cannot be had of 8 samples
-    assert score.pass_hat[8] < score.accuracy < score.pass_at[8]
+    assert score.pass_at[1] == score.accuracy
+    for estimates in (score.pass_at, score.pass_hat, score.maj_at):
+        assert estimates.keys() == {1, 2, 4, 8}
+        for k, one in estimates.items():
+            assert one.sampling.low < one.value < one.sampling.high
+            assert one.question.half_width > 0.9 * one.sampling.half_width or one.at_most
+            assert one.at_most == (2 * k > 8)  # two draws of k cannot be had of 8 samples
+    assert score.pass_hat[8].value < score.accuracy.value < score.pass_at[8].value
 
 
-def test_intervals_stand_in_the_file_as_low_and_high() -> None:
+def test_a_score_of_another_form_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path).benchmark("demo")
     score = score_benchmark(*graded(q1="cccc", q2="cccw"), 4)
-    stored = decode(encode(score))
-    low, high = stored["sampling_interval"]
-    assert 0 < low < stored["accuracy"] < high <= 1
-    assert stored["pass_at_intervals"]["4"]["at_most"] is True
-    assert len(stored["question_interval"]) == 2
-    assert len(stored["budgets"][0]["sampling_interval"]) == 2
-    assert decode(encode(score), Score) == score
-
-
-def test_a_score_of_an_earlier_version_is_read_without_intervals() -> None:
-    stored = decode(encode(score_benchmark(*graded(q1="cw"), 2)))
-    for name in [name for name in stored if "interval" in name or name in ("budgets", "tokens", "pass_hat")]:
-        del stored[name]
-    assert decode(encode(stored), Score).sampling_interval is None
+    score.save(folder)
+    stored = decode(folder.scores.read_bytes())
+    low, high = stored["accuracy"]["sampling"]
+    assert 0 < low < stored["accuracy"]["value"] < high <= 1
+    assert stored["pass_at"]["4"]["at_most"] is True
+    assert Score.load(folder) == score
+    for schema, which in ((1, "an earlier"), (3, "a newer")):
+        folder.scores.write_bytes(encode({"benchmark": "demo", "accuracy": 0.5, "schema": schema}))
+        with pytest.raises(StoreError, match=f"schema {schema}, from {which} harness. Run `harness score` again"):
+            Score.load(folder)
 
 
 def test_one_question_has_no_question_interval_but_a_sampling_one() -> None:
     score = score_benchmark(*graded(q1="c"), 1)
-    assert (score.question_interval, score.question_error) == (None, None)
-    assert score.sampling_interval is not None
-    assert score.sampling_interval.low < 0.5
+    assert (score.accuracy.question, score.question_error) == (None, None)
+    assert score.accuracy.sampling is not None
+    assert score.accuracy.sampling.low < 0.5
 
 
 def test_orders_of_one_question_count_as_one_where_questions_are_drawn() -> None:
@@ -309,7 +300,7 @@ def test_orders_of_one_question_count_as_one_where_questions_are_drawn() -> None
     one = score_benchmark(once, grades, 4)
     assert (four.n_clusters, one.n_clusters) == (6, None)
     assert four.question_error == pytest.approx(one.question_error)
-    assert four.question_interval == pytest.approx(one.question_interval)
+    assert four.accuracy.question == pytest.approx(one.accuracy.question)
     assert four.sampling_error == pytest.approx(one.sampling_error / 2)
 
 
@@ -320,20 +311,20 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
         return score_benchmark(questions, grades, 4)
 
     one_large, equal = score(lambda n: "large" if n < 12 else f"q{n}"), score(lambda n: f"pair {n // 2}")
-    (sentence,) = [text for text in one_large.warnings if "group" in text]
+    (sentence,) = [text for text in one_large.sentences if "group" in text]
     # (12 + 12)² / (12² + 12) = 3.7 of 13
     assert sentence.startswith("12 of 24 questions are in one group (large): about other questions, the 13 groups say ")
     assert "as much as 3.7 groups of equal size" in sentence
-    assert not any("group" in text for text in equal.warnings)
-    assert one_large.question_interval is not None
-    assert equal.question_interval is not None
-    assert one_large.question_interval.half_width > 2 * equal.question_interval.half_width
+    assert not any("group" in text for text in equal.sentences)
+    assert one_large.accuracy.question is not None
+    assert equal.accuracy.question is not None
+    assert one_large.accuracy.question.half_width > 2 * equal.accuracy.question.half_width
 
 
 def test_a_number_of_samples_that_depends_on_the_difficulty_of_a_question_is_warned_of() -> None:
     def warning(few: str, many: str) -> list[str]:
         questions, grades = graded(**{f"q{n:02}": few if n < 12 else many for n in range(24)})
-        return [text for text in score_benchmark(questions, grades, None).warnings if "samples, and those" in text]
+        return [text for text in score_benchmark(questions, grades, None).sentences if "samples, and those" in text]
 
     (sentence,) = warning("ccc", "cwwwwwww")
     assert sentence.startswith(
@@ -343,14 +334,14 @@ def test_a_number_of_samples_that_depends_on_the_difficulty_of_a_question_is_war
     assert warning("ccw", "ccwccw") == []  # equally hard
     assert warning("ccc", "www") == []  # as many of each
     questions, grades = graded(q1="cc", q2="wwww", q3="ww..")
-    assert not any("those with" in text for text in score_benchmark(questions, grades, 4).warnings)  # unfinished
+    assert not any("those with" in text for text in score_benchmark(questions, grades, 4).sentences)  # unfinished
 
 
 def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_question_error() -> None:
     questions = [question(f"q{n}", cluster="same passage") for n in range(4)]
     grades = [grade(q.question_id, i, "c" if i else "w") for q in questions for i in range(2)]
     score = score_benchmark(questions, grades, 2)
-    assert (score.n_clusters, score.question_error, score.question_interval) == (1, None, None)
+    assert (score.n_clusters, score.question_error, score.accuracy.question) == (1, None, None)
 
 
 def test_a_score_has_g_pass_where_a_share_is_given() -> None:
@@ -360,6 +351,6 @@ def test_a_score_has_g_pass_where_a_share_is_given() -> None:
     (item,) = tally([question("q1")], grades, 4).questions
     g_pass = with_g_pass(score, [item], 0.5).g_pass
     assert g_pass is not None
-    assert g_pass.values == pytest.approx({1: 0.5, 2: 5 / 6, 4: 1.0})
-    assert [g_pass.intervals[k].at_most for k in (1, 2, 4)] == [False, False, True]
-    assert "G-Pass@2, 0.5" in numbers(with_g_pass(score, [item], 0.5))
+    assert {k: one.value for k, one in g_pass.at.items()} == pytest.approx({1: 0.5, 2: 5 / 6, 4: 1.0})
+    assert [one.at_most for one in g_pass.at.values()] == [False, False, True]
+    assert "g_pass_at_2" in numbers(with_g_pass(score, [item], 0.5))

@@ -34,14 +34,14 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(score: Score, words: str) -> bool:
-    return any(words in warning for warning in score.warnings)
+    return any(words in warning for warning in score.sentences)
 
 
 def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Path) -> None:
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
     (before,) = score_run(run, GradingOptions(workers=1))
     first = grades.read(run.benchmark("made up"))
-    assert (before.accuracy, told(before, "the card")) == (0.5, False)
+    assert (before.accuracy.value, told(before, "the card")) == (0.5, False)
     card = cards / "made up.yaml"
     for rules, accuracy, changed in (
         ("rules: {absolute_tolerance: 1.0}", 1.0, True),
@@ -50,7 +50,7 @@ def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Pa
     ):
         card.write_text(CARD + rules)
         (score,) = score_run(run, GradingOptions(workers=1))
-        assert (score.accuracy, told(score, "rules of the card as they are now")) == (accuracy, changed)
+        assert (score.accuracy.value, told(score, "rules of the card as they are now")) == (accuracy, changed)
     assert grades.read(run.benchmark("made up")) == first
 
 
@@ -58,7 +58,7 @@ def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert score.accuracy == 0.5
+    assert score.accuracy.value == 0.5
     assert told(score, "graded by the rules that the run began with")
 
 
@@ -73,4 +73,4 @@ def test_own_data_that_are_named_as_a_card_keep_the_rules_of_their_run(
     msgspec.structs.replace(manifest, benchmarks=benchmarks).save(run)
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: 1.0}")
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert (score.accuracy, told(score, "rules of the card")) == (accuracy, not settings)
+    assert (score.accuracy.value, told(score, "rules of the card")) == (accuracy, not settings)

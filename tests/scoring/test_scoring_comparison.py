@@ -40,7 +40,7 @@ def tallied(**letters: str) -> tuple[QuestionTally, ...]:
 
 def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     result = compare_runs(tallied(q1="cccc", q2="ccww", q3="wwww"), tallied(q1="ccww", q2="ccww", q3="wwww"))
-    assert result.difference == pytest.approx(0.5 / 3)
+    assert result.difference.value == pytest.approx(0.5 / 3)
     assert (result.better, result.worse, result.n_questions, result.unpaired) == (1, 0, 3, 0)
     # q1: 6 of 8 right in both runs together; dealt at random, variance ¾·¼·8/7·½. q2: 4 of 8, ½·½·8/7·½
     error = math.sqrt((3 / 16 + 4 / 16) * 4 / 7) / 3
@@ -56,9 +56,9 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     # sd of (½, 0, 0) is 0.2887, and half a question more
     across = math.sqrt(0.2887**2 / 3 + 0.5 / 9)
     assert result.p_question == pytest.approx(t_two_sided((1 / 6) / across, 2), rel=1e-3)
-    assert result.question_interval is not None
-    assert result.sampling_interval.low < 0 < result.difference < result.sampling_interval.high
-    assert not result.at_most
+    assert result.difference.question is not None
+    assert result.difference.sampling.low < 0 < result.difference.value < result.difference.sampling.high
+    assert not result.difference.at_most
 
 
 def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -> None:
@@ -70,8 +70,8 @@ def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -
     assert decision.settling is not None
     variance = sum((p := (44 + right) / 68) * (1 - p) * 68 / 67 for right in (2, 3)) / 2
     spread = SampleSpread(30, (paired.first_accuracy + paired.second_accuracy) / 2, variance)
-    assert decision.settling == samples_to_detect(spread, paired.difference, None, 2)
-    assert decision.settling > 1.8 * 4 * (power_factor(2) * paired.sampling_error / paired.difference) ** 2
+    assert decision.settling == samples_to_detect(spread, paired.difference.value, None, 2)
+    assert decision.settling > 1.8 * 4 * (power_factor(2) * paired.sampling_error / paired.difference.value) ** 2
     alike = compare_runs(second, tallied(**{f"q{n}": "ccww" for n in range(30)}))
     assert alike.single_error == pytest.approx(2 * alike.sampling_error)
 
@@ -130,7 +130,7 @@ def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hid
     first = tallied(q1="c" * 10, q2="c" * 6 + "w" * 4, q3="c" * 2 + "w" * 8)
     second = tallied(q1="c" * 9 + "w", q2="c" * 5 + "w" * 5, q3="c" + "w" * 9)
     result = compare_runs(first, second)
-    assert result.difference == pytest.approx(0.1)
+    assert result.difference.value == pytest.approx(0.1)
     many = [
         tuple(
             QuestionTally(question(f"{item.question.question_id}-{n}"), item.grades, 10)
@@ -140,7 +140,7 @@ def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hid
         for run in (first, second)
     ]
     assert compare_runs(*many).p_question < 1e-6
-    assert compare_runs(many[1], many[0]).question_interval.high < 0
+    assert compare_runs(many[1], many[0]).difference.question.high < 0
 
 
 def test_a_difference_of_single_samples_is_tested_as_mcnemar_does_it() -> None:
@@ -150,7 +150,7 @@ def test_a_difference_of_single_samples_is_tested_as_mcnemar_does_it() -> None:
     assert result.p_sampling == pytest.approx(normal_two_sided(8 / math.sqrt(8)))
     assert result.p_question is not None
     assert result.p_question < 0.01
-    assert result.at_most
+    assert result.difference.at_most
 
 
 def killed(share: float, seed: int) -> tuple[list[Question], list[Grade]]:
@@ -167,12 +167,12 @@ def test_a_run_that_was_killed_early_proves_nothing() -> None:
     for seed in range(5):
         whole, part = (tally(*killed(share, seed), 8).questions for share in (1.0, 0.1))
         result = compare_runs(part, whole)
-        assert result.difference > 0.2
+        assert result.difference.value > 0.2
         assert result.n_missing == 216
         assert result.p_sampling > 0.05
         assert result.p_question is not None
         assert result.p_question > 0.05
-        assert result.sampling_interval.low < 0 < result.sampling_interval.high
+        assert result.difference.sampling.low < 0 < result.difference.sampling.high
 
 
 def test_one_missing_sample_of_many_hides_no_difference() -> None:
@@ -181,7 +181,7 @@ def test_one_missing_sample_of_many_hides_no_difference() -> None:
     result = compare_runs(tally(questions, grades[1:], 150).questions, tally(other, worse, 150).questions)
     assert (result.n_missing, result.n_questions) == (1, 30)
     assert result.p_sampling < 1e-9
-    assert result.sampling_interval.low > 0.45
+    assert result.difference.sampling.low > 0.45
 
 
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
@@ -208,10 +208,10 @@ def test_copies_count_as_the_samples_that_are_independent() -> None:
     whole = (tallied(q1="cc", q2="cw"), tallied(q1="cw", q2="ww"))
     result, plain = compare_runs(*copied), compare_runs(*whole)
     assert (result.sampling_error, result.p_sampling) == pytest.approx((plain.sampling_error, plain.p_sampling))
-    assert (result.at_most, plain.at_most) == (True, False)
-    assert compare_runs((copied[0][0], whole[0][1]), whole[1]).at_most, "one question with copies is enough"
+    assert (result.difference.at_most, plain.difference.at_most) == (True, False)
+    assert compare_runs((copied[0][0], whole[0][1]), whole[1]).difference.at_most, "one question with copies is enough"
     pairs = [RunPair(run="run", baseline="base", paired=paired, samples=4) for paired in (result, plain)]
-    noted = [paired_table({"b": "base"}, [pair], [None]).notes for pair in pairs]
+    noted = [paired_table({"b": "base"}, [pair]).notes for pair in pairs]
     assert [AT_MOST in notes for notes in noted] == [True, False], "the footnote names copies as a reason, too"
     assert not any("with one sample of each question the" in note for notes in noted for note in notes)
 
@@ -546,31 +546,34 @@ def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: li
     ]
     low, high = ends
     assert result.n_missing == sum(2 * PLANNED - len(first[name]) - len(second[name]) for name in first)
-    assert result.difference == pytest.approx(result.first_accuracy - result.second_accuracy)
+    assert result.difference.value == pytest.approx(result.first_accuracy - result.second_accuracy)
     assert result.first_accuracy == pytest.approx(sum(row.count("c") / len(row) for row in rows) / len(rows))
-    assert result.sampling_interval.low == pytest.approx(min(end.sampling_interval.low for end in ends))
-    assert result.sampling_interval.high == pytest.approx(max(end.sampling_interval.high for end in ends))
+    assert result.difference.sampling.low == pytest.approx(min(end.difference.sampling.low for end in ends))
+    assert result.difference.sampling.high == pytest.approx(max(end.difference.sampling.high for end in ends))
     assert result.sampling_error == pytest.approx(max(end.sampling_error for end in ends))
     assert result.single_error == pytest.approx(max(end.single_error for end in ends))
-    shift = max(abs(end.difference - result.difference) for end in ends)
+    shift = max(abs(end.difference.value - result.difference.value) for end in ends)
     alone = max(float(smallest_difference(np.asarray(end.detection_variance), end.detection_growth)) for end in ends)
     most = max(result.second_accuracy, 1 - result.second_accuracy)
     assert result.detectable == (pytest.approx(alone + shift) if alone + shift < min(1, most + 1e-12) else None)
-    same_sign = low.difference * high.difference > 0 or low.difference == high.difference
+    same_sign = low.difference.value * high.difference.value > 0 or low.difference.value == high.difference.value
     assert result.p_sampling == pytest.approx(max(end.p_sampling for end in ends) if same_sign else 1.0)
-    questions = [end.question_interval for end in ends if end.question_interval is not None]
+    questions = [end.difference.question for end in ends if end.difference.question is not None]
     ps = [end.p_question for end in ends if end.p_question is not None]
-    assert (result.question_interval is None, len(questions), len(ps)) == (len(rows) == 1, *(2 * [2 * (len(rows) > 1)]))
-    if result.question_interval is not None:
-        assert result.question_interval.low == pytest.approx(min(interval.low for interval in questions))
-        assert result.question_interval.high == pytest.approx(max(interval.high for interval in questions))
+    assert (result.difference.question is None, len(questions), len(ps)) == (
+        len(rows) == 1,
+        *(2 * [2 * (len(rows) > 1)]),
+    )
+    if result.difference.question is not None:
+        assert result.difference.question.low == pytest.approx(min(interval.low for interval in questions))
+        assert result.difference.question.high == pytest.approx(max(interval.high for interval in questions))
         assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
-    assert result.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
+    assert result.difference.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
 
 
 def test_copies_in_one_question_make_the_sampling_interval_the_widest_possible() -> None:
     grades = {q: tuple(grade(q, i, letter) for i, letter in enumerate("ccww")) for q in ("q0", "q1")}
     apart = [QuestionTally(question(q), grades[q], PLANNED) for q in grades]
     copied = [QuestionTally(question("q0"), grades["q0"], PLANNED, 1), apart[1]]
-    assert compare_runs(copied, apart).at_most
-    assert not compare_runs(apart, apart).at_most
+    assert compare_runs(copied, apart).difference.at_most
+    assert not compare_runs(apart, apart).difference.at_most

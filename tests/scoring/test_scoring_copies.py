@@ -50,29 +50,29 @@ def test_copies_are_counted_named_and_one_sample_in_the_interval(tmp_path: Path)
     assert score.copies is not None
     assert (score.copies.n_samples, score.copies.n_equal, score.copies.n_excess) == (96, 84, 84)
     assert (score.copies.n_questions, score.copies.independent) == (12, 1 / 8)
-    (sentence,) = [text for text in score.warnings if "word for word" in text]
+    (sentence,) = [text for text in score.sentences if "word for word" in text]
     assert sentence.startswith("84 of 96 samples repeat another reply")
     assert score.sampling_error is None  # "at most", as with one sample a question
-    assert score.sampling_interval is not None
-    assert sound.sampling_interval is not None
-    assert score.sampling_interval.half_width > 4 * sound.sampling_interval.half_width
+    assert score.accuracy.sampling is not None
+    assert sound.accuracy.sampling is not None
+    assert score.accuracy.sampling.half_width > 4 * sound.accuracy.sampling.half_width
     assert sound.copies is not None
     assert (sound.copies.n_equal, sound.copies.n_excess, sound.sampling_error) == (0, 0, 0.0)
-    assert not any("word for word" in text for text in sound.warnings)
+    assert not any("word for word" in text for text in sound.sentences)
 
 
 def test_a_few_copies_of_each_question_are_found_too(tmp_path: Path) -> None:
     score = scored(tmp_path, replies(2, characters=LONG_CHARS))
     assert score.copies is not None
     assert (score.copies.n_equal, score.copies.independent) == (12, pytest.approx(0.8))
-    assert any("12 of 96 samples repeat" in text for text in score.warnings)
+    assert any("12 of 96 samples repeat" in text for text in score.sentences)
 
 
 def test_short_replies_may_repeat_as_often_as_independent_ones_do(tmp_path: Path) -> None:
     score = scored(tmp_path, replies(8, characters=6))
     assert score.copies is not None
     assert (score.copies.n_equal, score.copies.n_excess) == (84, 0)
-    assert not any("word for word" in text for text in score.warnings)
+    assert not any("word for word" in text for text in score.sentences)
     assert score.sampling_error is not None
 
 
@@ -122,7 +122,7 @@ def test_copies_are_counted_within_the_rounds_that_the_score_covers() -> None:
     assert two_rounds.copies is not None
     assert two_rounds.copies.independent == 0.5
     alone = score_benchmark(questions, [one for one in grades(0, 10) if one.sample_index < 2], 2)
-    assert unfinished.sampling_interval == alone.sampling_interval
+    assert unfinished.accuracy.sampling == alone.accuracy.sampling
 
 
 def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
@@ -143,8 +143,8 @@ def test_the_outputs_of_another_tool_are_counted_too(tmp_path: Path) -> None:
         grade_outputs(pairs(copies), RunFolder(tmp_path), GradingOptions(workers=1)) for copies in (8, 1)
     )
     assert score_of(cached).copies is not None
-    assert any("84 of 96 samples repeat" in text for text in score_of(cached).warnings)
-    assert not any("repeat" in text for text in score_of(sound).warnings)
+    assert any("84 of 96 samples repeat" in text for text in score_of(cached).sentences)
+    assert not any("repeat" in text for text in score_of(sound).sentences)
 
 
 def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> No
     for run in (*runs, *single):
         score_run(run, GradingOptions(workers=1))
     (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
-    assert copied.decision.paired.at_most
+    assert copied.decision.paired.difference.at_most
     first, second = (OpenRun(run.path.name, run) for run in runs)
     viewed = compare_viewed(first, second, copied.decision.paired.benchmark)
     assert "at most" not in viewed.lines[1], "one set of replies has no interval"

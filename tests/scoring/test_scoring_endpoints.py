@@ -72,15 +72,15 @@ def test_each_endpoint_has_its_shares_and_those_that_its_questions_lead_one_to_e
         grades.append(msgspec.structs.replace(grade("q1", index, letter), truncated=not index))
     observed.observe(sample("q2", 0, B))
     grades.append(grade("q2", 0, "c"))
-    first, second = scores(observed, np.arange(4), grades, {B: 3})
-    assert (first.endpoint, first.n_samples, second.n_samples) == (A, 2, 2)
-    assert (first.accuracy, first.expected_accuracy) == (1.0, pytest.approx(2 / 3))
-    assert (second.accuracy, second.expected_accuracy) == (0.5, pytest.approx((2 / 3 + 1) / 2))
+    by_url = scores(observed, np.arange(4), grades, {B: 3})
+    first, second = by_url.values()
+    assert ([*by_url], first.n_samples, second.n_samples) == ([A, B], 2, 2)
+    assert (first.accuracy.value, first.expected_accuracy) == (1.0, pytest.approx(2 / 3))
+    assert (second.accuracy.value, second.expected_accuracy) == (0.5, pytest.approx((2 / 3 + 1) / 2))
     assert (first.truncated, first.expected_truncated) == (0.5, pytest.approx(1 / 3))
     assert (first.tokens_per_s, second.tokens_per_s) == (50.0, 25.0)
-    assert first.sampling_interval is not None
-    assert first.sampling_interval.low < 1.0 == first.sampling_interval.high
-    assert (first.at_most, second.at_most) == (False, True)
+    assert first.accuracy.sampling.low < 1.0 == first.accuracy.sampling.high
+    assert (first.accuracy.at_most, second.accuracy.at_most) == (False, True)
     assert (first.n_failures, second.n_failures) == (0, 3)
 
 
@@ -92,10 +92,10 @@ def test_the_endpoints_of_a_run_stand_in_score_and_table(tmp_path: Path) -> None
             log.write("request_failed", task=["demo", "q1", 0], endpoint=endpoint, kind="cut")
         log.write("request_failed", task=["other", "q1", 0], endpoint=C, kind="cut")
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert [(e.endpoint, e.n_failures) for e in score.endpoints] == [(A, 1), (B, 0), (C, 2)]
+    assert [(url, e.n_failures) for url, e in score.endpoints.items()] == [(A, 1), (B, 0), (C, 2)]
     table = endpoint_table([("run", score)])
     assert table is not None
-    low, high = score.endpoints[2].sampling_interval or (0.0, 0.0)
+    low, high = score.endpoints[C].accuracy.sampling or (0.0, 0.0)
     assert low < 0.3 < high
     assert table.rows[2][5] == f"{100 * low:.1f}–{100 * high:.1f}"
     assert "By endpoint" in report([run]).html()
@@ -137,5 +137,5 @@ def test_one_endpoint_has_no_table(tmp_path: Path) -> None:
     asked = [question("q0"), question("q1")]
     alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
     (score,) = score_run(alone, GradingOptions(workers=1))
-    assert score.endpoints == ()
+    assert score.endpoints == {}
     assert endpoint_table([("run", score)]) is None

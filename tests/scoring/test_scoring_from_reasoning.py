@@ -54,8 +54,8 @@ def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_p
         ],
     )
     (plain,) = score_run(run, GradingOptions(workers=1))
-    assert (plain.accuracy, plain.accuracy_from_reasoning) == (0.25, None)
+    assert (plain.accuracy.value, plain.accuracy_from_reasoning) == (0.25, None)
     (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
-    assert (score.accuracy, score.accuracy_from_reasoning) == (0.25, 0.5)
+    assert (score.accuracy.value, score.accuracy_from_reasoning.value) == (0.25, 0.5)
     stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
     assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +18,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
-from harness.scoring.measures import Measure, MeasureName, measures, uneven_parts
+from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, graded, question
@@ -39,47 +38,41 @@ def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
     return score_benchmark([q for q, _ in drawn], [g for _, grades in drawn for g in grades], samples)
 
 
-def measured(score: Score) -> dict[MeasureName, Measure]:
-    assert score.measures is not msgspec.UNSET
-    return {measure.name: measure for measure in score.measures}
-
-
 def test_a_question_weighs_the_same_or_by_its_parts() -> None:
     score = scored(with_parts("q1", (1, 2), (2, 2)), with_parts("q2", (3, 6), None))
-    by_name = measured(score)
-    assert score.accuracy == pytest.approx((0.5 + 0) / 2)
+    by_name = score.measures
+    assert score.accuracy.value == pytest.approx((0.5 + 0) / 2)
     assert by_name["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
     assert by_name["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
     for measure in by_name.values():
-        low, high = measure.intervals.sampling_interval or (1, 0)
+        low, high = measure.sampling or (1, 0)
         assert low < measure.value < high
-        assert not measure.intervals.at_most
+        assert not measure.at_most
 
 
 def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
     undecided = question("q3"), [grade("q3", 0, "u")]
-    by_name = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), undecided))
-    assert (by_name["share of parts"].value, by_name["share of parts"].n) == (pytest.approx(0.5), 3)
-    assert (by_name["share of all parts"].value, by_name["share of all parts"].n) == (pytest.approx(0.75), 2)
-    assert all(measure.intervals.at_most for measure in by_name.values())
+    by_name = scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), undecided).measures
+    assert by_name["share of parts"].value == pytest.approx(0.5)
+    assert by_name["share of all parts"].value == pytest.approx(0.75)
+    assert all(measure.at_most for measure in by_name.values())
 
 
 def test_an_answer_called_right_or_wrong_is_one_part() -> None:
     """A verifier may count parts for some questions and return true or false for others."""
-    alone = measured(scored(with_parts("q1", (1, 2))))
+    alone = scored(with_parts("q1", (1, 2))).measures
     score = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "c")]))
-    by_name = measured(score)
-    assert (alone["share of parts"].value, score.accuracy) == (pytest.approx(0.5), pytest.approx(0.5))
-    assert (by_name["share of parts"].value, by_name["share of parts"].n) == (pytest.approx((0.5 + 1) / 2), 2)
+    by_name = score.measures
+    assert (alone["share of parts"].value, score.accuracy.value) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert by_name["share of parts"].value == pytest.approx((0.5 + 1) / 2)
     assert by_name["share of all parts"].value == pytest.approx((2 * 0.5 + 1 * 1) / 3)
-    assert by_name["share of all parts"].n == 2
-    wrong = measured(scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "w")])))
+    wrong = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "w")])).measures
     assert wrong["share of parts"].value == pytest.approx((0.5 + 0) / 2)
 
 
 def test_a_verdict_that_contradicts_the_parts_counts_in_their_place() -> None:
     ruled = [grade("q1", 0, "c", parts=(1, 2)), grade("q1", 1, "w", parts=(2, 2)), grade("q1", 2, "w", parts=(1, 2))]
-    by_name = measured(scored((question("q1"), ruled)))
+    by_name = scored((question("q1"), ruled)).measures
     assert by_name["share of parts"].value == pytest.approx((1 + 0 + 0.5) / 3)
 
 
@@ -102,7 +95,7 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
         grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
         items.append(QuestionTally(question(f"q{number}"), grades, len(grades)))
         uneven += len({total for _, total, _ in row} - {None}) > 1
-    by_name = {measure.name: measure for measure in measures(items)}
+    by_name = measures(items)
     # Answers to one question with different totals have no common share; a question beside them may have any total.
     assert bool(by_name) == (not uneven and any(total is not None for row in samples for _, total, _ in row))
     assert bool(uneven_parts(items)) == bool(uneven)
@@ -110,13 +103,12 @@ def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_acc
     if by_name:
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
-        assert by_name["share of parts"].n == len(items)
         assert -1e-9 <= by_name["share of all parts"].value <= 1 + 1e-9
 
 
 def test_a_benchmark_without_such_measures_stores_none() -> None:
     plain = score_benchmark(*graded(q1="cw", q2="cc"), 2)
-    assert b'"measures"' not in codec.encode(plain)
+    assert plain.measures == {}
     assert measure_table([("run", plain)]) is None
     counted = scored(with_parts("q1", (1, 2)), with_parts("q2", (1, 2)))
     assert codec.decode(codec.encode(counted), Score).measures == counted.measures
@@ -129,14 +121,13 @@ def test_a_benchmark_without_such_measures_stores_none() -> None:
 def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins() -> None:
     """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""
     rng = np.random.default_rng(7)
-    hits: dict[MeasureName, list[bool]] = {}
-    widths: dict[MeasureName, list[float]] = {}
+    hits: dict[str, list[bool]] = {}
+    widths: dict[str, list[float]] = {}
     for _ in range(100):
         drawn: Drawn = parts(rng, 30, 4, 0.7)
-        for measure in measures(drawn.items):
-            assert measure.intervals.sampling_interval is not None
-            hits.setdefault(measure.name, []).append(held(measure, drawn.truth, drawn.truth)[0])
-            widths.setdefault(measure.name, []).append(measure.intervals.sampling_interval.half_width)
+        for name, measure in measures(drawn.items).items():
+            hits.setdefault(name, []).append(held(measure, drawn.truth[name], drawn.truth[name])[0])
+            widths.setdefault(name, []).append(measure.sampling.half_width)
     assert len(hits) == 2
     assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
     # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
@@ -145,9 +136,9 @@ def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins() -> None
 
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
     score = scored(with_parts("q1", (3, 3), (0, 1)), with_parts("q2", (1, 4), (2, 4)))
-    (warning,) = [warning for warning in score.warnings if "parts" in warning]
+    (warning,) = [warning for warning in score.sentences if "parts" in warning]
     assert "on 1 question (such as q1: 1 to 3): the shares of right parts are left out" in warning
-    assert score.measures is msgspec.UNSET
+    assert score.measures == {}
     even = scored(with_parts("q1", (3, 3), (0, 3)), with_parts("q2", (1, 4), (2, 4)))
-    assert not [warning for warning in even.warnings if "parts" in warning]
-    assert len(measured(even)) == 2
+    assert not [warning for warning in even.sentences if "parts" in warning]
+    assert len(even.measures) == 2

@@ -205,7 +205,7 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
 def test_a_sample_of_an_index_below_zero_is_none_of_the_plan(tmp_path: Path) -> None:
     samples = [sample("q0", -1, A), sample("q0", 0, A), sample("q0", 1 << 40, A)]
     (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), GradingOptions(workers=1))
-    assert (score.n_samples, score.accuracy) == (1, 1.0)
+    assert (score.n_samples, score.accuracy.value) == (1, 1.0)
 
 
 def test_grades_stand_in_the_order_of_questions_and_samples(tmp_path: Path) -> None:
@@ -222,4 +222,4 @@ def test_grades_stand_in_the_order_of_questions_and_samples(tmp_path: Path) -> N
 def test_samples_of_a_question_that_is_not_asked_hide_none_behind_them(tmp_path: Path) -> None:
     samples = [sample("gone", 0, A), sample("q0", 0, A)]
     (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), GradingOptions(workers=1))
-    assert (score.n_samples, score.accuracy) == (1, 1.0)
+    assert (score.n_samples, score.accuracy.value) == (1, 1.0)

@@ -37,23 +37,23 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     own_verifier.write_text("def judge(answer, question):\n    return answer == '7'\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     first = graders(run)
-    assert (score.accuracy, graded) == (0.5, [1, 2])
+    assert (score.accuracy.value, graded) == (0.5, [1, 2])
     assert [outcome for outcome, _ in first] == ["correct", "wrong"]
     assert all(grader.startswith("own_verifier:judge@") for _, grader in first)
 
     graded.clear()
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
-    assert (score.accuracy, graded, graders(run)) == (0.5, [], first)
-    assert "graded anew" not in " ".join(score.warnings)
+    assert (score.accuracy.value, graded, graders(run)) == (0.5, [], first)
+    assert "graded anew" not in " ".join(score.sentences)
 
     own_verifier.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
-    assert (score.accuracy, graded) == (1.0, [1, 2])
+    assert (score.accuracy.value, graded) == (1.0, [1, 2])
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
     (before, *_), (now, *_) = ([grader for _, grader in each] for each in (first, graders(run)))
-    assert f"2 samples graded anew, since the grader changed from {before} to {now}" in score.warnings
+    assert f"2 samples graded anew, since the grader changed from {before} to {now}" in score.sentences
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert "graded anew" not in " ".join(score.warnings)
+    assert "graded anew" not in " ".join(score.sentences)
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
     (shorter,) = score_run(run, GradingOptions(workers=1, deadline=0.1))
     assert shorter.verifier_errors == first.verifier_errors, "the former grade is reused"
     (longer,) = score_run(run, GradingOptions(workers=1, deadline=30))
-    assert (longer.n_undecided, longer.accuracy, longer.verifier_errors) == (0, 1.0, ())
+    assert (longer.n_undecided, longer.accuracy.value, longer.verifier_errors) == (0, 1.0, ())
 
 
 def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, own_verifier: Path) -> None:
@@ -117,7 +117,7 @@ def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(t
     first = [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{7}", "")]
     run = run_with(tmp_path / "run", first)
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert score.accuracy == 1.0
+    assert score.accuracy.value == 1.0
     place = run.benchmark(NAME)
     place.samples.unlink()
     with Journal.open(place) as journal:
@@ -125,7 +125,7 @@ def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(t
             journal.append(one)
     graded: list[int] = []
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
-    assert (score.accuracy, graded) == (0.5, [1])
+    assert (score.accuracy.value, graded) == (0.5, [1])
     assert [outcome for outcome, _ in graders(run)] == ["correct", "wrong"]
     score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert graded == [1], "the new grade holds"
@@ -138,5 +138,5 @@ def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Pa
     current = [*grades.read(place)]
     write_lines(place.grades, [msgspec.structs.replace(one, verdict="wrong", reply_checksum=None) for one in current])
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert score.accuracy == 1.0
+    assert score.accuracy.value == 1.0
     assert [*grades.read(place)] == current

@@ -35,22 +35,22 @@ def folder(place: Path, *, exact: bool) -> RunFolder:
 def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path: Path, exact: bool) -> None:
     run = folder(tmp_path, exact=exact)
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert score.accuracy == 0.75
-    named = [one for one in score.warnings if "were continued after an interruption" in one]
+    assert score.accuracy.value == 0.75
+    named = [one for one in score.sentences if "were continued after an interruption" in one]
     assert bool(named) == (not exact)
     (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
-    assert without.accuracy == 1.0
-    assert any("2 of 8 samples were continued" in one and "leaves them out" in one for one in without.warnings)
+    assert without.accuracy.value == 1.0
+    assert any("2 of 8 samples were continued" in one and "leaves them out" in one for one in without.sentences)
     assert len(grades.read(run.benchmark("demo"))) == 8
     (again,) = score_run(run, GradingOptions(workers=1))
-    assert again.accuracy == 0.75
+    assert again.accuracy.value == 0.75
 
 
 def test_without_any_nothing_is_said_and_nothing_left_out(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [sample("q0", i, A) for i in range(4)], 4)
     (score,) = score_run(run, GradingOptions(workers=1, salvaged=False))
-    assert score.accuracy == 1.0
-    assert not any("interruption" in one for one in score.warnings)
+    assert score.accuracy.value == 1.0
+    assert not any("interruption" in one for one in score.sentences)
 
 
 def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.scoring.resampling import real_sizes
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tally import tally as count
 from harness.scoring.uncertainty import (
-    accuracy_intervals,
+    accuracy_of,
     mean_question_interval,
     question_error,
     rate,
@@ -36,11 +36,9 @@ def tally(name: str, letters: str, independent: int | None = None, **metadata: s
 
 def test_questions_without_samples_are_left_out_of_the_intervals() -> None:
     some = [tally("a", "cw"), tally("b", "cc"), tally("c", "ww")]
-    assert accuracy_intervals([*some, tally("d", "")]) == accuracy_intervals(some)
-    assert accuracy_intervals(some).sampling_interval is not None
-    for nothing in ([], [tally("d", "")]):
-        got = accuracy_intervals(nothing)
-        assert (got.sampling_interval, got.question_interval, got.at_most) == (None, None, False)
+    assert accuracy_of([*some, tally("d", "")]) == accuracy_of(some)
+    assert accuracy_of(some).sampling is not None
+    assert accuracy_of([]) is accuracy_of([tally("d", "")]) is None
 
 
 def test_the_question_interval_needs_two_clusters() -> None:
@@ -60,8 +58,7 @@ def test_copies_make_the_sampling_error_unknown() -> None:
         got = sampling_error(items)
         assert got.error is None
         assert got.imputed == 1
-    mean, _ = rate([plain, tally("b", "cc")], [1, 2])
-    assert mean == pytest.approx(0.75)
+    assert rate([plain, tally("b", "cc")], [1, 2]).value == pytest.approx(0.75)
 
 
 # -- warnings ------------------------------------------------------------------------------------------------------

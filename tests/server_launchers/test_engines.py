@@ -93,7 +93,6 @@ def test_an_engine_is_whole(name: str) -> None:
     launcher = engine.launcher
     assert engine.summary
     assert launcher.takes <= set(OPTIONS), "a field that no spec has"
-    assert (launcher.command is None) == (launcher.address is not None), "a server is started, or has an address"
     assert set(engine.file_flags) <= set(engine.model_flags)
     assert "sampling_defaults" not in launcher.takes or engine.neutral_words
     if (dialect := engine.dialect) is not None:

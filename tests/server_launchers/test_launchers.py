@@ -319,20 +319,6 @@ def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, 
     assert message in error
 
 
-@pytest.mark.parametrize(
-    ("given_url", "base"),
-    [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
-)
-def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = replicas.deploy(spec("external", model=given_url, port=0), [], Facts(""))
-    assert deployment.base_urls == (base,)
-
-
-def test_an_external_server_without_a_url_is_refused() -> None:
-    with pytest.raises(LaunchError, match="given by its URL"):
-        replicas.deploy(spec("external", model="host:1", port=0), [], Facts(""))
-
-
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:
     line = dry("vllm_ascend", tp=2, docker="quay.io/ascend/vllm-ascend:v0.23.0")[0]
     assert "--device /dev/davinci0 --device /dev/davinci1 --device /dev/davinci_manager" in line

@@ -43,7 +43,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
-    done = harness(tmp_path, "serve", "external", "http://127.0.0.1:1", *given)
+    done = harness(tmp_path, "serve", "llama_cpp", "model.gguf", *given)
     assert done.code == 2
     assert message in done.err
 

@@ -28,7 +28,7 @@ from tests.server_launchers.test_taken_fields import OTHERS as TAKEN
 RECORDED = Path(__file__).with_name("started")
 ROOT = Path(server_launchers.__file__).resolve().parent
 
-MODELS: dict[str, str] = {"external": "http://127.0.0.1:1/v1", "llama_cpp": "/models/one.gguf"}
+MODELS: dict[str, str] = {"llama_cpp": "/models/one.gguf"}
 WORDS: dict[str, tuple[str, ...]] = {"command": ("./server", "{port}", "{host}", "{served_name}", "{model}")}
 
 OTHERS = TAKEN | {"chat_template": Path("/templates/chat.jinja")}

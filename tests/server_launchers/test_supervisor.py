@@ -361,16 +361,6 @@ def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_lo
         assert "exit status 7" in servers.logs("mine")[0].read_text()
 
 
-def test_an_external_server_is_looked_at_and_left_alone() -> None:
-    with supervisor.launch(faulty()) as running:
-        external = ServerSpec(engine="external", model=running.base_urls[0] + "/v1", health_path="/health")
-        with supervisor.launch(external) as server:
-            assert (server.model, server.base_urls) == ("faulty", running.base_urls)
-        assert httpx.get(f"{running.base_urls[0]}/health").status_code == 200
-    with pytest.raises(LaunchError, match="cannot be used: it does not listen yet"):
-        supervisor.launch(external)
-
-
 STATE_OF_0_1_0 = """{
  "name": "old", "engine": "vllm", "model": "m", "source": "org/m", "base_urls": ["http://127.0.0.1:1"],
  "api_key_env": null, "created": "2026-11-20T20:13:17.599422Z", "mark": "a", "grace": 2.0, "guard_pid": 1,

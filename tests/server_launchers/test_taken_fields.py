@@ -44,15 +44,12 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 OURS = {"start_timeout", "stop_grace", "restarts"}
 """Read by the process that keeps the server (test_supervisor), not written into the engine's command."""
-READ_ELSEWHERE: dict[EngineName, set[str]] = {"external": {"api_key_env"}}
-"""The key of somebody else's server is sent to it (test_supervisor)."""
 
 
 def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
-    model = "http://127.0.0.1:1" if engine == "external" else "org/model"
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
-    server_spec = ServerSpec(engine=engine, model=model, extra_flags=words, **fields)
+    server_spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
     facts = table.assumed_facts(server_spec)
     first = server_spec.port or 8000
     deployment = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
@@ -74,7 +71,7 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
             with pytest.raises(SpecError, match="does not support it") as refused:
                 deployed(engine, beside | {field: value})
             assert refused.value.field in (field, *beside)
-        elif field not in READ_ELSEWHERE.get(engine, OURS):
+        elif field not in OURS:
             without = {name: value for name, value in beside.items() if name in takes}
             assert deployed(engine, without) != deployed(engine, without | {field: value}), f"{engine} drops {field}"
 
@@ -88,15 +85,6 @@ def test_a_refusal_names_the_engines_that_take_it() -> None:
 def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
     with pytest.raises(SpecError, match="cannot run several replicas"):
         deployed(engine, {"dp": 2, "dp_mode": "engine"})
-
-
-def test_flags_for_an_engine_that_somebody_else_started_are_refused() -> None:
-    with pytest.raises(SpecError, match="extra_flags: external starts no program"):
-        replicas.deploy(
-            ServerSpec(engine="external", model="http://h:1", extra_flags=("--x",)),
-            [],
-            table.assumed_facts(ServerSpec(engine="external", model="http://h:1")),
-        )
 
 
 def test_options_of_nodes_and_routers_are_refused_without_nodes_or_a_router() -> None:

@@ -33,7 +33,7 @@ from harness.showing import display, lines
 from harness.showing.collecting import Collecting
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import line, panel, score_in_words
-from harness.showing.running_score import RunningScore, UndecidedBounds
+from harness.showing.running_score import RunningEstimate, RunningScore, UndecidedBounds
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
 
@@ -69,7 +69,7 @@ def text(lines: Any) -> str:
     return "\n".join("".join(span.text for span in one) for one in lines)
 
 
-SCORES = {"aime24": RunningScore(accuracy=0.567, n_samples=120, sampling_interval=(0.512, 0.62))}
+SCORES = {"aime24": RunningScore(RunningEstimate(0.567, (0.512, 0.62)), 120)}
 
 # ruff: noqa: E501
 WIDE = """
@@ -91,14 +91,13 @@ endpoint  http://node2:8000/v1 set aside, asked again in 12 s: cannot connect to
         (0, None, None, "25.0% right so far (10.0 to 40.0), 24 graded"),
         (14, UndecidedBounds(0.25, 0.8333), None, "25.0 to 83.3% right so far, 24 graded, 14 undecided"),
         (14, UndecidedBounds(0.25, 0.8333), 48, "25.0 to 83.3% right so far, 24 of 48 graded, 14 undecided"),
-        (14, None, None, "25.0% right so far, 24 graded, 14 undecided and counted as wrong"),  # of an earlier version
         (24, UndecidedBounds(0.0, 1.0), None, "24 graded, all undecided"),
     ],
 )
 def test_undecided_samples_are_no_wrong_ones(
     n_undecided: int, bounds: UndecidedBounds | None, stored: int | None, words: str
 ) -> None:
-    score = RunningScore(0.25, 24, (0.1, 0.4), n_undecided, bounds)
+    score = RunningScore(RunningEstimate(0.25, (0.1, 0.4)), 24, n_undecided, bounds)
     assert score_in_words(score, stored) == words
 
 
@@ -210,7 +209,7 @@ def test_foreign_words_reach_the_terminal_inert(width: int) -> None:
         failed=(FailureProgress(kind="server", count=1, latest=HOSTILE, ago_s=1),),
         oldest=OldestInFlight(benchmark=HOSTILE, question_id=HOSTILE, sample_index=0, seconds=1, tokens=1),
     )
-    scores = {HOSTILE: RunningScore(accuracy=0.5, n_samples=2)}
+    scores = {HOSTILE: RunningScore(RunningEstimate(0.5), 2)}
     shown = [text([one]) for one in panel(hostile, width, 30, scores)] + [line(hostile, scores)]
     assert any(r"\x1b" in one for one in shown)
     for one in shown:

@@ -35,6 +35,7 @@ from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample
 from harness.generation.dispatch.actions import Ask
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
 from harness.runs.record import Task
 from tests.simulation.world import PRICES, World
@@ -468,7 +469,7 @@ class Rules:
             endpoint.probe_at = now + (pause if self.world.longest_jitter else pause / 2)
 
     def _sample_failed(self, sample: Asked, request: Request, failure: RequestFailed) -> None:
-        now, policy = self.world.now, self.world.policy
+        now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
         if failure.kind == "out_of_files":
@@ -482,9 +483,9 @@ class Rules:
             if not chance:
                 return
             sample.n_chances += 1
-            backoff = policy.ceiling(sample.n_chances)
+            backoff = longest_backoff(self.world.settings.patience, sample.n_chances)
             sample.ready_at = now + backoff + 0.01
-            if not sample.murky and not sample.used_up(policy.attempts):
+            if not sample.murky and not sample.used_up(attempts):
                 sample.not_before = now + (backoff - EPS if self.world.longest_jitter else 1e-9)
 
     # ---- the rules at a request
@@ -502,7 +503,7 @@ class Rules:
     def _look_at_sample(self, task: Task, sample: Asked, url: str, endpoint: Endpoint, now: float) -> None:
         if now < sample.not_before:
             raise Broken("backoff", f"{name(task)} is asked {sample.not_before - now:.3f} s before its backoff is over")
-        if not sample.murky and sample.used_up(self.world.policy.attempts):
+        if not sample.murky and sample.used_up(self.world.attempts):
             raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url} gets it")
         open_ones = (other for other, one in self.endpoints.items() if one.surely_open(now))
         if (
@@ -696,7 +697,7 @@ class Rules:
 
     def work_for(self, url: str) -> bool:
         """Whether a sample waits that this endpoint may be asked for, and nothing else holds it back."""
-        attempts = self.world.policy.attempts
+        attempts = self.world.attempts
         mine = [t for t, s in self.waiting.items() if not (s.failed_by and (s.murky or s.used_up(attempts)))]
         return not self.limited and not self.requests and bool(mine and self._not_given_up(mine))
 

@@ -114,7 +114,6 @@ class Session:
             ),
             clock=lambda: world.now,
             jitter=world.jitter,
-            policy=world.policy,
             prior_lengths=world.prior,
             answered=lambda task, text, reasoning: world.manner != "no answer",
             account=world.account,
@@ -209,7 +208,7 @@ class Session:
                 self.world.disk.begun.add(task)
             if end.kind in ("cut", "malformed") or end.status == 500:
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
-                if n > self.world.policy.attempts:
+                if n > self.world.attempts:
                     raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
             self.rules.failed(task, end)
             self.dispatcher.failed(task, end)

@@ -15,7 +15,6 @@ from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
 from harness.core.money import Prices
-from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
@@ -409,7 +408,8 @@ class World:
         self.lengths = random.Random(f"lengths of {seed}")
         """Draws the true lengths of replies that state none."""
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
-        self.policy = RetryPolicy(attempts=chance.randint(1, 5))
+        self.attempts = chance.randint(1, 5)
+        self.settings = replace(self.settings, patience=replace(self.settings.patience, attempts=self.attempts))
 
     def _make_odd(self) -> None:
         chance = self.manners

@@ -51,7 +51,7 @@ from tests.system.command import argv, environment
 ENDS = (0, 1, 2, 3, 4)
 """Exit codes of a command that something disturbed and no signal ended."""
 
-UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl", "dropped.jsonl")
+UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
 """Files of a run that hold times, the order in which things happened, or replies that were asked for once more."""
 
 COST_OF_SESSIONS = re.compile(r"^all sessions of .*\n", re.MULTILINE)

@@ -332,7 +332,7 @@ def outcome(storm: Storm) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[
 def content_of_score(path: Path) -> dict[str, Any]:
     """What a score says of the samples, without what it says of when, where, and on which connections."""
     score = json.loads(path.read_bytes())
-    score["warnings"] = [text for text in score["warnings"] if not OF_THE_WAY.search(text)]
+    score["warnings"] = [one for one in score["warnings"] if not OF_THE_WAY.search(one["text"])]
     return {name: value for name, value in score.items() if name not in MEASURED}
 
 

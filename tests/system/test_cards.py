@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 import harness
-from harness.core.errors import StoreError
-from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, Step, completion, http
 from tests.system.command import harness as command
 
@@ -54,7 +52,7 @@ def test_a_template_that_opens_no_reasoning_is_warned_of_with_the_flag(tmp_path:
             "1", "--base-url", server.base_url, "--no-canary", "--no-fingerprint", "--out", "run",
         )  # fmt: skip
     assert done.code == 0, done.err
-    assert ("--prefill '<think>\\n'" in done.err) != opens
+    assert ("--chat-template FILE" in done.err) != opens
     assert "the model card asks for" not in done.err  # the defaults are this card's own sampling
 
 
@@ -75,30 +73,3 @@ def test_thinking_that_is_switched_by_hand_is_not_missed(asked: dict[str, Any]) 
         missed = harness.run(base_url=server.base_url, **{**asked, "out": asked["out"].with_name("other")})
     assert not any("thinks only where" in one for one in by_hand.warnings)
     assert any("no thinking: the model's template thinks only where it is told to" in one for one in missed.warnings)
-
-
-def test_a_begun_reply_is_sent_and_makes_the_run(asked: dict[str, Any]) -> None:
-    with FaultServer(LlamaCpp("m", opens=False)) as server:
-        harness.run(base_url=server.base_url, prefill="<think>\n", **asked)
-        body = json.loads(next(r for r in server.requests if r.path.endswith("/chat/completions")).body)
-        assert body["messages"][-1] == {"role": "assistant", "content": "<think>\n"}
-        with pytest.raises(StoreError, match="prefill"):
-            harness.run(base_url=server.base_url, **{**asked, "samples": 2})
-
-
-@pytest.mark.server
-def test_a_real_server_goes_on_with_a_begun_reply(
-    asked: dict[str, Any], embedded_server: RunningServer, tmp_path: Path
-) -> None:
-    def reply(begun: str) -> str:
-        greedy = {"max_tokens": 8, "temperature": 0.0, "system_prompt": "none", "prefill": begun or None}
-        run = harness.run(
-            base_url=embedded_server.base_urls[0], **{**asked, **greedy, "out": tmp_path / f"run-{len(begun)}"}
-        )
-        (sample,) = run.samples()
-        return sample.text or ""
-
-    whole = reply("")
-    begun = whole[: whole.index(" ", len(whole) // 2)]
-    assert begun.strip()
-    assert reply(begun).startswith(whole.removeprefix(begun))

@@ -10,22 +10,15 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
-from harness.asking import prepare as asking
-from harness.asking.options import RunOptions
-from harness.asking.prepare import prepare
-from harness.asking.watching import Watcher
-from harness.core.errors import Sentence
 from harness.core.money import Prices
 from harness.generation import fingerprint
-from harness.verbs.run import sample
-from tests.faults.able import sums
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
 from tests.system.command import harness as command
 
@@ -132,9 +125,7 @@ def test_what_a_batch_may_do_is_no_warning(ask: Any, odd: int, named: bool) -> N
     assert bool(warned(run)) == named
 
 
-PRICES = {"price_in": 1.0, "price_out": 10.0}
-FINGERPRINT_USD = 8 * (9 + 10 * 16) / 1e6
-SAMPLE_USD = (9 + 10 * 5) / 1e6
+PRICES = {"prices": (1.0, 10.0)}
 
 
 def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:
@@ -147,34 +138,6 @@ def test_what_a_fingerprint_costs_is_in_the_sessions_cost(ask: Any) -> None:
     assert "200 of these tokens are the fingerprint's" in spent.sentence(Prices(1.0, 10.0))
     assert (without.outcome.spent.prompt_tokens, without.outcome.spent.completion_tokens) == (2 * 9, 2 * 5)
     assert "fingerprint" not in without.outcome.spent.sentence(Prices(1.0, 10.0))
-
-
-def refusing(n: int) -> Callable[[Request], Iterator[Step]]:
-    """The engine, which refuses all but the first `n` requests of a fingerprint because of a limit."""
-    engine, numbers = Engine(), itertools.count()
-
-    def reply(request: Request) -> Iterator[Step]:
-        if greedy(request) and next(numbers) >= n:
-            yield http(429, {"error": {"message": "slow down"}})
-        else:
-            yield from engine(request)
-
-    return reply
-
-
-@pytest.mark.parametrize("n", [0, 3])
-def test_refused_requests_of_a_fingerprint_cost_nothing_and_the_others_count(
-    ask: Any, monkeypatch: pytest.MonkeyPatch, n: int
-) -> None:
-    monkeypatch.setattr(fingerprint, "SECONDS", 4.0)
-    with FaultServer(refusing(n)) as server:
-        run = ask(server, **PRICES)
-    spent = run.outcome.spent
-    assert (spent.prompt_tokens, spent.completion_tokens) == (n * 9 + 9, n * 16 + 5)
-    assert (spent.fingerprint_tokens, spent.n_bounded) == (n * 25, 0)
-    (why,) = [warning for warning in run.outcome.warnings if "fingerprint" in warning]
-    assert f"{server.base_url} gave no fingerprint, since a request for it failed (HTTP 429: slow down)" in why
-    assert len(server.requests) > 9 + n, "what is refused is asked again"
 
 
 class Limited:
@@ -212,31 +175,6 @@ def test_a_request_that_a_limit_refuses_is_sent_again_when_the_server_says(ask: 
     assert not [warning for warning in run.outcome.warnings if "fingerprint" in warning]
 
 
-@pytest.mark.parametrize(("status", "retry_after"), [(429, 3600), (400, 1)])
-def test_a_refusal_that_cannot_end_in_time_does_not_hold_up_the_run(ask: Any, status: int, retry_after: int) -> None:
-    """An hour's wait, and a refusal that is no limit's."""
-    limited = Limited(status, retry_after)
-    began = time.monotonic()
-    with FaultServer(limited) as server:
-        run = ask(server, **PRICES)
-    assert time.monotonic() - began < fingerprint.SECONDS / 2
-    assert run.outcome.complete
-    assert limited.n_asked <= 8
-    assert run.outcome.spent.fingerprint_tokens == (limited.n_asked - limited.n_refused) * 25
-    assert any("gave no fingerprint, since a request for it failed (" in warning for warning in run.outcome.warnings)
-
-
-def test_replies_of_a_fingerprint_that_are_late_count_with_the_most_possible(
-    ask: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fingerprint, "SECONDS", 0.5)
-    with FaultServer(Engine(stalls=True)) as server:
-        spent = ask(server, **PRICES).outcome.spent
-    assert spent.completion_tokens == 8 * 16 + 5
-    assert spent.prompt_tokens >= sum(map(len, fingerprint.PROMPTS)) + 9
-    assert (spent.n_bounded, spent.n_stated) == (8, 1)
-
-
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_signal_during_the_fingerprint_tells_and_keeps_its_cost(ask: Any, refused: bool) -> None:
     lock, numbers, engine = threading.Lock(), itertools.count(1), Engine()
@@ -264,29 +202,6 @@ def test_a_signal_during_the_fingerprint_tells_and_keeps_its_cost(ask: Any, refu
     assert again.outcome.spent_before.completion_tokens == asked * 16
 
 
-@pytest.mark.parametrize("with_fingerprint", [True, False])
-def test_a_budget_in_money_counts_the_fingerprint(ask: Any, with_fingerprint: bool) -> None:
-    budget = FINGERPRINT_USD + 500 / 1e6 + 10 * SAMPLE_USD
-    billed = list[dict[str, int]]()
-    with FaultServer(Engine()) as server:
-        with pytest.raises(harness.StoppedByRule, match="stopped by the budget") as stopped:
-            ask(
-                server,
-                samples=500,
-                max_tokens=5,
-                budget_usd=budget,
-                concurrency=1,
-                fingerprint=with_fingerprint,
-                **PRICES,
-            )
-        for request in server.requests:
-            if request.method == "POST":
-                billed.append({"prompt": 9, "completion": 16 if greedy(request) else 5})
-    usd = sum(one["prompt"] + 10 * one["completion"] for one in billed) / 1e6
-    assert budget - 2 * SAMPLE_USD <= usd <= budget
-    assert f"{usd:.4g} of {budget:.4g} USD used" in str(stopped.value)
-
-
 @pytest.mark.parametrize(("budget", "taken"), [(132, False), (133, True)])
 def test_a_budget_without_room_for_the_fingerprint_takes_none(ask: Any, budget: int, taken: bool) -> None:
     """133: 128 tokens of the fingerprint and 5 of the first sample."""
@@ -303,16 +218,6 @@ def test_one_of_several_endpoints_that_replies_otherwise_is_named(ask: Any) -> N
         run = ask(one, twin, other)
     assert same(run) == {one.base_url: 8, twin.base_url: 8, other.base_url: 0}
     assert [other.base_url in warning for warning in warned(run)] == [True]
-
-
-def test_another_model_behind_a_hosted_name_is_noticed(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FINGERPRINTED_SAMPLES", 2)
-    with FaultServer(Engine("a", owner="somebody")) as first, FaultServer(Engine("b", owner="somebody")) as other:
-        ask(first, samples=2)
-        with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0"):
-            ask(other, samples=3)
-        run = ask(other, samples=3, accept_server_change=True)
-    assert other.base_url in warned(run)[0]
 
 
 def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(ask: Any) -> None:
@@ -338,33 +243,6 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     assert not warned(run)
     (missed,) = [one for one in run.outcome.warnings if "did not finish its fingerprint within 0.3 s" in one]
     assert server.base_url in missed
-
-
-class Told(Watcher):
-    """Keeps what is said to be waited for."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def standing(self, sentence: Sentence) -> None:
-        self.said.append(sentence)
-
-
-@pytest.mark.parametrize("slow", [True, False])
-def test_a_slow_one_is_said_and_is_no_part_of_the_sessions_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: bool
-) -> None:
-    monkeypatch.setattr(fingerprint, "QUIET_SECONDS", 0.1 if slow else 60.0)
-    monkeypatch.setattr(fingerprint, "SECONDS", 0.5)
-    told = Told()
-    with FaultServer(Engine(stalls=True)) as server:
-        options = RunOptions.of(data=sums(tmp_path, 1), base_url=server.base_url, samples=1, out=tmp_path / "run")
-        began = time.monotonic()
-        with prepare(options, told) as prepared:
-            outcome = sample(prepared, told).outcome
-    assert outcome.complete
-    assert outcome.elapsed_s <= time.monotonic() - began - 0.5
-    assert [("waiting for the fingerprint, 8 greedy replies" in one) for one in told.said] == [True] * slow
 
 
 # ---- with the values that keep the server's own defaults out, and from before they were sent
@@ -406,14 +284,6 @@ def test_another_penalty_in_a_servers_files_does_not_accuse_its_weights(ask: Any
     assert same(run) == {other.base_url: 8}
 
 
-def test_a_later_session_asks_as_the_first_did_also_where_the_engine_is_not_told(ask: Any) -> None:
-    with FaultServer(Engine()) as first, FaultServer(Engine(owner="", penalty=1.05)) as silent:
-        ask(first)
-        run = ask(silent, samples=2, fingerprint=True)
-    assert neutral_sent(silent) == [NEUTRAL]
-    assert not warned(run)
-
-
 def as_before(run: harness.Run) -> None:
     """The run as it was written before neutral values were sent with a fingerprint."""
     path = run.path / "manifest.json"
@@ -436,17 +306,3 @@ def test_a_fingerprint_from_before_is_compared_by_requests_as_they_were_then(ask
         assert same(run) == {server.base_url: 8}
         assert "neutral" not in kept(run)
         assert warned(ask(other, samples=3, accept_server_change=True)), "other weights are still found"
-
-
-def test_a_fingerprint_of_other_prompts_is_taken_anew(ask: Any) -> None:
-    with FaultServer(Engine()) as server:
-        run = ask(server)
-        as_before(run)
-        path = run.path / "manifest.json"
-        path.write_text(path.read_text().replace("7526db7c656d", "000000000000"))
-        run = ask(server, samples=2)
-    assert kept(run) == {
-        "version": fingerprint.version(NEUTRAL), "beginnings": kept(run)["beginnings"], "endpoint": server.base_url,
-        "neutral": NEUTRAL,
-    }  # fmt: skip
-    assert same(run) == {server.base_url: 8}

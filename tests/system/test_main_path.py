@@ -85,8 +85,8 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     (score,) = json.loads(scored.out)
     assert score == {"run": "run"} | json.loads((tmp_path / "run" / "demo" / "scores.json").read_bytes())
     assert (score["n_questions"], score["n_samples"], score["n_missing"]) == (2, 4, 0)
-    assert score["accuracy"] == score["n_correct"] / 4
-    assert score["pass_at"]["1"] == pytest.approx(score["accuracy"])
+    assert score["accuracy"]["value"] == score["n_correct"] / 4
+    assert score["pass_at"]["1"] == score["accuracy"]
     verdicts = [json.loads(line) for line in (tmp_path / "run" / "demo" / "grades.jsonl").read_bytes().splitlines()]
     assert sum(v["verdict"] == "correct" for v in verdicts) == score["n_correct"]
 

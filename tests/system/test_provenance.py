@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import harness
-from harness.core.errors import ServerError, StoreError
+from harness.core.errors import StoreError
 from harness.generation.network import admission
 from tests.faults.server import FaultServer, Request, Step, completion, http
 
@@ -73,21 +73,6 @@ def test_another_root_under_the_same_name_is_refused_and_nothing_is_lost(ask: An
         assert "accept_server_change" in str(refused.value)
         assert not [request for request in other.requests if request.method == "POST"]
         assert {path: path.read_bytes() for path in before} == before
-
-
-def test_the_same_server_on_another_port_goes_on(ask: Any) -> None:
-    with FaultServer(Engine("org/model")) as first:
-        ask(first.base_url)
-    with FaultServer(Engine("org/model")) as again:
-        run = ask(again.base_url, samples=2)
-    assert run.outcome.complete
-    assert not run.outcome.warnings
-    (server,) = told(run)
-    assert server["model"]["root"] == "org/model"
-    assert server["host"] == {
-        "engine": "vllm", "version": "0.33.0", "context": 40960, "owned_by": "vllm", "server": "uvicorn"
-    }  # fmt: skip
-    assert [len(one["endpoints"]) for one in manifest(run)["provenance"]["sessions"]] == [1, 1]
 
 
 def test_what_the_user_accepts_goes_on_and_is_recorded(ask: Any) -> None:
@@ -154,16 +139,6 @@ def test_a_run_without_provenance_takes_any_server(ask: Any, tmp_path: Path) -> 
     assert [server["model"]["root"] for server in told(run)] == ["b"]
 
 
-def test_a_server_that_tells_less_than_before_is_no_other_server(ask: Any) -> None:
-    silent = Engine("", {"/version": None})
-    del silent.entry["root"]
-    with FaultServer(Engine("a")) as first, FaultServer(silent) as other, FaultServer(Engine("b")) as third:
-        ask(first.base_url)
-        assert ask(other.base_url, samples=2).outcome.complete
-        with pytest.raises(StoreError, match='root was "a", now "b"'):
-            ask(third.base_url, samples=3)
-
-
 def test_what_a_hostile_server_tells_is_bounded_and_holds_no_key(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     nested: Any = "x"
@@ -182,14 +157,6 @@ def test_what_a_hostile_server_tells_is_bounded_and_holds_no_key(ask: Any, monke
     assert len(text) < 20_000
     (server_facts,) = told(run)
     assert server_facts["host"]["version"].startswith("sha256:")
-
-
-def test_a_run_that_owes_nothing_asks_no_server_who_it_is(ask: Any) -> None:
-    with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
-        ask(first.base_url)
-        assert ask(other.base_url).outcome.complete
-    with pytest.raises(ServerError):
-        ask(first.base_url, samples=2)
 
 
 class Slow(Engine):

@@ -55,18 +55,6 @@ def record(run: harness.Run) -> dict[str, Any]:
     return dict(json.loads((run.path / "manifest.json").read_bytes())["benchmarks"]["sums"])
 
 
-@pytest.mark.parametrize(
-    ("owner", "neutral", "left"),
-    [("vllm", VLLM, []), ("sglang", VLLM, []), ("llamacpp", LLAMA, []), ("else", {}, [*VLLM])],
-)
-def test_what_the_engine_would_fill_is_sent_or_told(ask: Any, owner: str, neutral: Any, left: list[str]) -> None:
-    with FaultServer(engine(owner)) as server:
-        run = ask(server)
-    assert sent(server) == [neutral]
-    assert record(run)["identity"].get("neutral", {}) == neutral
-    assert record(run)["settings"]["filled_by_server"] == left
-
-
 def test_what_the_user_gives_or_drops_is_not_filled(ask: Any) -> None:
     with FaultServer(engine("vllm")) as server:
         run = ask(server, top_k=20, drop="min_p", extra_body={"repetition_penalty": 1.1})
@@ -79,12 +67,6 @@ def test_what_the_engine_knows_by_another_name_is_sent_under_that_too(ask: Any) 
         run = ask(server, repetition_penalty=1.2)
     assert sent(server) == [{"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.2, "repeat_penalty": 1.2}]
     assert record(run)["settings"]["filled_by_server"] == []
-
-
-def test_a_name_of_the_engine_that_the_user_gives_stands(ask: Any) -> None:
-    with FaultServer(engine("llamacpp")) as server:
-        ask(server, repetition_penalty=1.2, extra_body={"repeat_penalty": 1.3})
-    assert sent(server) == [{"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.2, "repeat_penalty": 1.3}]
 
 
 def test_an_old_run_goes_on_as_it_was_asked_and_says_what_the_server_fills(ask: Any) -> None:

@@ -62,14 +62,6 @@ def builds(run: harness.Run) -> list[dict[str, list[str]]]:
     return [dict(one["builds"]) for one in sessions]
 
 
-def test_a_server_that_stays_what_it_is_is_not_warned_of(ask: Any) -> None:
-    with FaultServer(Build("b1")) as server:
-        assert not warned(ask(server))
-        run = ask(server, samples=2)
-    assert not warned(run)
-    assert builds(run) == [{server.base_url: ["b1"]}] * 2
-
-
 def test_another_build_is_named_within_a_session(ask: Any) -> None:
     with FaultServer(Build("b1", "b2")) as server:
         run = ask(server)
@@ -108,17 +100,3 @@ def test_log_probabilities_that_are_none_are_noted(ask: Any, asked: bool, logpro
     with FaultServer(Build(None, logprobs=logprobs)) as server:
         run = ask(server, **({"extra_body": {"logprobs": True}} if asked else {}))
     assert {sample.odd_logprobs for sample in run.samples()} == {odd}
-
-
-def test_the_real_ones_of_a_whole_completion_are_read_as_those_of_a_stream(ask: Any) -> None:
-    def plain(request: Request) -> Iterator[Step]:
-        if request.path.endswith("/models"):
-            yield models("m", owned_by="else", max_model_len=40960)
-        else:
-            logprobs = {"tokens": ["a", "b"], "token_logprobs": [-0.1, None], "top_logprobs": None}
-            choice = {"index": 0, "text": r"\boxed{2}", "finish_reason": "stop", "logprobs": logprobs}
-            yield http(200, {"choices": [choice]})
-
-    with FaultServer(plain) as server:
-        run = ask(server, api="completions", stream=False, extra_body={"logprobs": 1})
-    assert {sample.odd_logprobs for sample in run.samples()} == {"not numbers"}

@@ -42,8 +42,8 @@ def scores(run: harness.Run) -> None:
     harness.score(harness.merge([run, "results/b"], out=Path("results/c")))
     assert_type(found["aime24"], Score)
     assert_type(found[0], Score)
-    assert_type([score.accuracy for score in found], list[float | None])
-    harness.score(run, judge=harness.Judge(model="judge"), price_in=0.5, price_out=2)
+    assert_type([score.accuracy and score.accuracy.value for score in found], list[float | None])
+    harness.score(run, judge=harness.Judge(model="judge"), prices=(0.5, 2))
     harness.score("outputs.jsonl", response_key="gen", tool="lm_eval")
     harness.score(run, judge="judge")  # type: ignore[arg-type]
     assert_type(harness.report([run, "results/b"], out="report"), harness.Report)

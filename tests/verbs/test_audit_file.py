@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def test_it_is_read_however_the_spreadsheet_saved_it(
     for row, verdict in zip(rows, words, strict=True):
         row["verdict"] = verdict
     rows.reverse()
-    rows[0]["question"] = rows[0]["question"].removeprefix("'")  # as Excel does after an edit
+    rows[0] |= {"question": "2-Jan", "text": "10?? ", "question_id": rows[0]["question_id"].removeprefix("'")}
     save(tmp_path / "back.csv", [{**row, "my notes": "…"} for row in rows], delimiter=delimiter, encoding=encoding)
     read = harness(tmp_path, "audit", "run", "--verdicts", "back.csv")
     assert "3 of 4 undecided samples are judged by hand" in read.out, read.err
@@ -92,13 +91,10 @@ def in_column(name: str, cell: str) -> Callable[[Table], Table]:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (in_column("references", "2-Jan"), "stands beside a cell `references` that is not the one in run"),
-        (in_column("question", "Question 2?"), "stands beside a cell `question` that is not the one in run"),
-        (in_column("question", ""), "stands beside a cell `question` that is not the one in run"),
-        (in_column("answer", "1"), "stands beside a cell `answer` that is not the one in run"),
-        (in_column("text", "?"), "stands beside a cell `text` that is not the one in run"),
+        (in_column("checksum", "x1"), "was given on another reply, or on another answer from it, than the one in run"),
+        (in_column("checksum", ""), "was given on another reply"),
         (in_column("question_id", "1"), "has no graded sample 1 of question 1;"),
-        (in_column("sample_index", "0"), "stands beside a cell `answer` that is not the one in run"),
+        (in_column("sample_index", "0"), "was given on another reply"),
         (in_column("sample_index", "1.0"), "the column `sample_index` holds 1.0"),
         (in_column("undecided", "nein"), "the column `undecided` holds nein; expected yes, or an empty cell"),
         (
@@ -107,8 +103,8 @@ def in_column(name: str, cell: str) -> Callable[[Table], Table]:
         ),
         (lambda rows: rows, "holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided"),
         (
-            lambda rows: [{name: row[name] for name in row if name != "text"} for row in rows],
-            "lacks the column `text`; expected the columns that `harness audit` wrote: verdict, question, ",
+            lambda rows: [{name: row[name] for name in row if name != "checksum"} for row in rows],
+            "lacks the column `checksum`; expected those that `harness audit` wrote: verdict, benchmark, ",
         ),
     ],
 )
@@ -120,14 +116,6 @@ def test_a_table_that_changed_beside_the_verdicts_is_refused_whole(
     assert refused.code == 2
     assert sentence in refused.err
     assert stored(run) == {}
-
-
-def test_a_verdict_holds_with_another_prompt_around_the_question(tmp_path: Path, run: RunFolder) -> None:
-    rows = in_column("verdict", "wrong")(table(tmp_path / "todo.csv"))
-    bare = rows[0]["question"].removeprefix("'")
-    save(tmp_path / "back.csv", [{**rows[0], "question": f"'{bare}\n\nPut the answer in a box."}, *rows[1:]])
-    assert harness(tmp_path, "audit", "run", "--verdicts", "back.csv").code == 0
-    assert list(stored(run).values()) == ["wrong"] * 4
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path, run: RunFolder) -> None:
@@ -152,20 +140,3 @@ def test_an_id_that_a_cell_would_lose_is_refused_before_anybody_judges(tmp_path:
     refused = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.csv")
     assert "holds characters that a table loses: name a file that ends in .jsonl" in refused.err
     assert harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").code == 0
-
-
-def test_a_table_in_gbk_may_lack_what_gbk_lacks_and_no_more(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", {"1": ("5.2×10⁻⁵", ["即 5.2×10⁻⁵ 吧？\n\n\\boxed{很小 ✓，约10⁻⁵吧}"])})
-    score_run(folder, GradingOptions(workers=1))
-    harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.csv")
-    (row,) = table(tmp_path / "todo.csv")
-    for place in ("?", "", "??"):
-        cells = {name: re.sub("[⁻⁵✓]", place, cell) for name, cell in row.items()}
-        save(tmp_path / "todo.csv", [cells | {"verdict": "对"}], encoding="gbk")
-        read = harness(tmp_path, "audit", "run", "--verdicts", "todo.csv")
-        assert "1 of 1 undecided samples are judged by hand" in read.out, read.err
-    save(
-        tmp_path / "todo.csv", [cells | {"verdict": "对", "text": cells["text"].replace("5.2", "5.3")}], encoding="gbk"
-    )
-    refused = harness(tmp_path, "audit", "run", "--verdicts", "todo.csv").err
-    assert "a cell `text` that is not the one (apart from ⁵ ⁻ ✓, which GBK lacks) in run" in refused

@@ -78,8 +78,8 @@ def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None
     assert done.code == 0
     (decision,) = json.loads(done.out)
     assert (decision["run"], decision["baseline"], decision["verdict"]) == ("base", "tuned", "better")
-    low, high = decision["paired"]["sampling_interval"]
-    assert 0 < low < decision["paired"]["difference"] < high
+    low, high = decision["paired"]["difference"]["sampling"]
+    assert 0 < low < decision["paired"]["difference"]["value"] < high
 
 
 def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_is_not(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> N
 def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Path) -> None:
     two_runs(tmp_path)
     (without,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
-    low, high = (100 * end for end in without["paired"]["sampling_interval"])
+    low, high = (100 * end for end in without["paired"]["difference"]["sampling"])
     assert without["margin"] is None
     assert low < high < -0.5
     for points, verdict in (
@@ -154,7 +154,7 @@ def test_the_size_of_two_new_runs_does_not_depend_on_what_else_is_compared(tmp_p
 def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> None:
     two_runs(tmp_path)
     alone = reasoning_harness.compare([tmp_path / "base", tmp_path / "tuned"])[0].decision.paired
-    margin = -alone.sampling_interval.low + 0.0001
+    margin = -alone.difference.sampling.low + 0.0001
     pair = RunPair(run="tuned", baseline="base", paired=alone, samples=16)
     assert [one.margin.verdict for one in decide([pair], margin) if one.margin] == ["not worse"]
     assert [one.margin.verdict for one in decide([pair, pair], margin) if one.margin] == ["open", "open"]
@@ -191,18 +191,6 @@ def test_a_gate_that_passes_a_run_which_is_found_worse_says_so(tmp_path: Path) -
         r"tuned is found worse by [\d.]+ points \(-[\d.]+ to -[\d.]+\): less than the 40 that --fail", words
     )
     assert "found worse" not in harness(tmp_path, "compare", "tuned", "base", "--fail-if-worse", "40").err
-
-
-def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> None:
-    for name in ("toy", "toy-b"):
-        write_run(tmp_path / name, benchmarks=[("demo", 5, 1)], strength=10)
-    done = harness(tmp_path, "compare", "toy", "toy-b", "--fail-if-worse", "1")
-    assert done.code == 1
-    assert "repetitions: none that is possible" in done.out
-    (beside,) = compare([RunFolder(tmp_path / name) for name in ("toy", "toy-b")], CompareOptions())
-    paired = beside.decision.paired
-    assert (paired.first_accuracy, paired.second_accuracy) == (1.0, 1.0)
-    assert beside.decision.detectable is None
 
 
 def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
@@ -466,7 +454,7 @@ def test_behind_a_digest_stands_what_differs(tmp_path: Path) -> None:
     assert "differs: seed: not set → 1" in harness(tmp_path, "compare", "base", "seeded").out
     differing = "the data of the runs differ: "
     assert (
-        f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6, integer → number)"
+        f"{differing}of the 6 questions that both runs asked, these differ: kind of answer (6)"
         in first.decision.warnings
     )
     assert f"{differing}the 6 questions that both runs asked are equal, and something else in the data is not" in (
@@ -499,20 +487,6 @@ def test_a_run_whose_score_covers_fewer_rounds_than_its_plan_is_completed_first(
         assert "; complete the run first, by the same `harness run` command, or let it pass" in done.err
 
 
-def test_the_questions_that_would_show_a_difference_on_new_questions_are_said(tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path, second=0.44)
-    (compared,) = compare([base, tuned], CompareOptions())
-    number = compared.decision.settling_questions
-    assert number is not None
-    assert compared.decision.kind_verdict == "no difference seen"
-    assert (
-        f"about {number:,} questions of this kind, with as many samples of each, would find a difference"
-        in harness(tmp_path, "compare", "base", "tuned").out
-    )
-    two_runs(tmp_path / "clear")
-    assert "of this kind, with as many" not in harness(tmp_path / "clear", "compare", "base", "tuned").out
-
-
 def test_the_questions_that_would_show_a_difference_are_counted_in_clusters(tmp_path: Path) -> None:
     for name, strength, seed in (("base", 0.5, 1), ("tuned", 0.44, 2)):
         write_run(tmp_path / name, benchmarks=[("demo", 60, 4)], strength=strength, seed=seed, per_cluster=4)
@@ -520,7 +494,7 @@ def test_the_questions_that_would_show_a_difference_are_counted_in_clusters(tmp_
     decision = compared.decision
     paired = decision.paired
     assert (paired.n_clusters, decision.kind_verdict) == (15, "no difference seen")
-    clusters = questions_to_detect((paired.question_error or 0) ** 2, 15, abs(paired.difference), 2)
+    clusters = questions_to_detect((paired.question_error or 0) ** 2, 15, abs(paired.difference.value), 2)
     assert clusters is not None
     assert decision.settling_questions == 4 * clusters
     assert (
@@ -788,7 +762,7 @@ def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path:
         folder = tmp_path / str(seed)
         write_run(folder, benchmarks=[("demo", 30, 16)], strength=0.44, seed=seed)
         (pair,) = compare([base, RunFolder(folder)], CompareOptions())
-        interval = pair.decision.paired.sampling_interval
+        interval = pair.decision.paired.difference.sampling
         excludes = not interval.low <= 0 <= interval.high
         done = harness(tmp_path, "compare", "base", str(seed))
         if pair.decision.verdict == "no difference seen" and excludes:
@@ -797,14 +771,6 @@ def test_an_interval_that_excludes_0_beside_no_difference_is_explained(tmp_path:
             assert words not in done.out
         seen.add((pair.decision.verdict, excludes))
     assert ("no difference seen", True) in seen
-
-
-def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
-    base, tuned = two_runs(tmp_path, second=0.44)
-    (alone,) = compare([base, tuned], CompareOptions())
-    many = decide([RunPair(run=f"r{i}", baseline="b", paired=alone.decision.paired, samples=16) for i in range(10)])
-    assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
-    assert min(one.p_sampling for one in many) == pytest.approx(min(1.0, 20 * alone.decision.paired.p_sampling))
 
 
 def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_path: Path) -> None:
@@ -817,13 +783,13 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     assert first.mean == second.mean
     mean = first.mean.compared
     assert mean.benchmarks == ("demo", "sums")
-    assert mean.difference == pytest.approx((first.paired.difference + second.paired.difference) / 2)
+    assert mean.difference.value == pytest.approx((first.paired.difference.value + second.paired.difference.value) / 2)
     error = math.hypot(first.paired.sampling_error, second.paired.sampling_error) / 2
-    assert mean.p_sampling == pytest.approx(normal_two_sided(mean.difference / error))
+    assert mean.p_sampling == pytest.approx(normal_two_sided(mean.difference.value / error))
     raw = [first.paired.p_sampling, first.paired.p_question, second.paired.p_sampling, second.paired.p_question]
     adjusted = holm([*(p for p in raw if p is not None), mean.p_sampling])
     assert (first.p_sampling, first.mean.p_sampling) == (adjusted[0], adjusted[-1])
-    assert mean.sampling_interval.low < mean.difference < mean.sampling_interval.high
+    assert mean.difference.sampling.low < mean.difference.value < mean.difference.sampling.high
     assert first.mean.detectable < min(first.detectable, second.detectable)
     assert first.detectable == first.paired.smallest(5)
     done = harness(tmp_path, "compare", "base", "tuned")
@@ -832,7 +798,7 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     assert tail.splitlines()[1] == "  each benchmark counts alike, whether it has 20 or 30 questions"
     assert f"if every benchmark differs by it: {100 * first.mean.detectable:.1f} points" in tail
     printed = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
-    assert printed[0]["mean"]["compared"]["difference"] == mean.difference
+    assert printed[0]["mean"]["compared"]["difference"]["value"] == mean.difference.value
 
 
 def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(tmp_path: Path) -> None:
@@ -852,8 +818,8 @@ def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(t
     (first, second) = compare([RunFolder(tmp_path / name) for name in names], CompareOptions())
     assert first.decision.mean == second.decision.mean
     assert first.decision.mean is not None
-    mean = first.decision.mean.compared.difference
-    assert mean == pytest.approx((first.decision.paired.difference + second.decision.paired.difference) / 2)
+    mean = first.decision.mean.compared.difference.value
+    assert mean == pytest.approx((first.decision.paired.difference.value + second.decision.paired.difference.value) / 2)
     assert first.decision.detectable == first.decision.paired.smallest(5), "the mean is one of five lines"
     # Wrong twin: one benchmark of the later step is left out.
     assert "mean of" not in harness(tmp_path, "compare", *names[:3]).out
@@ -868,7 +834,7 @@ def test_a_difference_that_rounds_to_zero_has_no_minus_sign(tmp_path: Path) -> N
     lines[number] = lines[number].replace("correct", "wrong", 1)
     file.write_text("".join(lines), encoding="utf-8")
     (pair,) = compare([base, tuned], CompareOptions())
-    assert -0.0005 < pair.decision.paired.difference < 0
+    assert -0.0005 < pair.decision.paired.difference.value < 0
     out = harness(tmp_path, "compare", "base", "tuned").out
     assert ": +0.0 points over" in out
     assert "-0.0" not in out.splitlines()[0]
@@ -1032,10 +998,8 @@ def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> Non
 def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Path) -> None:
     """A far-off score whose settings are unknown, or a guess, stands beside one under other settings: both count."""
     folder = write_run(tmp_path / "run", model="org/model-7b", benchmarks=[("demo", 30, 16)], strength=0.31)
-    scores = json.loads(folder.benchmark("demo").scores.read_bytes())
-    row = (
-        f"{{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {100 * scores['accuracy']:.1f}, samples: 64"
-    )
+    percent = 100 * json.loads(folder.benchmark("demo").scores.read_bytes())["accuracy"]["value"]
+    row = f"{{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent:.1f}, samples: 64"
     near = row + ", settings: {temperature: 0.9}}"
     far = "{model: org/model-7b, benchmark: demo, metric: pass@1, percent: 1.0, samples: 64"
     head = 'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'

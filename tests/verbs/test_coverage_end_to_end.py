@@ -56,7 +56,7 @@ def test_intervals_of_whole_runs_hold_the_ability_of_the_server(tmp_path: Path, 
             assert done.complete
             (scored,) = score(done)
             assert scored.n_samples == SAMPLES * len(CHANCES)
-            assert scored.sampling_interval is not None
-            inside += scored.sampling_interval.low <= truth <= scored.sampling_interval.high
+            assert scored.accuracy.sampling is not None
+            inside += scored.accuracy.sampling.low <= truth <= scored.accuracy.sampling.high
     # At 95 % a smaller number of hits than this has a chance below one in 10,000.
     assert inside >= RUNS * 0.95 - 3.8 * math.sqrt(RUNS * 0.95 * 0.05)

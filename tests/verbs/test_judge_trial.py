@@ -118,14 +118,13 @@ def slow() -> Iterator[Step]:
 
 
 def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "SLOW_SECONDS", 0.2)
     monkeypatch.setattr(judging, "TRIAL_SECONDS", 2.0)
     with FaultServer(SERVED) as server, FaultServer(listing("judge", silent)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
     said = " ".join(done.err.split())
-    assert "the judge judge has sent nothing in 0 s; the trial ends after 2 s" in said
-    assert f"harness: the judge judge at {judge.base_url} did not reply within 2 s; nothing was sampled" in said
+    assert "trying the judge judge on two answers, for at most 2 s" in said
+    assert f"harness: the judge judge at {judge.base_url} did not reply within 2 s" in said
     assert "resume" not in said
     assert not re.search(r"/trial\b", said), "the folder of the trial is temporary"
 
@@ -136,7 +135,7 @@ def test_a_judge_whose_replies_are_only_slow_is_a_warning(tmp_path: Path, monkey
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
     said = " ".join(done.err.split())
-    assert re.search(r"the judge judge has sent \d+ tokens in 2 s, and its two replies are not complete", said), said
+    assert "the judge judge replies, but was not done with two answers after 2 s" in said, said
 
 
 def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
@@ -162,7 +161,7 @@ def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path) ->
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err  # A 500 is final.
     said = " ".join(done.err.split())
-    pattern = rf"the judge judge at {re.escape(judge.base_url)} gave no reply in [0-9.]+ s of trying: HTTP 500: out of"
+    pattern = rf"the judge judge at {re.escape(judge.base_url)} did not reply within [0-9.]+ s: HTTP 500: out of"
     assert re.search(pattern, said), said
 
 
@@ -197,7 +196,7 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
         assert scored.code == 1
         assert "was asked about 1 answer and gave no verdict at all" in scored.err
-        folder = scored.err.partition("its replies: harness show ")[2].splitlines()[0]
+        folder = scored.err.partition("its replies: harness show ")[2].partition(". To ask it again, delete ")[0]
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
 
 
@@ -245,23 +244,6 @@ def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) 
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url, "--judge-prompt", "./rubric.txt"))
     assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
     assert "a rubric must not ask for another" in done.err
-
-
-def test_a_judge_without_any_verdict_is_asked_anew_and_one_with_a_verdict_is_not(tmp_path: Path) -> None:
-    replies = ["I am not sure.", "VERDICT: CORRECT", "I am not sure."]
-    turn = [0]
-    with (
-        FaultServer(SERVED) as server,
-        FaultServer(listing("judge", lambda: completion(replies[turn[0]], tokens=5))) as judge,
-    ):
-        words = run_words(tmp_path, server, judge.base_url)
-        harness(tmp_path, *words[: words.index("--judge")])
-        asked_and_codes = []
-        for turn[0] in range(3):
-            before = n_sampled(judge)
-            scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
-            asked_and_codes.append((n_sampled(judge) - before, scored.code))
-    assert asked_and_codes == [(1, 1), (1, 0), (0, 0)]
 
 
 @pytest.mark.parametrize("first", ["run", "score"])

@@ -86,7 +86,7 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
             (PROSE, r"\text{plants making sugar from light}"),
         ], "each distinct answer is shown once"
     assert (before.n_undecided, judged.scores[0].n_undecided) == (4, 0)
-    assert judged.scores[0].accuracy == pytest.approx((3 / 4 + 1 / 4) / 2)
+    assert judged.scores[0].accuracy.value == pytest.approx((3 / 4 + 1 / 4) / 2)
     found = graded(run)
     assert [found["q1", i].verdict for i in range(4)] == ["correct", "wrong", "correct", "correct"]
     assert {(g.rule, g.grader) for (name, _), g in found.items() if name == "q1"} == {
@@ -131,7 +131,7 @@ def test_a_verifier_that_failed_is_named_beside_the_judge(
     for found in (judged.scores[0], by_python, Score.load(place)):
         assert found is not None
         assert (found.n_correct, found.verifier_errors) == (1, errors)
-        assert tuple(warning for warning in found.warnings if warning.startswith("the verifier")) == errors
+        assert tuple(warning for warning in found.sentences if warning.startswith("the verifier")) == errors
     report = harness(tmp_path, "report", "own")
     assert all(error in " ".join(report.out.split()) for error in errors), report.out
     named = {grade.grader for grade in graded(folder).values()}
@@ -185,29 +185,8 @@ def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: R
         after = judge_run(run, serve(server)).scores[0]
     assert before.speed == after.speed is not None
     # q1: correct, wrong, correct, correct; q2: correct, wrong, wrong, no answer. Even samples came from the first.
-    assert [one.accuracy for one in before.endpoints] == [1 / 4, 0.0]
-    assert [one.accuracy for one in after.endpoints] == [3 / 4, 1 / 4]
-
-
-def test_stored_replies_of_another_server_are_used_and_named(tmp_path: Path, run: RunFolder) -> None:
-    """A name such as "default" may be another model there. The same address is nothing to warn of."""
-    words = ["score", "run", "--judge"]
-    with FaultServer(ruling_by(RULING)) as first, FaultServer(ruling_by({"plants": True})) as second:
-        asked = harness(tmp_path, *words, f"judge@{first.base_url}")
-        again = harness(tmp_path, *words, f"judge@{first.base_url}")
-        other = harness(tmp_path, *words, f"judge@{second.base_url}")
-        who = reasoning_harness.Judge(model="judge", base_url=(second.base_url,))
-        by_python = reasoning_harness.score(run.path, judge=who)["prose"]
-        assert asked_of(second) == []
-    used = "2 stored replies of the judge used; the judge was not asked"
-    warning = f"2 stored replies of the judge came from {first.base_url}, not from {second.base_url}"
-    assert [used in done.out for done in (asked, again, other)] == [False, True, True]
-    assert [warning in " ".join((done.out + done.err).split()) for done in (asked, again, other)] == [
-        False,
-        False,
-        True,
-    ]
-    assert any(sentence.startswith(warning) for sentence in by_python.warnings)
+    assert [one.accuracy.value for one in before.endpoints.values()] == [1 / 4, 0.0]
+    assert [one.accuracy.value for one in after.endpoints.values()] == [3 / 4, 1 / 4]
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
@@ -301,11 +280,11 @@ def test_a_score_names_the_judge_also_if_it_decided_everything(run: RunFolder) -
     with FaultServer(ruling_by({**RULING, "give up": False})) as server:
         (score,) = judge_run(run, serve(server), scope="all", override=True).scores
     assert score.graders == (f"{GRADER}+judge:judge@verdict",)
-    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.warnings
+    assert f"graded by 1 grader: {GRADER}+judge:judge@verdict" in score.sentences
     shown = harness(run.path, "show", ".", "--correct").out
     assert f"rule: judge ({GRADER}+judge:judge@verdict)" in shown
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert not any("graded by" in warning for warning in score.warnings)
+    assert not any("graded by" in warning for warning in score.sentences)
 
 
 @pytest.mark.parametrize(("scope", "warned"), [("undecided", True), ("wrong", True), ("all", False)])
@@ -316,47 +295,18 @@ def test_replies_without_an_answer_that_the_judge_was_not_shown_are_a_warning(
         (score,) = judge_run(run, serve(server), scope=scope).scores
     sentence = (
         "1 reply without an answer was not shown to the judge and counts as wrong: the judge's scope `all` shows it "
-        "the end of such replies, and with `override` its verdict counts, but its verdicts would replace 3 others of "
-        "this benchmark, too"
+        "the end of such replies, and with `override` its verdict counts, there and in all benchmarks of the run"
     )
-    assert (sentence in score.warnings) == warned
+    assert (sentence in score.sentences) == warned
 
 
-def test_the_advice_on_replies_without_an_answer_counts_those_with_text_and_tells_what_it_would_replace(
-    tmp_path: Path,
-) -> None:
-    """Two replies are empty, and one that says nothing can be shown; other benchmarks have verdicts of the rules."""
-    run = write_run(tmp_path / "run", {"q1": (PROSE, [GOOD, "", "  ", "I will not say."])})
-
-    def said() -> str:
+def test_empty_replies_are_none_that_the_judge_could_be_shown(tmp_path: Path) -> None:
+    """Two replies are empty, and one that says nothing can be shown."""
+    for name, texts, n in (("some", [GOOD, "", "  ", "I will not say."], 1), ("none", [GOOD, "", "", ""], 0)):
         with FaultServer(ruling_by(RULING)) as server:
-            scores = {score.benchmark: score for score in judge_run(run, serve(server)).scores}
-        return next((warning for warning in scores["prose"].warnings if "not shown to the judge" in warning), "")
-
-    assert said().startswith("1 reply without an answer was not shown to the judge and counts as wrong: the judge's")
-    assert said().endswith("with `override` its verdict counts")
-    other = write_run(
-        tmp_path / "other", {"p": ("4", [r"\boxed{4}", r"\boxed{5}", r"\boxed{4}", ""])}, benchmark="sums"
-    )
-    shutil.copytree(other.path / "sums", run.path / "sums")
-    manifest = Manifest.load(run)
-    manifest.extend("sums", Manifest.load(other).benchmarks["sums"]).save(run)
-    assert said().endswith("would replace 3 other verdicts; give this benchmark a run folder of its own first")
-    empty = write_run(tmp_path / "empty", {"q1": (PROSE, [GOOD, "", "", ""])})
-    with FaultServer(ruling_by(RULING)) as server:
-        (score,) = judge_run(empty, serve(server)).scores
-    assert not any("not shown to the judge" in warning for warning in score.warnings)
-
-
-def test_a_judge_without_any_verdict_is_a_warning_of_the_score_from_python_too(run: RunFolder) -> None:
-    with FaultServer(ruling_by({"making sugar": None})) as server:
-        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
-        (mute,) = reasoning_harness.score(run.path, judge=who, workers=1)
-    assert any("the judge was asked about 2 answers and gave no verdict at all" in one for one in mute.warnings)
-    with FaultServer(ruling_by({"making sugar": True})) as server:
-        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
-        (heard,) = reasoning_harness.score(run.path, judge=who, workers=1)
-    assert not any("no verdict at all" in one for one in heard.warnings)
+            (score,) = judge_run(write_run(tmp_path / name, {"q1": (PROSE, texts)}), serve(server)).scores
+        said = [warning for warning in score.sentences if "not shown to the judge" in warning]
+        assert [warning.partition(" was")[0] for warning in said] == ["1 reply without an answer"] * n
 
 
 def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(tmp_path: Path, run: RunFolder) -> None:
@@ -366,7 +316,7 @@ def test_a_judge_without_any_verdict_is_told_with_each_benchmark_s_own_answers(t
     manifest.extend("leaves", Manifest.load(other).benchmarks["leaves"]).save(run)
     with FaultServer(ruling_by({})) as server:
         judged = judge_run(run, serve(server))
-    text = {score.benchmark: "\n".join(score.warnings) for score in judged.scores}
+    text = {score.benchmark: "\n".join(score.sentences) for score in judged.scores}
     assert "the judge was asked about 2 answers and gave no verdict at all" in text["prose"]
     assert "the judge was asked about 1 answer and gave no verdict at all" in text["leaves"]
     assert "the judge was asked about 3 answers and gave no verdict at all" in judged.mute
@@ -391,7 +341,7 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
     folder = write_run(tmp_path / "many", {"q": (PROSE, texts)})
     with FaultServer(ruling_by({**others, "sugar": True})) as server:
         (score,) = judge_run(folder, serve(server)).scores
-    (said, *more) = [warning for warning in score.warnings if "may call every answer" in warning] or [""]
+    (said, *more) = [warning for warning in score.sentences if "may call every answer" in warning] or [""]
     assert not more
     begin = f"the judge called {n_correct} distinct answers of this run correct and none wrong: it may call every"
     assert said.startswith("" if n_correct is None else begin)
@@ -411,7 +361,7 @@ def test_a_judge_that_calls_none_wrong_of_one_benchmark_is_warned_of_there(
     with FaultServer(ruling_by(RULING)) as server:
         scores = judge_run(run, serve(server)).scores
     sentence = f"the judge called {n} distinct answers of this benchmark correct and none wrong"
-    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.warnings)]
+    of = [score.benchmark for score in scores if any(sentence in warning for warning in score.sentences)]
     assert of == (["leaves"] if warned else [])
 
 
@@ -425,7 +375,7 @@ def test_a_score_names_the_cause_of_missing_replies(run: RunFolder) -> None:
 
     with FaultServer(judging(answer)) as server:
         (score,) = judge_run(run, serve(server)).scores
-    (warning,) = [warning for warning in score.warnings if "not replied" in warning]
+    (warning,) = [warning for warning in score.sentences if "not replied" in warning]
     assert warning.startswith("the judge has not replied about 1 of 2 answers (")
     assert "no such answer here" in warning
     assert warning.endswith("): it keeps the verdict without the judge, and the same command asks again")
@@ -546,7 +496,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
         with FaultServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
             judge_run(run, serve(server), **settings)
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
-        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.warnings)]
+        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.sentences)]
 
     assert unfinished() == ["prose"]
     assert unfinished(scope="wrong") == ["prose", "sums"]
@@ -573,91 +523,30 @@ def verdicts(folder: RunFolder) -> list[str]:
     return [graded(folder)["q", index].verdict for index in range(4)]
 
 
-def test_a_judge_is_asked_again_only_where_it_gave_no_verdict(four: RunFolder) -> None:
-    """Twice it says nothing of two answers, then it rules on one of them; what it ruled on is never asked again."""
-    with FaultServer(ruling_by(RULED)) as server:
-        first = judge_run(four, serve(server))
-        again = judge_run(four, serve(server))
-    assert kinds_asked(server) == sorted([*KINDS, "losing", "storing"])
-    paid_for = [msgspec.structs.replace(score, judging=msgspec.UNSET) for score in (*first.scores, *again.scores)]
-    assert paid_for[0] == paid_for[1], "nothing but what it cost"
-    assert again.outcome is not None
-    assert again.outcome.complete
-    with FaultServer(ruling_by({"losing": True, "making": False, "burning": True})) as mended:
-        judge_run(four, serve(mended))
-    assert kinds_asked(mended) == ["losing", "storing"]
-    assert verdicts(four) == ["correct", "wrong", "undecided", "correct"]
-    place = RunFolder(first.folder).benchmark("prose")
-    assert len(place.samples.read_bytes().splitlines()) == len(list(read_samples(place))) == 4
-
-
 def refusing(request: Request) -> Iterator[Step]:
     return iter([models("judge") if request.method == "GET" else KEY_REFUSED])
 
 
-def test_where_the_judge_cannot_be_asked_again_its_stored_verdicts_count(tmp_path: Path, four: RunFolder) -> None:
-    words = ["score", "run", "--judge"]
-    with FaultServer(ruling_by(RULED)) as server:
-        assert harness(tmp_path, *words, f"judge@{server.base_url}").code == 0
-    stored = four.benchmark("prose").grades.read_bytes()
-    with FaultServer(lambda _request: iter([KEY_REFUSED])) as closed, FaultServer(refusing) as later:
-        for base_url, cause in (
-            (closed.base_url, "no such key"),  # before the first request
-            (later.base_url, "no such key"),  # at the first request
-            ("http://127.0.0.1:9", "127.0.0.1:9"),
-        ):
-            done = harness(tmp_path, *words, f"judge@{base_url}")
-            text = " ".join((done.out + done.err).split())
-            assert done.code == 0, text
-            assert "the judge could not be asked again about 2 answers on which it gave no verdict" in text
-            assert cause in text
-            assert "its stored verdicts count, and the same command asks again" in text
-            assert four.benchmark("prose").grades.read_bytes() == stored
-    with FaultServer(ruling_by({"sugar": True})) as server:
-        judge_run(four, serve(server))
-    assert kinds_asked(server) == ["losing", "storing"], "the replies without a verdict are still known as such"
-    assert verdicts(four) == ["correct", "wrong", "correct", "correct"]
-
-
-def test_a_judge_that_cannot_be_asked_at_all_is_an_error_as_long_as_a_reply_is_missing(four: RunFolder) -> None:
-    """The wrong twin: one answer was never judged, so stored verdicts do not stand for all."""
-
+def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(four: RunFolder) -> None:
     def half(request: Request) -> Iterator[Step]:
         if "burning" in shown_to(request)[1]:
             return iter([http(400, {"error": {"message": "not this one"}})])
         return ruling_by(RULED)(request)
 
-    def half_of_both(request: Request) -> Iterator[Step]:
-        if "losing" in shown_to(request)[1]:
-            return iter([http(400, {"error": {"message": "not this one"}})])
-        return half(request)
-
     with FaultServer(judging(half)) as server:
-        assert judge_run(four, serve(server)).reports[0].n_owed == 1
+        first = judge_run(four, serve(server))
+    assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in " ".join(first.scores[0].sentences)
+    assert "gave no verdict on them" in " ".join(first.scores[0].sentences)
+    assert (first.reports[0].n_owed, first.reports[0].n_silent) == (1, 2)
+    # A judge that cannot be asked is an error as long as a reply is missing; with all replies nobody is asked.
     with FaultServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
         judge_run(four, serve(server))
     assert verdicts(four) == ["undecided"] * 4
-    with FaultServer(judging(half_of_both)) as server:
-        warnings = " ".join(judge_run(four, serve(server)).scores[0].warnings)
-    assert "asked again about 1 answer on which it gave no verdict (HTTP 400: not this one)" in warnings, (
-        "no other's count"
-    )
-    assert "not replied about 1 of 4 answers (HTTP 400: not this one)" in warnings
-    with FaultServer(ruling_by(RULED)) as server:
+    with FaultServer(ruling_by({"sugar": True, **RULED})) as server:
         judge_run(four, serve(server))
-    assert kinds_asked(server) == ["burning", "losing", "storing"]
-
-
-def test_a_refused_second_question_leaves_the_answer_without_a_verdict_and_none_missing(four: RunFolder) -> None:
-    with FaultServer(ruling_by(RULED)) as server:
-        judge_run(four, serve(server))
-    refused = judging(lambda _request: iter([http(400, {"error": {"message": "not this one"}})]))
-    with FaultServer(refused) as server:
-        judged = judge_run(four, serve(server))
-    assert judged.outcome is not None
-    assert (judged.outcome.complete, judged.reports[0].n_owed, judged.reports[0].n_silent) == (True, 0, 2)
-    (warning,) = [warning for warning in judged.scores[0].warnings if "asked again about" in warning]
-    assert "not this one" in warning
+    assert kinds_asked(server) == ["burning"]
+    assert judge_run(four, nobody).reports[0].n_owed == 0
+    assert len(list(read_samples(RunFolder(first.folder).benchmark("prose")))) == 4
 
 
 def test_a_report_says_that_the_judging_was_stopped_or_lacks_verdicts(tmp_path: Path, four: RunFolder) -> None:

@@ -19,14 +19,11 @@ from harness import api
 from harness.api import Judge
 from harness.cli.score import command as score
 from harness.core.errors import UsageError
-from harness.runs import Manifest, RunFolder, dropped, read_samples
-from harness.runs.lock import hold
+from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
-from harness.verbs.judge_account import total_cost
 from tests.budget import thinned
 from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
-from tests.faults.snapshots import every_state, put
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 
@@ -87,19 +84,19 @@ def test_the_requests_and_their_bounds_hold_against_what_is_sent(
     assert new == sum(request.json["max_tokens"] for request in sent)
 
 
-def test_stored_verdicts_are_not_paid_twice_and_replies_without_one_are(tmp_path: Path) -> None:
-    """Two of three answers get a verdict; more votes then cost only the further votes."""
+def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
+    """Also those without a verdict; more votes then cost only the further votes."""
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(ruling_by({"burning": False})) as server:
         judged(server, folder, "--judge-temperature", "0.6")
     dry = ("--judge-temperature", "0.6", "--dry-run")
     output = output_of(folder, *dry)
-    assert promised(output)[0] == 2
-    assert "3 distinct answers − 1 stored reply" in output
+    assert promised(output)[0] == 0
+    assert "3 distinct answers − 3 stored replies" in output
     more = ("--judge-temperature", "0.6", "--judge-votes", "2")
-    assert promised(output_of(folder, *more, "--dry-run"))[0] == 5
+    assert promised(output_of(folder, *more, "--dry-run"))[0] == 3
     with FaultServer(ruling_by(RULING)) as server:
-        assert len(judged(server, folder, *more)) == 5
+        assert len(judged(server, folder, *more)) == 3
     assert promised(output_of(folder, *more, "--dry-run")) == (0, 0, 0)
     shutil.rmtree(folder / "judge")
     assert promised(output_of(folder, *more, "--dry-run"))[0] == 6
@@ -119,7 +116,7 @@ def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:
 
 def test_the_cost_follows_from_the_prices(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
-    output = output_of(folder, "--dry-run", "--price-in", "1000", "--price-out", "2000")
+    output = output_of(folder, "--dry-run", "--prices", "1000,2000")
     _, prompt, new = promised(output)
     assert f"  at most {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD" in output
     assert "USD" not in output_of(folder, "--dry-run")
@@ -167,10 +164,10 @@ def test_a_run_without_anything_to_judge_says_so(tmp_path: Path) -> None:
         (("--dry-run",), "name the judge with --judge MODEL"),
         (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
-        (("--judge", "m", "--dry-run", "--price-in", "1"), "--price-in and --price-out must be given together"),
+        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
         (
-            ("--price-in", "1", "--price-out", "2"),
-            "--price-in: it is a price of the judge: name the judge with --judge",
+            ("--prices", "1,2"),
+            "--prices: they are prices of the judge: name the judge with --judge",
         ),
     ],
 )
@@ -201,7 +198,7 @@ TOKENS_IN, TOKENS_OUT = 9, 11
 """What the judge of these tests states for each reply."""
 
 
-PRICES = ("--price-in", "1000", "--price-out", "2000")
+PRICES = ("--prices", "1000,2000")
 A_REPLY_USD = (1000 * TOKENS_IN + 2000 * TOKENS_OUT) / 1e6
 
 
@@ -213,99 +210,27 @@ def accounted(folder: Path) -> JudgeCost:
     return score.judging.cost
 
 
-@pytest.mark.parametrize("mute", thinned([1, 0, 2, 3, 4, 5]))
-@pytest.mark.parametrize("refuses", [0, 1])
-def test_all_replies_are_in_the_account_whatever_came_of_them(tmp_path: Path, mute: int, refuses: int) -> None:
-    """Replies without a verdict are asked for again: one of three, or all, when the judge's folder begins anew."""
-    folder = write_run(tmp_path / "run", ROWS).path
-    judge = CountingJudge(mute, refuses)
-    with FaultServer(judge) as server:
-        for _ in range(4):
-            before = judge.n
-            judged(server, folder)
-            assert accounted(folder) == JudgeCost(judge.n, judge.n, judge.n, judge.n * TOKENS_IN, judge.n * TOKENS_OUT)
-        assert judge.n == before == 3 + mute, "in the end nothing is asked any more"
-
-
-def test_a_reply_without_a_verdict_that_is_put_back_counts_once(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", ROWS).path
-    judge = CountingJudge(1)
-    with FaultServer(judge) as server:
-        judged(server, folder)
-        for _ in range(3):
-            judge.refuses = 1
-            judged(server, folder)
-            assert accounted(folder).replies == judge.n == 3
-        judged(server, folder)
-        assert accounted(folder).replies == judge.n == 4
-
-
-@pytest.mark.parametrize(("mute", "refuses"), [(1, 1), (1, 0), (3, 3)])
-def test_a_kill_neither_loses_nor_doubles_a_reply_without_a_verdict(tmp_path: Path, mute: int, refuses: int) -> None:
-    """At each write while replies are asked for again: put back, replaced, or all dropped since no other had a verdict.
-
-    The next judging begins by storing what was dropped and not replaced.
-    """
-    run = write_run(tmp_path / "run", ROWS)
-    judge = CountingJudge(mute)
-    with FaultServer(judge) as server:
-        judged(server, run.path)
-        judge.refuses = refuses
-        with every_state(run.path / "judge") as states:
-            judged(server, run.path)
-    (path,) = (run.path / "judge").iterdir()
-    folder = RunFolder(path)
-
-    def look() -> int:
-        replies = total_cost(folder, "prose", None).replies
-        stored = {sample.key for sample in read_samples(folder.benchmark("prose"))}
-        missing = {sample.key for sample in dropped.to_put_back(folder.benchmark("prose"))}
-        assert (len(stored | missing), stored & missing) == (3, set())
-        return replies
-
-    counts = []
-    for state in states:
-        put(state, run.path / "judge")
-        counts.append(look())
-        if folder.manifest.exists():
-            with hold(folder) as held:
-                dropped.put_back(folder.benchmark("prose"), held.log)
-            assert look() == counts[-1]
-            assert not dropped.to_put_back(folder.benchmark("prose"))
-    assert counts == sorted(counts)
-    assert (counts[0], counts[-1]) == (3, judge.n)
-    assert len(states) > 10
-    for state in states if mute == 1 else ():
-        put(state, run.path / "judge")
-        if dropped.to_put_back(folder.benchmark("prose")):
-            output = output_of(run.path, "--judge", "judge@http://127.0.0.1:9")
-            assert "its stored verdicts count" in " ".join(output.split())
-            assert look() == 3
-            assert not dropped.to_put_back(folder.benchmark("prose"))
-            break
-
-
 def test_the_money_is_said_by_score_json_and_report_and_its_prices_are_recorded(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge(1)) as server:
         address = ("--judge", f"judge@{server.base_url}")
-        first = output_of(folder, *address, "--price-in", "1000", "--price-out", "2000")
+        first = output_of(folder, *address, "--prices", "1000,2000")
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in first
         again = output_of(folder, *address)
-        assert "cost in all sessions: 4 requests, 36 prompt tokens, 44 completion tokens, 0.1240 USD" in again
+        assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD" in again
     (row,) = json.loads(harness(tmp_path, "score", "run", "--judge", "judge", "--json").out)
     assert row["judging"]["cost"] == {
-        "replies": 4, "requests": 4, "n_stated": 4, "prompt_tokens": 36, "completion_tokens": 44,
-        "usd": pytest.approx(0.124),
+        "replies": 3, "requests": 3, "n_stated": 3, "prompt_tokens": 27, "completion_tokens": 33,
+        "usd": pytest.approx(0.093),
     }  # fmt: skip
     reported = harness(tmp_path, "report", "run", "--out", "reported")
-    assert "all judges of run: 0.1240 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
+    assert "all judges of run: 0.0930 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
     assert "all sessions of run" not in reported.out
     text = (tmp_path / "reported" / "report.md").read_text("utf-8")
     (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
-    assert [cell.strip() for cell in line.split("|")[4:9]] == ["4", "4", "36", "44", "0.1240 USD"]
-    without = output_of(folder, "--price-in", "1", "--price-out", "0")
-    assert "44 completion tokens, 0.000036 USD" in without
+    assert [cell.strip() for cell in line.split("|")[4:9]] == ["3", "3", "27", "33", "0.0930 USD"]
+    without = output_of(folder, "--prices", "1,0")
+    assert "33 completion tokens, 0.000027 USD" in without
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 9}, {"completion_tokens": 11}])
@@ -343,7 +268,7 @@ def test_prices_count_until_others_are_given_whether_or_not_the_judge_is_asked(
     folder = write_run(tmp_path / "runs" / "one", ROWS).path
     with FaultServer(CountingJudge(mute)) as server:
         words = ["--judge", f"judge@{server.base_url}", "--workers", "1"]
-        priced = [[] if n is None else ["--price-in", f"{n}000", "--price-out", f"{n}000"] for n in given]
+        priced = [[] if n is None else ["--prices", f"{n}000,{n}000"] for n in given]
         CliRunner().invoke(score, [str(folder), *words, *priced[0]])
         for prices in priced[1:] if is_up else []:
             CliRunner().invoke(score, [str(folder), *words, *prices])
@@ -361,7 +286,7 @@ def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) 
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(CountingJudge()) as server:
         judge = Judge(model="judge", base_url=server.base_url)
-        (in_python,) = api.score(folder, judge=judge, price_in=1000, price_out=2000, workers=1)
+        (in_python,) = api.score(folder, judge=judge, prices=(1000, 2000), workers=1)
     assert in_python.judging
     assert in_python.judging.cost == accounted(folder)
     assert accounted(folder).usd == pytest.approx(3 * A_REPLY_USD)
@@ -370,9 +295,8 @@ def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"price_in": 1, "price_out": 2}, r"price_in: it is a price of the judge: .*judge=harness.Judge\(model=…\)"),
-        ({"judge": Judge(model="m"), "price_in": 1}, "price_in and price_out must be given together"),
-        ({"judge": Judge(model="m"), "price_in": -1, "price_out": 2}, "price_in=-1: expected a number greater"),
+        ({"prices": (1, 2)}, r"prices: they are prices of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
         ({"dry_run": True}, "dry_run: this function grades; only the command line can say beforehand"),
     ],
 )

@@ -24,7 +24,6 @@ from harness.verbs.judge import JudgeSettings, Serve, Server
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
 from tests.faults.server import FaultServer
-from tests.faults.snapshots import every_state
 from tests.verbs.judged_runs import PROSE, asked_of, nobody, ruling_by, serve
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
@@ -56,38 +55,12 @@ def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judged = judge_file(before, judge, serve(server), out=tmp_path / "grades.jsonl")
         assert {reference for reference, _ in asked_of(server)} == {PROSE}
-    assert (before.scores[0].accuracy, judged.scores[0].accuracy) == (0.25, 0.5)
+    assert (before.scores[0].accuracy.value, judged.scores[0].accuracy.value) == (0.25, 0.5)
     assert (before.scores[0].n_undecided, judged.scores[0].n_undecided) == (2, 0)
     stored = [codec.decode(line, Grade).verdict for line in (tmp_path / "grades.jsonl").read_bytes().splitlines()]
     assert stored == ["correct", "wrong", "correct", "wrong"]
     again = judge_file(scored(file), judge, nobody)  # its replies stand beside the file
     assert (again.outcome, again.scores) == (None, judged.scores)
-
-
-def test_a_run_of_a_file_takes_over_the_judge_s_replies_and_their_cost(file: Path, tmp_path: Path) -> None:
-    """The wrong twin: another rubric has asked nothing yet. What lies elsewhere is not copied through a link."""
-    words = ("--response-key", "gen", "--answer-key", "answer", "--workers", "1", "--judge", "judge")
-    (tmp_path / "rubric.txt").write_text("Sugar is right.")
-    (tmp_path / "elsewhere").mkdir()
-    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
-        address = ("--judge", f"judge@{server.base_url}")
-        assert CliRunner().invoke(cli, ["score", str(file), *words, *address]).exit_code == 0
-        (tmp_path / "theirs.jsonl.scored" / "judge" / "link").symlink_to(tmp_path / "elsewhere")
-        assert len(asked_of(server)) == 2
-        with every_state(tmp_path / "run") as states:
-            done = CliRunner().invoke(cli, ["score", str(file), *words, *address, "--as-run", str(tmp_path / "run")])
-        runs = [state for state in states if "manifest.json" in state]
-        judged = [name for name in runs[-1] if name.startswith("judge/") and name.endswith("samples.jsonl")]
-        assert len(judged) == 1
-        assert all(state.get(judged[0]) == runs[-1][judged[0]] for state in runs), "a kill leaves no run without them"
-        assert done.exit_code == 0, done.output
-        assert "2 stored replies of the judge used; the judge was not asked" in done.output
-        assert "cost in all sessions: 2 requests" in done.output
-        assert len(asked_of(server)) == 2
-        other = [*words, *address, "--judge-prompt", str(tmp_path / "rubric.txt"), "--as-run", str(tmp_path / "new")]
-        assert CliRunner().invoke(cli, ["score", str(file), *other]).exit_code == 0
-        assert len(asked_of(server)) == 4
-    assert not (tmp_path / "run" / "judge" / "link").exists()
 
 
 def test_a_misspelt_judge_replaces_no_judged_score_of_a_file(file: Path) -> None:
@@ -148,7 +121,7 @@ def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
         scores = harness.score(file, judge=judge, response_key="gen", answer_key="answer", out=file.with_name("graded"))
         assert (n_asked, len(asked_of(server))) == (2, 2)  # what the command was told, Python needs not ask
     assert codec.decode(done.stdout.encode(), list[Score]) == [scores[0]]
-    assert (scores[0].accuracy, scores[0].n_undecided) == (0.5, 0)
+    assert (scores[0].accuracy.value, scores[0].n_undecided) == (0.5, 0)
     assert [report.n_decided for report in scores.judge] == [2]
     assert "2 distinct answers; 2 samples decided by the judge" in done.stderr
     stored = [codec.decode(line, Grade).rule for line in file.with_name("graded").read_bytes().splitlines()]

@@ -192,7 +192,7 @@ def test_a_changed_column_is_named_with_both_values_and_new_questions_are_counte
 def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:
     data(tmp_path, ROWS)
     asked_by(tmp_path)
-    assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
+    assert harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
     data(tmp_path, [{**row, "answer": "5" if row["id"] == "q0" else "1"} for row in ROWS])
     with pytest.raises(StoreError, match="no reply is asked for again") as refused:
         asked_by(tmp_path)
@@ -204,9 +204,9 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
     exported = shlex.split(score)[1]
     written = OutputsFolder(exported).benchmark("sums")
-    assert Score.load(written).accuracy == pytest.approx(5 / 6)
+    assert Score.load(written).accuracy.value == pytest.approx(5 / 6)
     assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
-    assert harness.score(tmp_path / "run")["sums"].accuracy == pytest.approx(1 / 6)
+    assert harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
 
 
 def test_the_message_on_a_changed_answer_says_that_verdicts_by_hand_stay_with_the_run(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
-    assert Score.load(OutputsFolder(shlex.split(score)[1]).benchmark("mended")).accuracy == 1.0
+    assert Score.load(OutputsFolder(shlex.split(score)[1]).benchmark("mended")).accuracy.value == 1.0
     # Wrong twins: the run goes on with its own benchmark, and a benchmark with one other question.
     assert warnings("mended.jsonl", corrected) == []
     assert warnings("longer.jsonl", [*ROWS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []

@@ -107,11 +107,11 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
         harness.score(file, workers=1)
     (found,) = harness.compare([base, tuned])
     assert (found.decision.run, found.decision.baseline) == ("tuned.jsonl", "base.jsonl")
-    assert found.decision.paired.difference == pytest.approx(5 / 8)
+    assert found.decision.paired.difference.value == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
     of_files = harness.report([base, tuned])
-    assert [(run.label, score.accuracy) for run, _, score in of_files.scores] == [
+    assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
     ]  # fmt: skip
     assert len(of_files.tables[0].rows) == 2
@@ -159,9 +159,9 @@ def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path)
     done = command("score", run.path, file, "--benchmark", "demo", "--workers", "1", "--json")
     assert done.exit_code == 0, done.output
     scores = json.loads(done.stdout)
-    assert {one["run"]: one["accuracy"] for one in scores} == {"run": 0.0, "theirs.jsonl": 1.0}
+    assert {one["run"]: one["accuracy"]["value"] for one in scores} == {"run": 0.0, "theirs.jsonl": 1.0}
     (found,) = harness.compare([run.path, file])
-    assert (found.decision.paired.n_questions, found.decision.paired.difference) == (10, 1.0)
+    assert (found.decision.paired.n_questions, found.decision.paired.difference.value) == (10, 1.0)
     assert found.settings == []
     assert any("made by another tool" in one for one in found.decision.warnings)
     assert not any("settings of the runs differ" in one for one in found.decision.warnings)
@@ -194,15 +194,15 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
     whole, half = (file_of_demo(tmp_path / f"{limit}.jsonl", limit=limit) for limit in (40, 30))
     complete = harness.score(whole, benchmark="demo", workers=1)["demo"]
     assert (complete.partial, complete.n_missing, complete.n_questions) == (False, 0, 40)
-    assert not any("row" in warning for warning in complete.warnings)
+    assert not any("row" in warning for warning in complete.sentences)
     score = harness.score(half, benchmark="demo", workers=1)["demo"]
     assert (score.partial, score.n_missing, score.n_questions, score.n_samples) == (True, 20, 40, 60)
-    assert (score.accuracy, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
+    assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
     missing = (
         "10 of 40 questions of demo have no row in 30.jsonl, and count as missing; if only the others were set, name"
     )
-    assert [warning for warning in score.warnings if warning.startswith(missing)]
-    assert "partial: 20 samples are missing; the complete accuracy lies between 75.0 and 100.0 %" in score.warnings
+    assert [warning for warning in score.sentences if warning.startswith(missing)]
+    assert "partial: 20 samples are missing; the complete accuracy lies between 75.0 and 100.0 %" in score.sentences
     (stored,) = json.loads(command("score", half, "--benchmark", "demo", "--json").stdout)
     assert (stored["n_missing"], stored["bounds"]["low"]) == (20, 0.75)
     report = harness.report(half).markdown()
@@ -270,7 +270,7 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
     assert found.standing == "compatible"
     assert found.comparisons[0].differing == {"temperature": ("unknown", 0.6)}
     publish(20)
-    assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy == 1.0
+    assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy.value == 1.0
     verified = command("verify", file, "--published", place)
     assert (verified.exit_code, "temperature: unknown here, 0.6 there" in verified.output) == (4, True)
 
@@ -319,7 +319,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     file, table = class_list(tmp_path, "name,no,response\nA,8,4\nB,7,3\nC,8,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert (score.n_correct, score.n_samples) == (2, 3)
-    assert any("matched with questions by the id alone" in warning for warning in score.warnings)
+    assert any("matched with questions by the id alone" in warning for warning in score.sentences)
     kept = grades.read(OutputsFolder(file).benchmark("table"))
     assert [(grade.question_id, grade.verdict) for grade in kept] == [
         ("8", "correct"),
@@ -332,7 +332,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert score.n_correct == 1
-    assert not any("by the id alone" in warning for warning in score.warnings)
+    assert not any("by the id alone" in warning for warning in score.sentences)
     for rows, message in (
         ("no,question,response\n8,How long is it？,3\n7,,3\n", "has no text"),
         ("no,response\n8,4\n,3\n", "has no text"),
@@ -378,7 +378,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
         assert spell(e.value.sentence).endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
-    assert found.decision.paired.difference == pytest.approx(1 / 8)
+    assert found.decision.paired.difference.value == pytest.approx(1 / 8)
 
 
 def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
     for number in range(2):
         row = {"problem": "1+1?", "expected_answer": "2", "generation": rf"\boxed{{{2 + number}}}"}
         (folder / f"output-rs{number}.jsonl").write_text(json.dumps(row) + "\n")
-    assert harness.score(folder, workers=1)["aime24"].accuracy == 0.5
+    assert harness.score(folder, workers=1)["aime24"].accuracy.value == 0.5
     assert [run.label for run in harness.report(folder).runs] == ["aime24"]
     (folder / "output-rs2.jsonl").write_bytes((folder / "output-rs1.jsonl").read_bytes())
     assert "was changed after it was scored" in refused("report", folder)
@@ -424,7 +424,7 @@ def test_a_place_that_cannot_be_written_costs_only_the_reports(tmp_path: Path) -
     file = sums(tmp_path / "base.jsonl", 2)
     OutputsFolder(file).path.write_text("in the way")
     done = command("score", file, "--workers", "1", "--json")
-    assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]) == (0, 0.25)
+    assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
     assert "the scores could not be stored" in done.stderr
 
 
@@ -551,7 +551,7 @@ def test_a_question_is_recognised_without_its_choices_and_its_prompt(tmp_path: P
         file = tmp_path / "replies.jsonl"
         file.write_text(json.dumps({"question": text, "response": r"\boxed{C}"}) + "\n")
         scored = harness.score(file, benchmark=str(tmp_path / "card.yaml"))
-        assert [score.accuracy for score in scored.scores] == [1.0]
+        assert [score.accuracy.value for score in scored.scores] == [1.0]
     file.write_text(json.dumps({"question": f"{question}不", "response": r"\boxed{C}"}) + "\n")
     with pytest.raises(harness.UsageError, match="nearest question there, '1', differs at character 22"):
         harness.score(file, benchmark=str(tmp_path / "card.yaml"))

@@ -139,7 +139,7 @@ def test_a_plan_beside_a_published_score_is_that_of_verify(tmp_path: Path) -> No
 
 def _accuracy(folder: Path) -> float:
     """The accuracy of a scored run."""
-    return float(json.loads((folder / "demo" / "scores.json").read_text())["accuracy"])
+    return float(json.loads((folder / "demo" / "scores.json").read_text())["accuracy"]["value"])
 
 
 def test_a_difference_that_no_model_can_have_is_refused(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_plan_from_a_run_names_its_uncertainty_and_what_both_runs_take(tmp_pat
     stored = Path(__file__).parents[1] / "pins" / "stored"
     run = next(path.parent for path in stored.rglob("manifest.json") if path.parent.name == "first")
     shutil.copytree(run, tmp_path / "first")
-    done = harness(tmp_path, "plan", "first:8", "--price-in", "1", "--price-out", "10")
+    done = harness(tmp_path, "plan", "first:8", "--prices", "1,10")
     assert done.code == 0, done.err
     assert "by chance in the run's samples, the difference is between" in done.out
     assert "to extend this run to that size: " in done.out
@@ -354,7 +354,7 @@ def test_a_margin_beside_what_it_cannot_go_with_is_refused(empty: Path, words: s
         ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
-        ("aime24:64 --price-in 1", "must be given together"),
+        ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
         ("aime24 --detect 0", "--detect"),
         ("aime24:64 --versus 4 --published-samples 4", "give one of the two"),
     ],

@@ -101,7 +101,7 @@ def test_the_end_states_what_all_sessions_of_each_candidate_cost(
 ) -> None:
     with FaultServer(able(0.6)) as one, FaultServer(able(0.6, shift=1)) as two:
         given = [*words(one.base_url, two.base_url), "--samples", "4"]
-        given[-3] += " price_in=1 price_out=10"
+        given[-3] += " prices=1,10"
         done = harness(tmp_path, *given)
         posts = [request for request in two.requests if request.method == "POST"]
         cost = f"{len(posts) * 9:,} tokens in, {len(posts) * 50:,} out"
@@ -295,7 +295,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
     """Each round of a candidate takes 600 tokens; 2,000 are enough for three, and the fourth is not begun."""
     given = ["--samples", "9", "--step", "1", "--max-tokens", "50"]
     given += ["--budget-tokens", "2000"] if stop == "tokens" else []
-    given += ["--budget-usd", "0.002", "--price-in", "0", "--price-out", "1"] if stop == "usd" else []
+    given += ["--budget-usd", "0.002", "--prices", "0,1"] if stop == "usd" else []
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one) + billed(two)) == (4, 1800), done.err
@@ -316,7 +316,7 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
 def test_a_complete_run_that_is_started_again_states_what_all_sessions_cost(tmp_path: Path) -> None:
     with FaultServer(able(0.5)) as server:
         given = ["run", "--data", "sums.jsonl", "--base-url", server.base_url, "--no-canary", "--out", "run"]
-        priced = ["--price-in", "0", "--price-out", "10", "--no-fingerprint"]
+        priced = ["--prices", "0,10", "--no-fingerprint"]
         harness(tmp_path, *given, *priced)
         again = harness(tmp_path, *given, *priced)
         assert f"all sessions: {billed(server) * 10 / 1e6:.4f} USD for " in again.err
@@ -335,10 +335,10 @@ def test_a_budget_of_one_candidate_alone_is_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("questions")
 def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_without(tmp_path: Path) -> None:
     given = words("http://127.0.0.1:1", "http://127.0.0.1:1")
-    given[-1] += " price_in=1 price_out=2"
+    given[-1] += " prices=1,2"
     done = harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1")
-    assert (done.code, "has no prices" in done.err, "give it price_in=0 price_out=0" in done.err) == (2, True, True)
-    given[-3] += " price_in=0 price_out=0"
+    assert (done.code, "has no prices" in done.err, "give it prices=0,0" in done.err) == (2, True, True)
+    given[-3] += " prices=0,0"
     assert "price" not in harness(tmp_path, *given, "--samples", "4", "--budget-usd", "1").err
 
 
@@ -373,7 +373,7 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
 def test_a_ctrl_c_ends_a_race_although_the_replies_in_flight_complete_the_round(tmp_path: Path) -> None:
     """A round has 12 requests, two at a time."""
     with FaultServer(interrupting(able(0.5), 12)) as one, FaultServer(able(0.5, shift=1)) as two:
-        given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--price-in", "0", "--price-out", "1")
+        given = ("--samples", "8", "--step", "1", "--concurrency", "2", "--prices", "0,1")
         done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert (done.code, billed(one), billed(two)) == (130, 600, 0), done.err
         assert "stopped by SIGINT: 12 samples are stored in " in done.err
@@ -395,7 +395,7 @@ def test_a_race_that_is_stopped_between_two_sessions_says_what_this_command_cost
 
     monkeypatch.setattr(race_command, "_look", stop_at)
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
-        given = ("--samples", "8", "--step", "1", "--price-in", "0", "--price-out", "1")
+        given = ("--samples", "8", "--step", "1", "--prices", "0,1")
         for _ in range(2):
             done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
             assert done.code == 143, done.err

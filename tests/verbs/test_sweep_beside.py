@@ -81,7 +81,7 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
         for end in ("b2048+aime24", "full+aime24")
     )
     assert sparse.score is not None
-    assert sparse.score.accuracy == pytest.approx(0.56, abs=0.02)
+    assert sparse.score.accuracy.value == pytest.approx(0.56, abs=0.02)
     assert sparse.standing == "compatible"
     nearest = sparse.nearest("pass@1")
     assert nearest is not None

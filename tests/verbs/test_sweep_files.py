@@ -175,7 +175,7 @@ M = D + "models: [m]\n"
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
-        (D + "run: {price_in: 1.0}\n", 1, "price_out"),
+        (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -311,7 +311,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
-    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "price_in", "price_out"}
+    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices"}
     scorer = {str(one.name) for one in score_command.params} - not_of_cells
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))

@@ -82,8 +82,7 @@ def scores(out: Path) -> dict[str, Any]:
     for path in sorted(out.glob("*/*/scores.json")):
         score = json.loads(path.read_text("utf-8"))
         found[path.parent.parent.name] = {
-            key: score[key]
-            for key in ("accuracy", "n_samples", "n_correct", "n_missing", "pass_at", "sampling_interval")
+            key: score[key] for key in ("accuracy", "n_samples", "n_correct", "n_missing", "pass_at")
         }
     return found
 
@@ -171,7 +170,7 @@ def table_of(out: Path) -> list[dict[str, str]]:
 def _the_tables_say_what_the_scores_say(out: Path, done: Result) -> None:
     rows = {row["cell"]: row for row in table_of(out)}
     for cell, score in scores(out).items():
-        assert float(rows[cell]["accuracy"]) == score["accuracy"]
+        assert float(rows[cell]["accuracy"]) == score["accuracy"]["value"]
         assert rows[cell]["difference"] == "" if "b40" in cell else float(rows[cell]["p"]) <= 1
     sure = {cell for cell, row in rows.items() if row["p"] and float(row["p"]) < 0.05}
     assert sure  # of 40 % and 90 % with 64 samples
@@ -348,6 +347,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         assert "lost" not in mute.err
         n_sampled = sum(request.method == "POST" for request in server.requests)
         verdicts["3"] = True
+        shutil.rmtree(tmp_path / "results/s/able+a/judge")
         again = harness(tmp_path, *words)
         assert again.code == 0, again.err
         assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
@@ -370,16 +370,16 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
     found = [
         json.loads(path.read_text("utf-8")) for path in sorted((tmp_path / "results" / "s").glob("*/*/scores.json"))
     ]
-    mean = sum(one["accuracy"] for one in found) / 2
-    limits = stats.IntervalEnds(*np.array([one["sampling_interval"] for one in found]).T)
-    low, high = stats.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
+    mean = sum(one["accuracy"]["value"] for one in found) / 2
+    limits = stats.IntervalEnds(*np.array([one["accuracy"]["sampling"] for one in found]).T)
+    low, high = stats.mean_limits(np.array([one["accuracy"]["value"] for one in found]), limits).interval()
     assert f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})" in done.out
     assert "±" not in done.out
     assert "pass@3" in done.out
     again = harness(tmp_path, "sweep", name, "--no-progress", "--json")
     told = json.loads(again.out)
     assert (again.code, told["exit_code"], told["complete"], told["sweep"]) == (0, 0, True, "s")
-    assert [one["accuracy"] for one in told["cells"]] == [one["accuracy"] for one in found]
+    assert [one["accuracy"] for one in told["cells"]] == [one["accuracy"]["value"] for one in found]
     assert (told["means"][0]["mean"], told["means"][0]["sampling_low"]) == (pytest.approx(mean), pytest.approx(low))
     with (tmp_path / "results" / "s" / "means.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)

@@ -110,15 +110,15 @@ def test_score_shows_the_drop_from_originals_to_twins_of_the_same_run(
     assert drop is not None
     # Three originals with four twins each; the question that could not be varied has neither.
     assert (drop.original, drop.n_originals, drop.n_twins, drop.n_unpaired) == ("origs", 3, 12, 1)
-    assert (drop.original_accuracy, drop.twin_accuracy, drop.drop) == (1.0, 0.25, 0.75)
-    assert drop.sampling_interval.low > 0.4
+    assert (drop.original_accuracy, drop.twin_accuracy, drop.drop.value) == (1.0, 0.25, 0.75)
+    assert drop.drop.sampling.low > 0.4
     assert drop.p_sampling < 0.001
     # The twins of one original are no independent questions.
     assert scores["varied"].n_clusters == 4
     assert "original" not in scores["varied"].breakdowns
     table = next(table for table in harness.report(tmp_path / "run").tables if table.title.startswith("Same skill"))
     assert table.rows[0][1:7] == ("varied [1]", "origs", "3 : 12", "100.0", "25.0", "+75.0")
-    assert json.loads((tmp_path / "run/varied/scores.json").read_text())["twins"]["drop"] == 0.75
+    assert json.loads((tmp_path / "run/varied/scores.json").read_text())["twins"]["drop"]["value"] == 0.75
 
 
 def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None:

@@ -408,7 +408,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert words in scored.out + scored.err
     score = Score.load(by_hand.benchmark("demo"))
     assert score is not None
-    assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
+    assert (score.accuracy.value, score.accuracy_overridden.value) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
     page = client.get("/api/benchmark", params=query).json()
     assert not any("by hand" in note for note in page["notes"])

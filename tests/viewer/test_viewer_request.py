@@ -41,8 +41,6 @@ def body_of(command: str) -> Any:
             chat_template_kwargs={"enable_thinking": True},
             extra_body={"top_k": 20, "note": 'it\'s "quoted"'},
         ),
-        Spelling(prefill={"role": "assistant", "content": "<think>\n", "prefix": True}),
-        Spelling(api="completions", prefill={"role": "assistant", "content": "<think>\n"}),
     ],
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
@@ -98,7 +96,7 @@ def record() -> BenchmarkRecord:
 
 def test_the_request_is_written_from_every_stored_field() -> None:
     identity = {
-        "model": "m", "api": "completions", "prefill": "<think>",
+        "model": "m", "api": "completions",
         "sampling": {"temperature": 0.6, "max_tokens": 99}, "neutral": {"min_p": 0.0, "temperature": 1.0},
         "fitted_max_tokens": 77, "chat_template_kwargs": {"enable_thinking": False}, "extra_body": {"top_k": 5},
     }  # fmt: skip
@@ -108,7 +106,7 @@ def test_the_request_is_written_from_every_stored_field() -> None:
     assert json.loads(spelt.body(asked_question, 3)) == {
         "model": "m", "stream": True, "temperature": 0.6, "min_p": 0.0, "top_k": 5,
         "chat_template_kwargs": {"enable_thinking": False}, "max_new": 77, "random_seed": 3,
-        "prompt": asked_question.prompt + "<think>",
+        "prompt": asked_question.prompt,
     }  # fmt: skip
 
 

@@ -92,6 +92,9 @@ _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
 _OUTWARD = regex(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
+_DECIMAL_COMMA = regex(r"(?<![\d}])(0(?=\{,\})|\d+(?=\{,\}(?:\d{1,2}|\d{4,})(?![\d{])))\{,\}(?=\d)")
+"""`3{,}5`: a comma in braces that separates no thousands."""
+
 _ROW_SPACING = regex(r"\\\\\[-?\d*\.?\d+(?:pt|em|ex|mm|cm)\]")
 """The end of a matrix row with the space below it: `\\\\[4pt]`."""
 
@@ -145,6 +148,8 @@ def plain_source(source: str) -> str:
         source = _undo_doubled_backslashes(_ROW_SPACING.sub(r"\\\\", source))
     if "$" in source:
         source = escape_prices(source)
+    if "{,}" in source:
+        source = _DECIMAL_COMMA.sub(r"\1.", source)
     if "[" in source or "]" in source:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
@@ -162,11 +167,16 @@ def escape_prices(source: str) -> str:
     Dollar signs are money if each of them stands directly before a number and none closes a formula, or if a single one
     ends the text behind a number.
     """
-    if len(_DOLLAR.findall(source)) == len(_PRICE.findall(source)):
+    if has_only_prices(source):
         return _PRICE.sub(r"\\$", source)
     if _PRICE_BEHIND.fullmatch(source) and not source.rstrip().endswith("\\$"):
         return f"{source.rstrip()[:-1]}\\$"
     return source
+
+
+def has_only_prices(source: str) -> bool:
+    """Whether each dollar sign of `source` stands directly before a number, and none closes a formula."""
+    return len(_DOLLAR.findall(source)) == len(_PRICE.findall(source))
 
 
 def _undo_doubled_backslashes(source: str) -> str:

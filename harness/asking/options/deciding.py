@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.core.errors import UsageError, option
-from harness.core.options import POINTS, Option, Options
+from harness.core.options import POINTS, PRICES, Option, Options
 
 
 class Margin(Options):
@@ -82,8 +82,15 @@ class PlanBasis(Margin):
             kind=POINTS,
         ),
     ] = None
-    price_in: Annotated[float | None, Option("USD per million prompt tokens. Default: the run's.", least=0)] = None
-    price_out: Annotated[float | None, Option("USD per million completion tokens. Default: the run's.", least=0)] = None
+    prices: Annotated[
+        str | None,
+        Option(
+            "USD per million tokens of prompts and replies, such as 0.5,2, or a file of prices by model. "
+            "Default: the run's.",
+            metavar="IN,OUT|FILE",
+            kind=PRICES,
+        ),
+    ] = None
 
     @property
     def stored_samples(self) -> int | None:
@@ -91,13 +98,8 @@ class PlanBasis(Margin):
         return self.other_samples or self.published_samples
 
     def _check(self) -> None:
-        """Raise `UsageError` for a plan beside a run and a published score at once, and for one price alone."""
+        """Raise `UsageError` for a plan beside a run and a published score at once."""
         super()._check()
-        if (self.price_in is None) != (self.price_out is None):
-            raise UsageError(
-                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
-                "billed"
-            )
         if self.other_samples is not None and self.published_samples is not None:
             raise UsageError(
                 f"{option('other_samples')} plans a comparison with another run, {option('published_samples')} one "

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from harness.asking.options.headings import LIMITS, MONEY
-from harness.core.options import POINTS, Option, Options
+from harness.core.options import POINTS, PRICES, Option, Options
 
 
 class Limits(Options):
@@ -66,18 +65,13 @@ class Limits(Options):
 class Money(Options):
     """The prices of tokens, in USD per million."""
 
-    price_in: Annotated[
-        float | None,
-        Option("USD per million prompt tokens, for the cost of a session.", under=MONEY, least=0),
-    ] = None
-    price_out: Annotated[
-        float | None, Option("USD per million new tokens, thinking included.", under=MONEY, least=0)
-    ] = None
     prices: Annotated[
-        Path | None,
+        str | None,
         Option(
-            "YAML file of prices, one line per model: `MODEL: {in: USD, out: USD}`, USD per million tokens.",
+            "USD per million tokens of prompts and of replies (thinking included), such as 0.5,2; or a YAML file "
+            "with a line per model: `MODEL: {in: USD, out: USD}`.",
             under=MONEY,
-            metavar="FILE",
+            metavar="IN,OUT|FILE",
+            kind=PRICES,
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Options for the wording of a request: thinking, prefill, fields of the body, batches."""
+"""Options for the wording of a request: thinking, fields of the body, batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import LengthField, Thinking
-from harness.core.options import JSON, LINES, SEED, Option, Options
+from harness.core.options import JSON, SEED, Option, Options
 from harness.core.secret import seal_secrets
 
 BODY = JSON._replace(parse=lambda value: seal_secrets(JSON.parse(value)))
@@ -28,7 +28,7 @@ class WhichPreset(Options):
 
 
 class HowReasoned(Options):
-    """The seed, how long and whether the model thinks, and how its reply begins."""
+    """The seed, and how long and whether the model thinks."""
 
     seed: Annotated[
         int | None,
@@ -54,16 +54,6 @@ class HowReasoned(Options):
             under=SAMPLING,
             metavar="N",
             least=1,
-        ),
-    ] = None
-    prefill: Annotated[
-        str | None,
-        Option(
-            r"Begin every reply with this, such as '<think>\n'; \n stands for the end of a line.",
-            under=SAMPLING,
-            metavar="TEXT",
-            chars=1,
-            kind=LINES,
         ),
     ] = None
 

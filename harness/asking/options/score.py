@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from harness.asking.options.headings import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS
 from harness.core.errors import UsageError, option
-from harness.core.options import Kind, Option, Options, options_of
+from harness.core.options import PRICES, Kind, Option, Options, options_of
 from harness.presets.grading import GradingOptions
 
 TOOL = Kind("OutputsFormat", lambda value: value)
@@ -101,24 +101,16 @@ class JudgingCosts(Options):
             "Say how often the judge would be asked and what that costs at most; send and store nothing.", under=JUDGE
         ),
     ] = False
-    price_in: Annotated[
-        float | None,
-        Option("USD per million prompt tokens of the judge; the score then says what it cost.", under=MONEY, least=0),
+    prices: Annotated[
+        str | None,
+        Option(
+            "USD per million tokens of the judge's prompts and replies, such as 0.5,2, or a file of prices by model; "
+            "the score then says what it cost.",
+            under=MONEY,
+            metavar="IN,OUT|FILE",
+            kind=PRICES,
+        ),
     ] = None
-    price_out: Annotated[
-        float | None,
-        Option("USD per million new tokens of the judge.", under=MONEY, least=0),
-    ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` for a price without its other half."""
-        super()._check()
-        priced = [name for name in ("price_in", "price_out") if getattr(self, name) is not None]
-        if len(priced) == 1:
-            raise UsageError(
-                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
-                "billed"
-            )
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):

@@ -59,11 +59,6 @@ class RunOptions(
             )
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
             raise UsageError(f"it needs {option('data')}, a file of questions", field=keys[0])
-        if (self.price_in is None) != (self.price_out is None):
-            raise UsageError(
-                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
-                f"billed"
-            )
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
                 f"it does not work with {option('shard')}, since a shard's error is not the run's: give all "
@@ -73,8 +68,6 @@ class RunOptions(
             )
         if self.batch:
             self._check_batch()
-        if self.price_in is not None and self.prices is not None:
-            raise UsageError(f"{option('prices')} and {option('price_in')} both set the prices: give one of them")
 
     def _check_batch(self) -> None:
         """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""

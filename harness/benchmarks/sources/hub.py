@@ -257,11 +257,12 @@ class _NoNetworkError(UsageError):
     why: the reason; the message adds a remedy.
     """
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, source: HubSource, why: str) -> None:
         self.why = why
         super().__init__(
-            f"{why}; fetch it where there is a network, set HF_ENDPOINT to a mirror, or give a local file with "
-            f"{option('data')}"
+            f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with "
+            f"the benchmark's name, and copy {_repository_folder(source)} from there; or set HF_ENDPOINT to a mirror, "
+            f"or give a local file with {option('data')}"
         )
 
 
@@ -269,7 +270,7 @@ class _NoNetworkError(UsageError):
 def _asking(source: HubSource) -> Iterator[Any]:
     """Context manager with the hub's library. A failure of a request inside it is raised as a `UsageError`."""
     if _offline():
-        raise _NoNetworkError(f"{source.id} is not in the cache and HF_HUB_OFFLINE is set")
+        raise _NoNetworkError(source, "HF_HUB_OFFLINE is set")
     import huggingface_hub
     from huggingface_hub import errors
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -286,7 +287,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
             "revision"
         ) from error
     except errors.LocalEntryNotFoundError as error:  # the library's word for a hub that does not answer
-        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
+        raise _NoNetworkError(source, f"{host()} cannot be reached") from error
     except errors.EntryNotFoundError as error:
         raise UsageError(f"{source.id} no longer has a file that it lists; look at {page}") from error
     except errors.HfHubHTTPError as error:
@@ -305,7 +306,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
     except Exception as error:  # which HTTP library raises them is the hub library's choice
         if isinstance(error, OSError) and error.strerror:
             raise UsageError(f"cannot fetch {source.id} from {host()}: {error.strerror}") from error
-        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
+        raise _NoNetworkError(source, f"{host()} cannot be reached") from error
 
 
 def endpoint() -> str:

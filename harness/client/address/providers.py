@@ -159,19 +159,6 @@ class Refusal(ForModels):
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
 
-class Prefill(Fact):
-    """How to make the model continue an assistant message that the request begins.
-
-    fields: what that message needs besides its role and content. body: fields that the request needs. echoes: whether
-    the reply repeats the message before its continuation. engine: the engine whose servers can do it; None: all.
-    """
-
-    fields: dict[str, Any] = Field(default_factory=dict)
-    body: dict[str, Any] = Field(default_factory=dict)
-    echoes: bool = False
-    engine: str | None = None
-
-
 class Batches(Fact):
     """The provider's batch API: files of requests (`/files`, `/batches`) that are answered within hours.
 
@@ -218,7 +205,6 @@ class Provider(Part):
     reasoning: Reasoning
     models_list: ModelList
     refused: tuple[Refusal, ...] = ()
-    prefill: tuple[Prefill, ...] = ()
     batches: Batches | None = None
     notes: tuple[Note, ...] = ()
 
@@ -237,12 +223,8 @@ class Provider(Part):
     def facts(self) -> list[Fact]:
         """All facts of the provider's file."""
         single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
-        lists = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.prefill, *self.notes]
+        lists = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.notes]
         return [*single, *lists, *([] if self.batches is None else [self.batches])]
-
-    def prefill_on(self, engine: str | None) -> Prefill | None:
-        """How servers of that engine are made to continue an assistant message; None if no way is known."""
-        return next((prefill for prefill in self.prefill if prefill.engine in (None, engine)), None)
 
     def endpoint(
         self,
@@ -281,47 +263,26 @@ class Provider(Part):
         api: Api = "chat",
         thinking: Thinking | None = None,
         thinking_tokens: int | None = None,
-        prefill: str | None = None,
         engine: str | None = None,
     ) -> Spelling:
         """How requests for `model` are written.
 
-        thinking_tokens: bound on the tokens of thinking. prefill: the text with which every reply begins. engine: the
+        thinking_tokens: bound on the tokens of thinking. engine: the
         servers' engine; None: unknown. Raises `UsageError` if the provider has no field for one of these options.
         """
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switched = merge(
             self._thinking_fields(model, api, thinking), self._budget_fields(model, api, thinking_tokens, engine)
         )
-        begun: dict[str, Any] | None = None
-        if prefill is not None:
-            begun = {"role": "assistant", "content": prefill}
-            if api == "chat":
-                how = self._begun(prefill, engine)
-                begun, switched = {**begun, **how.fields}, merge(switched, how.body)
         template = switched.pop("chat_template_kwargs", {})
         return Spelling(
             api=api,
             max_tokens_field=length if api == "chat" else "max_tokens",
             seed_field=self.seed.field,
             stream_usage=self.stream_usage.how == "stream_options",
-            prefill=begun,
             chat_template_kwargs=template,
             extra_body=switched,
         )
-
-    def _begun(self, prefill: str, engine: str | None) -> Prefill:
-        """How the provider or engine is made to continue the text `prefill`. Raises `UsageError` if no way is known."""
-        begun = self.prefill_on(engine)
-        if begun is None:
-            ways = _known_ways({rule.engine for rule in self.prefill})
-            raise UsageError(
-                f"no way is known to make {self.name} continue a chat reply that the request begins{ways}; "
-                f"{option('api', 'completions')} appends the text to the prompt",
-                field="prefill",
-                value=prefill,
-            )
-        return begun
 
     def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
@@ -460,17 +421,14 @@ def load(name: str) -> Provider:
 
 
 def _of_engines() -> dict[str, Any]:
-    """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking, and prefills."""
-    pages: dict[str, str] = {}
-    facts: dict[str, list[dict[str, Any]]] = {"thinking_tokens": [], "prefill": []}
+    """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking."""
+    pages, budgets = dict[str, str](), list[dict[str, Any]]()
     for dialect in engines.dialects():
-        for kind, what in (("thinking_tokens", dialect.thinking_budget), ("prefill", dialect.prefill)):
-            if what is not None:
-                page = f"{dialect.name}_{kind}"
-                pages[page] = what.page
-                how = {"path": what.path} if kind == "thinking_tokens" else {"body": dict(what.body)}
-                facts[kind].append({"engine": dialect.name, "page": page, "checked": what.checked, **how})
-    return {"pages": pages, **facts}
+        if (what := dialect.thinking_budget) is not None:
+            page = f"{dialect.name}_thinking_tokens"
+            pages[page] = what.page
+            budgets.append({"engine": dialect.name, "page": page, "checked": what.checked, "path": what.path})
+    return {"pages": pages, "thinking_tokens": budgets}
 
 
 def _of_plugin(name: str, provider: object) -> Provider:

@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.benchmarks import catalogue
 from harness.benchmarks.card import HubSource
 from harness.core import codec
@@ -98,8 +96,8 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
         details["details"] = _facts(score)
         if score.sampling_error is not None:
             about["standard_error"] = {"value": score.sampling_error, "method": "analytic"}
-        if score.sampling_interval is not None:
-            low, high = score.sampling_interval
+        if score.accuracy is not None and score.accuracy.sampling is not None:
+            low, high = score.accuracy.sampling
             about["confidence_interval"] = {
                 "lower": low, "upper": high, "confidence_level": 0.95, "method": "sampling interval",
             }  # fmt: skip
@@ -126,10 +124,13 @@ def _facts(score: Score) -> dict[str, str]:
     """The facts of a score for which the format has no field, as texts: errors, both intervals, counts, graders,
     further measures."""
     facts = {name: value for name, value in uncertainty(score).items() if value is not None}
-    measured = () if score.measures is msgspec.UNSET else score.measures
     # An interval is a tuple, and reads as a list in JSON.
     texts = {name: str([*value]) if isinstance(value, tuple) else str(value) for name, value in facts.items()}
-    return {**texts, "graders": ", ".join(score.graders), **{measure.name: str(measure.value) for measure in measured}}
+    return {
+        **texts,
+        "graders": ", ".join(score.graders),
+        **{name: str(measure.value) for name, measure in score.measures.items()},
+    }
 
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:

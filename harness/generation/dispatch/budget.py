@@ -49,7 +49,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order, SessionPlan
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, Billed, RunCosts, Spent, Sure
+from harness.generation.spending import Account, RunCosts, Spent, Sure
 from harness.runs.record import Owed, Task
 from harness.runs.session_costs import STOPPED_BY_BUDGET
 
@@ -192,7 +192,7 @@ class Billing:
         question = self._unstated[-1]
         return max(self._longest_stated, self._bounds.most(question, self._bytes[question]))
 
-    def billed(self, sample: Sample) -> Billed:
+    def billed(self, sample: Sample) -> Spent:
         """What the last request for this sample was billed for.
 
         The part of a continued sample that an earlier request wrote counts as prompt.
@@ -213,9 +213,9 @@ class Billing:
             sure = "about" if stated is None and most is None else "at most"
         new = max(0, completion - n_before)
         unsure = 0 if stated is not None else max(0, new - (sample.timing.events or 0))
-        return Billed(prompt + n_before, new, sure, 0 if self._bounds.knows(question) else prompt, unsure)
+        return Spent.request(prompt + n_before, new, sure, 0 if self._bounds.knows(question) else prompt, unsure)
 
-    def most(self, task: Task, n_events: int) -> Billed:
+    def most(self, task: Task, n_events: int) -> Spent:
         """The most that a request for `task` can be billed for that ended without a sample.
 
         n_events: token events that had come: the server wrote as many tokens at least, and read the prompt. Without
@@ -226,7 +226,9 @@ class Billing:
         prompt = self._bounds.most(question, self._bytes.get(question, 0))
         new = max(most or 0, n_events)
         sure: Sure = "at most" if most else "about"
-        return Billed(prompt, new, sure, 0 if n_events and self._bounds.knows(question) else prompt, new - n_events)
+        return Spent.request(
+            prompt, new, sure, 0 if n_events and self._bounds.knows(question) else prompt, new - n_events
+        )
 
 
 # ---- the budget
@@ -307,7 +309,7 @@ class Budget:
             self._run.n_begun += 1
             self._first.add(task)
 
-    def failed(self, billed: Billed | None) -> None:
+    def failed(self, billed: Spent | None) -> None:
         """Count a request that ended without a sample. billed: the most that it can cost; None if it was free."""
         if not self._limits:
             return
@@ -315,10 +317,10 @@ class Budget:
         self.holds_round = False
         if billed is not None:
             # The samples of the next round may need such requests, too.
-            self._run.spent.add(billed)
-            self._account.add(Spent.of(billed), self._prices)
+            self._run.spent = self._run.spent.plus(billed)
+            self._account.add(billed, self._prices)
 
-    def finished(self, task: Task, billed: Billed) -> None:
+    def finished(self, task: Task, billed: Spent) -> None:
         """Subtract from the budget what the request for `task`, which became a sample, was billed for."""
         if not self._limits:
             return
@@ -326,9 +328,9 @@ class Budget:
         self.holds_round = False
         self._first.discard(task)
         self._run.n_finished += 1
-        self._run.longest = max(self._run.longest, billed.completion)
-        self._run.spent.add(billed)
-        self._account.add(Spent.of(billed), self._prices)
+        self._run.longest = max(self._run.longest, billed.completion_tokens)
+        self._run.spent = self._run.spent.plus(billed)
+        self._account.add(billed, self._prices)
 
     def used_beside(self, spent: Spent) -> None:
         """Subtract from the budget what requests were billed for that became no sample."""

@@ -35,7 +35,7 @@ from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, 
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.retry import Retries, fault_of
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
@@ -84,7 +84,6 @@ class Dispatcher:
         *,
         clock: Callable[[], float],
         jitter: Callable[[float, float], float] = random.uniform,
-        policy: RetryPolicy | None = None,
         answered: Answered | None = None,
         prior_lengths: Mapping[tuple[str, str], float] | None = None,
         account: Account | None = None,
@@ -99,7 +98,7 @@ class Dispatcher:
         self._n_unwritten = 0
         self._refused_questions: set[tuple[str, str]] = set()
         self._starved_since: float | None = None
-        self._retries = Retries(policy or RetryPolicy.of(settings.patience), jitter)
+        self._retries = Retries(settings.patience, jitter)
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
         self._canary = Canary(answered, on=settings.canary)
@@ -193,7 +192,7 @@ class Dispatcher:
                 flight = _Flight(self._lanes.sent(lane_number), self._retries.begin(task))
                 self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
-                self._arrivals.began(task, lane_number)
+                self._arrivals.began(task)
                 self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
         return False
@@ -353,7 +352,7 @@ class Dispatcher:
         # The server may have begun a reply, and bills it though it never states its tokens.
         if failure is None or not failure.free:
             billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
-            self.counts.beside.add(billed)
+            self.counts.beside = self.counts.beside.plus(billed)
         self._budget.failed(billed)
         return self._flights.pop(task)
 
@@ -513,7 +512,13 @@ class Dispatcher:
         n_again = len(scheduler.returned) + self._retries.n_postponed
         waiting = scheduler.tokens_left + n_again * mean if self.ending.asking else 0.0
         return time_left(
-            waiting, arrivals.streams, arrivals.rate_now, mean=mean, n=arrivals.n_finished, longest=arrivals.longest
+            waiting,
+            arrivals.streams,
+            arrivals.pace,
+            arrivals.rate_now,
+            mean=mean,
+            n=arrivals.n_finished,
+            longest=arrivals.longest,
         )
 
     def _log(self, event: str, **facts: object) -> None:

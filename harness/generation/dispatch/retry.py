@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -50,25 +49,9 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
     return "chance"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """How often, and after which wait, a sample is asked again after failures of the fault "chance".
-
-    attempts: a sample is given up after this many failures. first_wait, longest_wait: seconds of the backoff.
-    """
-
-    attempts: int = 5
-    first_wait: float = 1.0
-    longest_wait: float = 60.0
-
-    @classmethod
-    def of(cls, patience: Patience) -> RetryPolicy:
-        """Return the policy with the user's numbers, and defaults for the rest."""
-        return cls(attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait)
-
-    def ceiling(self, n_failures: int) -> float:
-        """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
-        return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
+def longest_backoff(patience: Patience, n_failures: int) -> float:
+    """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
+    return min(patience.longest_wait, patience.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
 
 
 class RetryDecision(NamedTuple):
@@ -97,8 +80,8 @@ class Retries:
     jitter: returns a random number between two bounds. Memory: one entry for each unfinished sample.
     """
 
-    def __init__(self, policy: RetryPolicy, jitter: Callable[[float, float], float]) -> None:
-        self.policy = policy
+    def __init__(self, patience: Patience, jitter: Callable[[float, float], float]) -> None:
+        self._patience = patience
         self._jitter = jitter
         self._attempts: dict[Task, _Attempts] = {}
         self._later: list[tuple[float, Task]] = []
@@ -115,11 +98,11 @@ class Retries:
         attempts = self._attempts[task]
         if fault == "chance":
             attempts.failures += 1
-        if attempts.failures >= self.policy.attempts:
+        if attempts.failures >= self._patience.attempts:
             return RetryDecision(None, f"given up after {count_noun(attempts.requests, 'attempt')}")
         if fault == "endpoint":
             return RetryDecision(0.0)
-        return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
+        return RetryDecision(self._jitter(0.0, longest_backoff(self._patience, attempts.failures)))
 
     def forget(self, task: Task) -> None:
         """Drop the history of `task`, which has finished or is given up."""

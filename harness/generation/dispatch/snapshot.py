@@ -32,105 +32,59 @@ from harness.generation.progress import (
     OldestInFlight,
     Progress,
 )
-from harness.generation.spending import Billed, Spent
+from harness.generation.spending import Spent
 from harness.runs.record import Task
 
 # ---- tokens under way
 
 NOW_S = 10.0
-"""Seconds over which the present rate (tokens per second) is measured."""
-
-PACE_S = 60.0
-"""Seconds over which an endpoint's present seconds per token are measured."""
+"""Seconds over which the present rates are measured."""
 
 
 class _Arriving(msgspec.Struct, eq=False):
     """One request in flight. events: received up to the last `look`; tokens: the number that these are counted as."""
 
-    lane_number: int
     started: float
     events: int = 0
     tokens: float = 0.0
 
 
-class _Stream:
-    """The tokens from one endpoint. n: requests in flight. busy: seconds in flight of all of them. tokens: received."""
-
-    def __init__(self, now: float) -> None:
-        self.n = 0
-        self.busy = 0.0
-        self.tokens = 0.0
-        self._since = now
-        self._looks: deque[tuple[float, float, float]] = deque([(now, 0.0, 0.0)])
-
-    def advance(self, now: float) -> None:
-        """Add the time since the last call, during which `n` requests were in flight."""
-        self.busy += self.n * (now - self._since)
-        self._since = now
-
-    def look(self, now: float) -> None:
-        """Remember the present counts; `pace` is measured from them. now: in seconds, on the session's clock."""
-        self.advance(now)
-        self._looks.append((now, self.busy, self.tokens))
-        # The first look stays until the second is old enough, so the pace is measured over the whole period.
-        while len(self._looks) > 2 and self._looks[1][0] <= now - PACE_S:
-            self._looks.popleft()
-
-    @property
-    def pace(self) -> float | None:
-        """Recent seconds per token of one stream; None before the first token."""
-        _, busy, tokens = self._looks[0]
-        if self.tokens > tokens:
-            return (self.busy - busy) / (self.tokens - tokens)
-        return self.busy / self.tokens if self.tokens else None
-
-
 class Arrivals:
     """How much of the requests in flight has arrived, and how fast it comes.
 
-    `began` and `ended` come in pairs; `look` is called from time to time. max_tokens: by benchmark.
+    `began` and `end` or `finished` come in pairs; `look` is called from time to time. max_tokens: by benchmark. tokens:
+    received in this session. longest: tokens of the longest of the n_finished samples.
     """
 
     def __init__(self, clock: Callable[[], float], max_tokens: Mapping[str, int]) -> None:
         self._clock = clock
         self._max_tokens = max_tokens
         self.started = clock()
-        self._flights: dict[Task, _Arriving] = {}
-        self._streams: dict[int, _Stream] = {}
+        self.tokens = 0.0
         self.n_finished = 0
         self.longest = 0.0
-        """Tokens of the longest finished sample."""
-        self._looks: deque[tuple[float, float]] = deque([(self.started, 0.0)])
-        self._finished_tokens = 0.0
-        self._finished_events = 0
+        self._flights: dict[Task, _Arriving] = {}
+        self._busy, self._since = 0.0, self.started  # seconds in flight of all requests, up to a moment
+        self._looks: deque[tuple[float, float, float]] = deque([(self.started, 0.0, 0.0)])  # (moment, busy, tokens)
+        self._finished_tokens = self._finished_events = 0
         self._any_events = False
 
-    def began(self, task: Task, lane_number: int) -> None:
-        """Note a request for `task` that is sent to the endpoint with this lane number."""
-        now = self._clock()
-        self._flights[task] = _Arriving(lane_number, now)
-        stream = self._streams.get(lane_number)
-        if stream is None:
-            stream = self._streams[lane_number] = _Stream(now)
-        stream.advance(now)
-        stream.n += 1
+    def began(self, task: Task) -> None:
+        """Note a request for `task` that is sent."""
+        self._flights[task] = _Arriving(self._advance())
 
     def end(self, task: Task) -> int:
         """Note that the request for `task` failed; the tokens that had arrived stay counted.
 
         Returns the token events that had come at the last look.
         """
-        flight = self._flights.pop(task)
-        stream = self._streams[flight.lane_number]
-        stream.advance(self._clock())
-        stream.n -= 1
-        return flight.events
+        self._advance()
+        return self._flights.pop(task).events
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
-        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
-        flight = self._flights[task]
+        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `end`."""
         # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
-        self._streams[flight.lane_number].tokens += tokens - flight.tokens
+        self.tokens += tokens - self._flights[task].tokens
         self.n_finished += 1
         self.longest = max(self.longest, tokens)
         # A reply in one piece does not say how many tokens an event has.
@@ -141,7 +95,6 @@ class Arrivals:
 
     def look(self, events: Mapping[Task, int]) -> None:
         """Record the token events counted so far for requests in flight."""
-        now = self._clock()
         each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
         for task, n in events.items():
             flight = self._flights.get(task)
@@ -149,60 +102,63 @@ class Arrivals:
                 flight.events = n
                 self._any_events = True
                 # The mean may have fallen since the last look; what was counted is not taken back.
-                if n * each > flight.tokens:
-                    self._streams[flight.lane_number].tokens += n * each - flight.tokens
-                    flight.tokens = n * each
-        for stream in self._streams.values():
-            stream.look(now)
-        self._looks.append((now, self.tokens))
+                self.tokens += max(0.0, n * each - flight.tokens)
+                flight.tokens = max(flight.tokens, n * each)
+        now = self._advance()
+        self._looks.append((now, self._busy, self.tokens))
+        # The first look stays until the second is old enough, so the rates are measured over the whole period.
         while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
             self._looks.popleft()
+
+    def _advance(self) -> float:
+        """Count the time since the last call, and return the present second."""
+        now = self._clock()
+        self._busy += len(self._flights) * (now - self._since)
+        self._since = now
+        return now
 
     # ---- facts
 
     @property
-    def tokens(self) -> float:
-        """Tokens received in this session."""
-        return sum([stream.tokens for stream in self._streams.values()])
-
-    @property
     def rate(self) -> float | None:
         """Tokens per second since the beginning; None before the first token."""
-        tokens, seconds = self.tokens, self._clock() - self.started
-        return tokens / seconds if tokens and seconds > 0 else None
+        seconds = self._clock() - self.started
+        return self.tokens / seconds if self.tokens and seconds > 0 else None
 
     @property
     def rate_now(self) -> float | None:
         """Recent tokens per second; None before the first token."""
-        (then, tokens_then), (now, tokens_now) = self._looks[0], self._looks[-1]
+        (then, _, tokens_then), (now, _, tokens_now) = self._looks[0], self._looks[-1]
         # Fewer tokens than at the last look are a correction of the count.
         return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
+
+    @property
+    def pace(self) -> float:
+        """Recent seconds per token of one stream; 0 before the first token."""
+        _, busy, tokens = self._looks[0]
+        if self.tokens > tokens:
+            return (self._busy - busy) / (self.tokens - tokens)
+        return self._busy / self.tokens if self.tokens else 0.0
 
     @property
     def oldest(self) -> tuple[Task, float, float] | None:
         """(sample, seconds in flight, tokens) of the oldest request in flight; None if none is in flight."""
         for task, flight in self._flights.items():  # In the order in which they were sent.
-            return task, self._clock() - flight.started, self._tokens_of(flight)
+            return task, self._clock() - flight.started, self._tokens_of(flight, self.pace)
         return None
 
     @property
     def streams(self) -> list[Streaming]:
         """The samples in flight, for a forecast of the session's end."""
-        paces = {lane_number: stream.pace for lane_number, stream in self._streams.items()}
-        # An endpoint that has sent nothing yet is expected to be as fast as the mean of the others.
-        measured = [pace for pace in paces.values() if pace is not None]
-        usual = sum(measured) / len(measured) if measured else 0.0
-        bounds = self._max_tokens
+        pace, bounds = self.pace, self._max_tokens
         return [
-            Streaming(self._tokens_of(flight), paces[flight.lane_number] or usual, bounds.get(task.benchmark, math.inf))
+            Streaming(self._tokens_of(flight, pace), bounds.get(task.benchmark, math.inf))
             for task, flight in self._flights.items()
         ]
 
-    def _tokens_of(self, flight: _Arriving) -> float:
+    def _tokens_of(self, flight: _Arriving, pace: float) -> float:
         """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
-        if self._any_events or not (pace := self._streams[flight.lane_number].pace):
-            return flight.tokens
-        return (self._clock() - flight.started) / pace
+        return flight.tokens if self._any_events or not pace else (self._clock() - flight.started) / pace
 
 
 # ---- causes
@@ -316,7 +272,7 @@ class Counts:
         self.retries = 0
         self.notes: dict[str, int] = {}
 
-    def add(self, sample: Sample, reply: Reply, billed: Billed) -> None:
+    def add(self, sample: Sample, reply: Reply, billed: Spent) -> None:
         """Count a finished sample, its reply and what this was billed for."""
         self.finished += 1
         self.truncated += sample.truncated
@@ -325,7 +281,7 @@ class Counts:
         self.continued += bool(sample.salvaged_at)
         self.kept_tokens += n_before
         self.tokens += max(0, completion_tokens(sample) - n_before)
-        self.spent.add(billed)
+        self.spent = self.spent.plus(billed)
         for note in reply.notes:
             self.note(note, 1)
 

@@ -28,12 +28,13 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
+from harness.answers.grammar.characters import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
 from harness.core.patterns import regex
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.beside import beside_box, unit_behind
-from harness.grading.find.guards import correction, guards_box
+from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose
 from harness.grading.find.labels import in_json, is_doubted, labels
 from harness.grading.find.sentence import concluded, is_refused, statement_end
 from harness.grading.find.several import join_boxes, parts_of, with_box_before
@@ -92,6 +93,7 @@ _STATEMENT_END = regex(
 _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
 """The marks of bold text, `**84**`; those of a power, `2**3`, stand between its parts."""
 
+_BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
 _INSTEAD = regex(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
 _REMARK = regex(
@@ -224,7 +226,11 @@ def extract_from(
     extraction = extraction or _after_label(tail, 0, len(tail), kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
-        extraction = _without_label(tail, kind, joins_parts=parts is not None)
+        # A dollar sign of a price opens no formula.
+        money = "＄" if has_only_prices(tail) else "$"
+        extraction = _without_label(tail.replace("$", money), kind, joins_parts=parts is not None)
+        if extraction is not None:
+            extraction = extraction._replace(answer=extraction.answer.replace(money, "$"))
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a label states nothing
     if (
@@ -454,6 +460,11 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
     """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing."""
     if _GIVES_UP.search(tail) is not None:
         return None
+    bold = _BOLD_END.search(tail) if kind == "text" else None
+    if bold is not None:
+        begin, _ = sentence_around(tail, bold.start(), bold.start(), 0, len(tail))
+        if not is_guarded_in_prose(tail[begin : bold.start()], ""):
+            return Extraction(bold[1], *bold.span(1), "line")
     tail = _BOLD.sub("  ", tail)
     if (block := _ONLY_CODE.fullmatch(tail)) is not None:
         return Extraction(block[1], *block.span(1), "line")

@@ -9,7 +9,7 @@ starts another.
 - An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
 - Linux ends a worker with the thread that started it. So the workers are started by a thread that lives as long as this
   process.
-- Numbers of few digits and short polynomials, which cannot take long, are decided without a worker.
+- Numbers of few digits, which cannot take long, are decided without a worker.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.core.nouns import count_noun, in_percent
+from harness.core.nouns import count_noun
 from harness.reports.plots.plot import (
     BUDGET_AXIS,
     SERIES,
@@ -19,7 +19,8 @@ from harness.reports.plots.plot import (
 )
 from harness.reports.plots.plot import series as series_of
 from harness.scoring import Score
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate
+from harness.scoring.uncertainty import value_cell
 
 
 class Labelled(NamedTuple):
@@ -37,8 +38,7 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
         if score.accuracy is None:
             continue
         above, height = labelled_row(height, name, gap=6, room=24)
-        sampling, question = _ends(score.sampling_interval), _ends(score.question_interval)
-        rows.append((name, f"{in_percent(score.accuracy)} %", above, height - 12, score.accuracy, *sampling, *question))
+        rows.append((name, value_cell(score.accuracy, " %"), above, height - 12, *numbers_of(score.accuracy)))
     if not rows:
         return None
     across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
@@ -76,16 +76,9 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
 def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
     """Accuracy against the token budget, one line per score; None if no score has budgets."""
     rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            budget.budget,
-            budget.accuracy,
-            *_ends(budget.sampling_interval),
-            *_ends(budget.question_interval),
-            budget.cut,
-        )
+        (name, tokens, *numbers_of(budget.accuracy), budget.cut)
         for name, score in scores
-        for budget in score.budgets
+        for tokens, budget in score.budgets.items()
     ]
     labels = list(dict.fromkeys(str(row[0]) for row in rows))
     if len({row[1] for row in rows}) < 2:
@@ -119,15 +112,13 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
 def curve_plot(score: Score) -> Plot | None:
     """The plot of pass@k, pass^k and maj@k against k, with sampling intervals; None if the score has only one k."""
     kinds = {
-        "pass@k: any of k right": (score.pass_at, score.pass_at_intervals),
-        "maj@k: the majority right": (score.maj_at, score.maj_at_intervals),
-        "pass^k: all k right": (score.pass_hat, score.pass_hat_intervals),
+        "pass@k: any of k right": score.pass_at,
+        "maj@k: the majority right": score.maj_at,
+        "pass^k: all k right": score.pass_hat,
     }
-    rows: list[tuple[Cell, ...]] = []
-    for name, (values, intervals) in kinds.items():
-        for k, value in sorted(values.items()):
-            interval = intervals.get(k)
-            rows.append((name, k, value, *_ends(interval.sampling_interval if interval else None)))
+    rows: list[tuple[Cell, ...]] = [
+        (name, k, *numbers_of(estimate)[:3]) for name, by_k in kinds.items() for k, estimate in sorted(by_k.items())
+    ]
     ks = sorted(score.pass_at)
     if len(ks) < 2:
         return None
@@ -138,11 +129,12 @@ def curve_plot(score: Score) -> Plot | None:
         "value",
     )
     most = ks[-1]
+    any_right, majority = (f"{by_k[most].value:.0%}" for by_k in (score.pass_at, score.maj_at))
     return Plot(
         name="curves",
         title="More samples",
-        summary=f"With {count_noun(most, 'sample')} a question: any right {score.pass_at[most]:.0%}, the majority "
-        f"right {score.maj_at[most]:.0%}. Bands: 95 % sampling intervals (same questions, asked again).",
+        summary=f"With {count_noun(most, 'sample')} a question: any right {any_right}, the majority "
+        f"right {majority}. Bands: 95 % sampling intervals (same questions, asked again).",
         columns=("series", "k", "value", "low", "high"),
         rows=tuple(rows),
         drawing=drawing,
@@ -182,6 +174,8 @@ def curves(labels: Sequence[str], x: Mapping[str, Any], value: str, *, lone_poin
     }
 
 
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Return (low, high) of an interval; both are None without one."""
-    return (None, None) if interval is None else (interval.low, interval.high)
+def numbers_of(estimate: Estimate | None) -> tuple[float | None, ...]:
+    """The value and the four ends of both intervals; None for each that is not known."""
+    if estimate is None:
+        return (None,) * 5
+    return estimate.value, *(estimate.sampling or (None, None)), *(estimate.question or (None, None))

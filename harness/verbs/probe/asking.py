@@ -52,8 +52,8 @@ class Inquiry:
         """The request body that a run of this asker would send, changed only in the fields of the check.
 
         All differences between a probe's request and a run's are made here: the fields of the check replace the run's,
-        whole replies are asked for (unless `stream`), and a prefilled reply and token ids, which a check would mistake
-        for the model's own output, are left out.
+        whole replies are asked for (unless `stream`), without token ids, which a check would mistake for the model's
+        own output.
         """
         own, chat = asker.spelling, self.path == CHAT
         fields = dict(self.fields)
@@ -69,7 +69,6 @@ class Inquiry:
             stream=stream,
             token_ids=False,
             max_tokens_field=length,
-            prefill=None,
             chat_template_kwargs=switches,
             # The run's extra fields would override the fields of the check, so those of the same name are left out.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},

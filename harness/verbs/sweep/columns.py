@@ -88,9 +88,9 @@ def pass_at_k(result: CellResult, k: int) -> float | None:
     assert result.score is not None
     assert result.benchmark is not None
     if k in result.score.pass_at:
-        return result.score.pass_at[k]
+        return result.score.pass_at[k].value
     items = [item for item in result.benchmark.questions if item.n]
-    return pass_at(items, k).value if items and all(item.n >= k for item in items) else None
+    return pass_at(items, k).estimate.value if items and all(item.n >= k for item in items) else None
 
 
 def _source(comparison: PublishedComparison) -> str:
@@ -158,7 +158,7 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     nearest, score = result.nearest("pass@1"), result.score
     if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
         return ABSENT
-    return f"{100 * score.accuracy - float(nearest.published.previous):+z.1f}"
+    return f"{100 * score.accuracy.value - float(nearest.published.previous):+z.1f}"
 
 
 COLUMNS: Mapping[str, TableColumn] = MappingProxyType(

@@ -42,7 +42,6 @@ def plot_of_means(results: Results) -> Plot | None:
         if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
             line, step = series_step
             why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
-            intervals = mean.sampling_interval, mean.question_interval
-            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, *intervals, max(why, default="")))
+            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, max(why, default="")))
             incomplete += points[-1:] if mean.missing and mean.mean is not None else []
     return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)

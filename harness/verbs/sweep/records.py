@@ -19,7 +19,7 @@ REFUSED = "its samples are of other settings: "
 
 _NO_MATTER = (
     "header", "api_key_env", "ca_file", "concurrency",
-    "rpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices",
+    "rpm", "attempts", "first_token_timeout", "idle_timeout", "prices",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
 """Options that change no sample: a cell stays done when they change."""

@@ -24,7 +24,7 @@ from harness.scoring.comparison_published import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.mean_score import mean_score
-from harness.scoring.stats import Interval
+from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
@@ -133,9 +133,7 @@ class CellResult:
 class Aggregate(NamedTuple):
     """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
-    point: axis → name of the entry, for all axes except the benchmarks. sampling_interval: 95 % interval of the mean
-    for the same questions asked again. at_most: whether only an upper bound of the error is known for at least one
-    benchmark. question_interval: 95 % interval for other questions of the same kinds. base: the entry whose mean at the
+    point: axis → name of the entry, for all axes except the benchmarks. base: the entry whose mean at the
     same point is the base; None for the base itself, and without one. Of checkpoints it is the first step with all
     samples of all benchmarks. difference, p: the mean minus the base's mean, and its p value, corrected by Holm; None
     without a base, and if the two cannot be compared. uncompared: why they cannot; else empty. missing: benchmarks
@@ -144,10 +142,7 @@ class Aggregate(NamedTuple):
     """
 
     point: Mapping[str, str]
-    mean: float | None
-    sampling_interval: Interval | None
-    at_most: bool
-    question_interval: Interval | None
+    mean: Estimate | None
     missing: Sequence[str]
     base: str | None = None
     difference: float | None = None
@@ -369,7 +364,7 @@ def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
 
 def _accuracy(result: CellResult) -> float | None:
     """The cell's accuracy; None without a score, and without a sample."""
-    return None if result.score is None else result.score.accuracy
+    return None if result.score is None or result.score.accuracy is None else result.score.accuracy.value
 
 
 def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
@@ -411,7 +406,7 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
             compared, why = _mean_pair(listed, first)
             mean = mean._replace(
                 base=first[0].cell.point[base[0]],
-                difference=None if compared is None else compared.difference,
+                difference=None if compared is None else compared.difference.value,
                 p=None if compared is None else compared.p_sampling,
                 uncompared=why,
             )
@@ -425,10 +420,7 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
     missing = [result.cell.benchmark for result in listed if result.reason or _accuracy(result) is None]
-    mean = mean_score([result.score for result in listed])
-    if mean is None:
-        return Aggregate(point, None, None, False, None, missing)
-    return Aggregate(point, mean.accuracy, mean.sampling_interval, mean.at_most, mean.question_interval, missing)
+    return Aggregate(point, mean_score([result.score for result in listed]), missing)
 
 
 def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tuple[MeanComparison | None, str]:

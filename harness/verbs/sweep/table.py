@@ -27,7 +27,7 @@ from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.score import accuracy_cell
-from harness.scoring.uncertainty import ABSENT, interval_cell, percent
+from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES
 from harness.verbs.sweep.columns import (
@@ -76,7 +76,7 @@ def score_lines(results: Results) -> list[str]:
     for result in results.results:
         if (score := result.score) is not None and score.accuracy is not None:
             change = result.since_before
-            since = "" if change is None else f", {in_points(change.difference)} since the step before"
+            since = "" if change is None else f", {in_points(change.difference.value)} since the step before"
             remarks = "".join(f"; {words}" for words in (result.apart, result.remark) if words)
             lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remarks}")
     return lines
@@ -140,9 +140,9 @@ def mean_records(results: Results) -> list[MeanRow]:
     return [
         MeanRow(
             **_labels(results, aggregate.point),
-            mean=aggregate.mean,
-            **ends("sampling", aggregate.sampling_interval),
-            **ends("question", aggregate.question_interval),
+            mean=aggregate.mean and aggregate.mean.value,
+            **ends("sampling", aggregate.mean and aggregate.mean.sampling),
+            **ends("question", aggregate.mean and aggregate.mean.question),
             difference=aggregate.difference,
             p=aggregate.p,
             missing=", ".join(aggregate.missing),
@@ -170,12 +170,12 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
-    reported = result.nearest("pass@1")
+    accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
-        accuracy=score.accuracy if score else None,
-        **ends("sampling", score.sampling_interval if score else None),
+        accuracy=accuracy and accuracy.value,
+        **ends("sampling", accuracy and accuracy.sampling),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
         pass_at_k=pass_at_k(result, k) if score else None,
@@ -183,18 +183,18 @@ def _row(results: Results, result: CellResult) -> CellRow:
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
         samples=score.n_samples if score else None,
-        difference=result.against_base.difference if result.against_base else None,
+        difference=result.against_base.difference.value if result.against_base else None,
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,
-        **ends("question", score.question_interval if score else None),
+        **ends("question", accuracy and accuracy.question),
         reason=result.reason,
         reported_as=reported.published.printed if reported else "",
         reported_by=reported.published.source.named if reported else "",
         reported_under="; ".join(differences(reported, result.samples)) if reported else "",
         vendor=result.vendor.published.printed if result.vendor else "",
         sources=sources_text(result),
-        change=result.since_before.difference if result.since_before else None,
+        change=result.since_before.difference.value if result.since_before else None,
         p_change=result.p_since_before,
     )
 
@@ -362,7 +362,7 @@ def _means(results: Results) -> Table:
         names = [short(sweep.label(name, aggregate.point[name])) for name in others] or [short(sweep.name)]
         cells = [results.of({**aggregate.point, "benchmarks": item.name}) for item in sweep.axes["benchmarks"]]
         scores = [None if result is None else result.score for result in cells]
-        accuracies = ["missing" if score is None else percent(score.accuracy) for score in scores]
+        accuracies = ["missing" if score is None else value_cell(score.accuracy) for score in scores]
         present = [item for item in cells if item is not None]
         remarks = [item.remark for item in present]
         rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remarks)))
@@ -388,12 +388,10 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
     names = ", ".join(aggregate.missing)
     if aggregate.mean is None:
         return f"missing{notes.mark('no mean without ' + names)}", ABSENT
-    interval, at_most = aggregate.sampling_interval, aggregate.at_most
-    between = "" if interval is None else f" ({interval_cell(interval, at_most=at_most)})"
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
     incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
     lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete, aggregate.uncompared))))
-    return f"{percent(aggregate.mean)}{between}{differs}{lost}", interval_cell(aggregate.question_interval)
+    return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:

@@ -32,10 +32,12 @@ COUNTS = (
 )
 COMPARED = (
     "verdict kind_verdict p_sampling p_question detectable samples settling settling_range settling_questions n_owed"
-    " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy paired.difference"
-    " paired.sampling_interval paired.question_interval paired.at_most paired.better paired.worse paired.unpaired"
-    " paired.n_clusters mean.verdict mean.p_sampling mean.detectable mean.compared.difference"
-    " mean.compared.sampling_interval margin.verdict margin.p margin.settling"
+    " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy"
+    " difference=paired.difference.value sampling_interval=paired.difference.sampling"
+    " question_interval=paired.difference.question at_most=paired.difference.at_most paired.better paired.worse"
+    " paired.unpaired paired.n_clusters mean.verdict mean.p_sampling mean.detectable"
+    " mean.compared.difference=mean.compared.difference.value"
+    " mean.compared.sampling_interval=mean.compared.difference.sampling margin.verdict margin.p margin.settling"
 )
 PUBLISHED = "published.value ours difference error p detectable settling verdict differing"
 PLANNED = (
@@ -52,52 +54,46 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
     the first interval is the widest possible.
     """
     numbers = picked(score, COUNTS) | {"n_warnings": len(score["warnings"])}
-    numbers["accuracy"] = estimate(score["accuracy"], score)
-    for name in ("accuracy_finished", "accuracy_overridden"):
-        numbers[name] = estimate(score[name], score[f"{name}_intervals"])
+    for name in ("accuracy", "accuracy_finished", "accuracy_overridden"):
+        numbers[name] = estimate(score[name])[: 5 if name == "accuracy" else 6]
     for name, sign in (("pass_at", "pass@"), ("pass_hat", "pass^"), ("maj_at", "maj@")):
         for k in [k for k in score[name] if k in ("2", [*score[name]][-1]) and k != "1"]:
-            numbers[f"{sign}{k}"] = estimate(score[name][k], score[f"{name}_intervals"].get(k))
-    for budget in score["budgets"]:
-        numbers[f"within {budget['budget']}"] = [*estimate(budget["accuracy"], budget), budget["cut"]]
+            numbers[f"{sign}{k}"] = estimate(score[name][k])
+    for tokens, budget in score["budgets"].items():
+        numbers[f"within {tokens}"] = [*estimate(budget["accuracy"])[:5], budget["cut"]]
     for field, groups in score["breakdowns"].items():
         for value, group in groups.items():
-            numbers[f"{field} {value}"] = [
-                *estimate(group["accuracy"], group),
-                group["n_questions"],
-                group["n_samples"],
-            ]
+            numbers[f"{field} {value}"] = [*estimate(group["accuracy"])[:5], group["n_questions"], group["n_samples"]]
     for name, counts in (score["tokens"] or {}).items():
-        numbers[f"tokens {name}"] = counts and [counts[key] for key in ("n", "mean", "p50", "p99")]
-    for endpoint in score["endpoints"]:
-        numbers[endpoint["endpoint"]] = [
-            *estimate(endpoint["accuracy"], endpoint),
-            endpoint["truncated"],
-        ]
-    for measure in score.get("measures", ()):
-        numbers[measure["name"]] = estimate(measure["value"], measure["intervals"])
+        numbers[f"tokens {name}"] = counts and [
+            counts["n"], counts["mean"]["value"], counts["p50"], counts["p99"],
+        ]  # fmt: skip
+    for url, endpoint in score["endpoints"].items():
+        numbers[url] = [*estimate(endpoint["accuracy"]), endpoint["truncated"]]
+    for name, measure in score["measures"].items():
+        numbers[name] = estimate(measure)
     if audited := score["audited"]:
-        numbers["audited"] = estimate(audited["accuracy"], audited["intervals"])
+        numbers["audited"] = estimate(audited["accuracy"])
     if twins := score["twins"]:
-        numbers["twins"] = [*estimate(twins["drop"], twins), twins["p_sampling"], twins["n_twins"], twins["n_missing"]]
+        numbers["twins"] = [*estimate(twins["drop"]), twins["p_sampling"], twins["n_twins"], twins["n_missing"]]
     return {name: value for name, value in numbers.items() if value not in (None, [None])}
 
 
-def estimate(value: float | None, intervals: Mapping[str, Any] | None) -> list[Any]:
-    """[value, low, high, low, high] by an accuracy and the record with its two intervals; [None] without a value."""
-    if value is None:
+def estimate(stored: Mapping[str, Any] | None) -> list[Any]:
+    """[value, low, high, low, high] of an estimate; [None] without one."""
+    if stored is None:
         return [None]
-    record = intervals or {}
-    ends = [end for name in ("sampling_interval", "question_interval") for end in record.get(name) or (None, None)]
-    return [value, *ends, *(["at most"] if record.get("at_most") else [])]
+    ends = [end for name in ("sampling", "question") for end in stored[name] or (None, None)]
+    return [stored["value"], *ends, *(["at most"] if stored["at_most"] else [])]
 
 
 def picked(record: Any, paths: str) -> Numbers:
-    """Path → value, of those that the record has; `paired.difference` is a field of a field."""
+    """Name → value, of those that the record has; `p=paired.p` is named p, a field of a field."""
     numbers = {}
-    for path in paths.split():
+    for named in paths.split():
+        path, _, place = named.partition("=")
         value = record
-        for name in path.split("."):
+        for name in (place or path).split("."):
             value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
         if value is not None and value != {}:
             numbers[path.removeprefix("paired.")] = sorted(value) if path == "differing" else value

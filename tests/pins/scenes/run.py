@@ -73,7 +73,7 @@ def a_preset(stage: Stage) -> None:
 
 
 def completions(stage: Stage) -> None:
-    """The protocol of plain completions, with a prefill and whole replies."""
+    """The protocol of plain completions, with whole replies."""
     both_doors(stage, "demo", limit=2, api="completions", preset="greedy", stream=False, seed=None)
 
 

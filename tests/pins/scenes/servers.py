@@ -22,7 +22,6 @@ VERSIONS = {
     "sglang_router": "0.3.2",
 }
 """Engine → the version it is started as: what is installed changes no pin."""
-WITHOUT_ENGINE = ("external", "command")
 OPTIONS = (
     (),
     ("--tp", "2", "--max-model-len", "8192", "--memory-fraction", "0.8"),
@@ -34,13 +33,12 @@ SEED = ("--seed", "3", "--json")
 def serve(stage: Stage) -> None:
     """A few options to each engine: a command line, or a refusal. `numbers` pins the command lines of 300 servers."""
     for engine in ENGINES:
-        if engine in WITHOUT_ENGINE:
+        if engine == "command":
             continue
         stated = ("--engine-version", VERSIONS[engine]) if engine in VERSIONS else ()
         for words in OPTIONS:
             stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, read=started)
     stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", read=started)
-    stage.command("serve", "external", "http://127.0.0.1:9", "--dry-run", read=started)
     stage.command("serve", "vlm", "org/model")
     stage.python("serve", "vlm", "org/model")
     stage.python("serve", "vllm", "org/model", tp=0)
@@ -62,7 +60,7 @@ def probe(stage: Stage) -> None:
 
 
 def probe_beside(stage: Stage) -> None:
-    """Other weights beside a server that has the true ones, a reference in a file, and a run that is probed first."""
+    """Other weights beside a server that has the true ones, and a reference in a file."""
     write_sums(stage.folder, 1)
     true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
     for words in (
@@ -72,8 +70,6 @@ def probe_beside(stage: Stage) -> None:
         [other.base_url, "--reference", "reference.json", "--checks", "weights"],
     ):
         stage.command("probe", *words, *SEED, read=reading.outcomes)
-    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", true.base_url, "--max-tokens", "8"]
-    stage.command(*words, "--out", "run", "--probe", "--json", read=reading.ran)
 
 
 def probe_without_usage(stage: Stage) -> None:

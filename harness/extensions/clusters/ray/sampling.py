@@ -17,7 +17,7 @@ from dataclasses import astuple
 from typing import Any
 
 from harness.asking.options import RunOptions
-from harness.asking.prices import prices_of, read_prices
+from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
@@ -82,7 +82,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _outcome_of_all(accounts, merged.benchmarks, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model
-    prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
+    prices = prices_of(options.prices, model) if options.prices else None
     return Ran(folder=folder.path, model=model, sampled=Sampled(outcome=outcome), prices=prices)
 
 

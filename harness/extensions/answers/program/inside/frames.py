@@ -15,9 +15,6 @@ MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 """Longest message that is accepted from the process of a program."""
 
-KEY_BYTES = SEAL_BYTES = 32
-"""Sizes of a job's random key and of the seal that it gives a report: HMAC with SHA-256."""
-
 _HEADER = struct.Struct(">I")
 
 

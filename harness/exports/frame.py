@@ -1,0 +1,94 @@
+"""Runs as an Arrow table, which pandas, polars and DuckDB read as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, islice
+from typing import Any, Literal
+
+from arro3.core import Array, DataType, RecordBatch, Table, list_array
+
+from harness.core.errors import UsageError
+from harness.exports.choice import ExportedBenchmark, SampleChoice
+from harness.exports.fields import FIELDS
+from harness.runs.layout import RunFolder, labels
+from harness.runs.manifest import Manifest
+from harness.scoring import Score
+from harness.scoring.columns import numbers
+
+Of = Literal["samples", "grades", "scores"]
+"""What a row of a table is."""
+
+ROWS_AT_A_TIME = 500
+"""Number of samples that are held in memory beside the table."""
+
+_TYPES = {
+    "string": DataType.string(),
+    "int32": DataType.int32(),
+    "int64": DataType.int64(),
+    "double": DataType.float64(),
+    "bool": DataType.bool(),
+}
+_GRADE = ("question_id", "sample_index", "verdict", "extracted", "rule", "vote", "grader", "completion_tokens")
+
+
+def frame(folders: Sequence[RunFolder], of: Of) -> Table:
+    """The samples, grades or scores of runs, a row each, with the run's name in the first column.
+
+    Verdicts by hand count. Raises `UsageError` for another word and for runs without a row, `StoreError`.
+    """
+    named = zip(labels(folders), folders, [Manifest.load(folder) for folder in folders], strict=True)
+    benchmarks = [
+        (label, ExportedBenchmark(folder, manifest, name, SampleChoice()))
+        for label, folder, manifest in named
+        for name in manifest.benchmarks
+    ]
+    if of == "samples":
+        batches = [batch for label, benchmark in benchmarks for batch in _samples(label, benchmark)]
+    elif of == "grades":
+        grades = ((label, one.name, grade) for label, one in benchmarks for grade in one.grades.values())
+        batches = _inferred(
+            {"run": label, "benchmark": name} | {field: getattr(grade, field) for field in _GRADE}
+            for label, name, grade in grades
+        )
+    elif of == "scores":
+        scores = ((label, Score.load(one.folder.benchmark(one.name))) for label, one in benchmarks)
+        batches = _inferred(
+            {"run": label, "benchmark": score.benchmark, **numbers(score)} for label, score in scores if score
+        )
+    else:
+        raise UsageError(f"of={of!r} is none of samples, grades and scores", field="of")
+    if not batches:
+        raise UsageError(f"these runs hold no {of}{'' if of == 'samples' else ': score them first'}")
+    return Table.from_batches(batches)
+
+
+def _samples(label: str, benchmark: ExportedBenchmark) -> Iterator[RecordBatch]:
+    """The samples of a benchmark, some hundred a batch."""
+    rows = benchmark.rows()
+    while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+        columns: dict[str, Any] = {"run": _column([label] * len(chunk), "string")}
+        for field in FIELDS:
+            columns[field.name] = _column([field.value(row) for row in chunk], field.type)
+        yield RecordBatch.from_pydict(columns)
+
+
+def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
+    """The rows as one batch, whose columns have the types of their values; none without rows."""
+    records = list(rows)
+    kinds = {bool: "bool", int: "int64", str: "string"}
+    columns = {name: [record.get(name) for record in records] for name in dict.fromkeys(chain(*records))}
+    batch: dict[str, Any] = {}
+    for name, values in columns.items():
+        types = {kinds.get(type(value), "double") for value in values if value is not None}
+        batch[name] = _column(values, types.pop() if len(types) == 1 else "double")
+    return [RecordBatch.from_pydict(batch)] if records else []
+
+
+def _column(values: list[Any], kind: str) -> Array:
+    """A column of a type of `FIELDS`; a missing list is empty."""
+    if kind != "list<string>":
+        return Array(values, type=_TYPES[kind])
+    offsets = list(accumulate((len(value or ()) for value in values), initial=0))
+    texts = [text for value in values for text in value or ()]
+    return list_array(_column(offsets, "int32"), _column(texts, "string"))

@@ -1,0 +1,88 @@
+"""Reads an engine's own command line, as its documentation gives it: `vllm serve MODEL --tensor-parallel-size 8 …`.
+
+Options that `ServerSpec` has become ours, and the rest is passed on. Which are which stands in the engine's file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from server_launchers.engines import table
+from server_launchers.errors import SpecError
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+class PastedCommand(NamedTuple):
+    """A command line of an engine. flags: ours, as words. passed: the words that the engine gets as they are."""
+
+    engine: EngineName
+    model: str
+    flags: list[str]
+    passed: list[str]
+
+
+def read(words: Sequence[str]) -> PastedCommand | None:
+    """The command line in these words; None if they start no engine known here.
+
+    Raises SpecError where a key stands in them, which everybody on the machine could read.
+    """
+    flags: list[str] = []
+    rest = list(words)
+    while rest and _ASSIGNMENT.match(rest[0]):
+        flags += ["--env", rest.pop(0)]
+    for engine in ENGINES:
+        if (known := table.by_name(engine).pasted) and (n_words := _length_of_program(engine, rest)):
+            break
+    else:
+        return None
+    if "/" in rest[0]:
+        program = Path(rest[0])
+        flags += ["--python", str(program if program.name.startswith("python") else program.with_name("python"))]
+    fields = {theirs: field for field, names in known.items() for theirs in names.split()}
+    model, passed, rest = "", [], rest[n_words:]
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        field = fields.get(name.lstrip("-").replace("_", "-")) if word.startswith("-") else None
+        option = OPTIONS.get((field or "").removeprefix("!"))
+        if not word.startswith("-") and not model:
+            model = word
+        elif field == "api_key":
+            raise SpecError(
+                "api_key_env",
+                f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
+                f"give {OPTIONS['api_key_env'].flag} VARIABLE before the --",
+            )
+        elif field is None:
+            passed.append(word)
+            while rest and not rest[0].startswith("-"):
+                passed.append(rest.pop(0))
+        elif option is not None and option.kind is bool:
+            flags.append(f"--no-{option.flag[2:]}" if field.startswith("!") else option.flag)
+        else:
+            value = value if equals else rest.pop(0) if rest else ""
+            if option is None:
+                model = value
+            elif field == "chat_template" and not Path(value).is_file():
+                passed += [name, value]
+            else:
+                flags += [option.flag, value, *(["--dp-mode", "engine"] if field == "dp" else [])]
+    return PastedCommand(engine, model, flags, passed)
+
+
+def _length_of_program(engine: EngineName, words: Sequence[str]) -> int:
+    """The number of words that call the engine: `vllm serve`, `python3 -m sglang.launch_server`; 0 if they do not."""
+    launcher = table.by_name(engine).launcher
+    if launcher.program is None or not words:
+        return 0
+    program = launcher.program(ServerSpec(engine=engine))
+    name = Path(words[0]).name
+    scripts = [(program.script or program.package, *(program.subcommand or ("serve",)))]
+    modules = [(name, *program.module)] if name.startswith("python") else []
+    called = (script for script in (*scripts, *modules) if (name, *words[1 : len(script)]) == script)
+    return len(next(called, ()))
