@@ -17,19 +17,16 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from statistics import NormalDist
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
-from harness.core.records import Sample, Timing
 from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
 from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
-from harness.scoring.shared_replies import shared_replies
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
@@ -333,59 +330,6 @@ def copied(rng: np.random.Generator, repeats: int) -> Table:
                     rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
                 rows.append(Row(f"{n_questions} × {n}, {100 * share:g} %", rates))
     return Table("Sampling interval where samples are copies", rows, MIN_COVERAGE, 1.0, "% covered, copies counted")
-
-
-REPLY_MODELS: Mapping[str, Callable[[np.random.Generator], float]] = MappingProxyType(
-    {
-        "5 %": lambda _rng: 0.05,
-        "75 %": lambda _rng: 0.75,
-        "97 %": lambda _rng: 0.97,
-        "uniform": lambda rng: rng.uniform(),
-        "mostly none or all": lambda rng: rng.beta(0.5, 0.5),
-    }
-)
-"""How likely a model is to write one text in reply to a question, drawn for each question."""
-
-
-def shared(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often one of two independent runs is called a copy of the other, by models that write one text in
-    reply to a question again and again; the note is how often it is where a reply is one of the other run's.
-    """
-    rows = []
-    size = max(repeats // 20, 10)
-    for n_questions, n in ((30, 2), (30, 4), (30, 16), (198, 4)):
-        for copied_share in (0.5, 1.0):
-            rates = []
-            for chance_of, length in itertools.product(REPLY_MODELS.values(), (57, 600)):
-                called = [0, 0]
-                for _, (which, part) in itertools.product(range(size), enumerate((0.0, copied_share))):
-                    questions = [_reply_pairs(rng, chance_of(rng), length, n, part) for _ in range(n_questions)]
-                    called[which] += shared_replies(questions).many
-                rates.append(Rate(called[0] / size, size, 100 * called[1] / size))
-            rows.append(Row(f"{n_questions} × {n}, {100 * copied_share:g} %", rates))
-    return Table("Independent runs called copies", rows, 0.0, 0.05, "% called so where replies are copied")
-
-
-def _reply_pairs(
-    rng: np.random.Generator, chance: float, length: int, n: int, copied_share: float
-) -> list[tuple[Sample, Sample]]:
-    """The replies of two runs to one question. chance: of the likeliest text; 40 others share the rest unevenly."""
-    chances = np.concatenate([[chance], rng.dirichlet(np.full(40, 0.3)) * (1 - chance)])
-    texts = rng.choice(len(chances), (2, n), p=chances)
-    same = rng.random(n) < copied_share
-    texts[1][same] = texts[0][same]
-
-    return [(_reply(a, length), _reply(b, length)) for a, b in texts.T.tolist()]
-
-
-@functools.cache
-def _reply(number: int, length: int) -> Sample:
-    """The sample with this one of a model's texts."""
-    text, timing = f"{number} ".ljust(length, "x"), Timing(started=0.0, total=1.0)
-    return Sample(
-        benchmark="", question_id="", sample_index=0, text=text, reasoning=None, finish_reason="stop",
-        timing=timing, endpoint="",
-    )  # fmt: skip
 
 
 # pass@k, pass^k, maj@k
@@ -1408,7 +1352,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "half_rounds": half_rounds,
     "by-outcome": by_outcome,
     "copies": copied,
-    "shared-replies": shared,
     "clusters": clusters,
     "twins": twins,
     "clusters-unequal": unequal_clusters,

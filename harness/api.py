@@ -230,7 +230,7 @@ def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Pric
     for tracker in scoring.trackers_named(options.track).values():
         scoring.send_scores(scored, tracker, options)
     agreements = {
-        grader: second_opinions(scored.source, grader, options.also_python) for grader in options.second_graders
+        grader: second_opinions(scored.folder, grader, options.also_python) for grader in options.second_graders
     }
     first = next(iter(agreements.values()), {})
     reports = () if scored.judged is None else tuple(scored.judged.reports)

@@ -28,21 +28,11 @@ _MAX_CHINESE_NUMERAL = 24
 """`_MAX_NUMERAL_CHARS`, `_MAX_CHINESE_NUMERAL`: longest number in words with its unit, longest Chinese one without."""
 
 _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
-_CONDITION = re.compile(r"(?:充分不必要|必要不充分|充要|充分必要|既不充分也不必要|既不充分又不必要)(?=条件\Z)")
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _LETTERS_AND_PUNCTUATION = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
 
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-
-_WEEKDAY = re.compile(r"(?:星期|周|礼拜)([一二三四五六日天])")
-_WEEKDAYS = dict(
-    zip(
-        "一二三四五六日天",
-        ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "sunday"],
-        strict=True,
-    )
-)
 
 _SYNONYM_GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
@@ -57,9 +47,6 @@ _SYNONYM_GROUPS = (
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
-_JUDGING_SIGN = re.compile(r"[√✓✔×✗✘]|\\(?:checkmark|surd|times)")
-"""A sign by which a statement is judged right or wrong, if nothing else stands beside it."""
-
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 
@@ -79,16 +66,12 @@ _EXCLUSIVE = tuple(
 def words_of(source: str) -> str:
     """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead to it.
 
-    A synonym (无解, DNE) becomes the first entry of its group, a Chinese weekday its English name.
+    A synonym (无解, DNE) becomes the first entry of its group.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
     text = _LEAD.sub("", text)
-    if (condition := _CONDITION.match(text)) is not None:
-        text = condition.group()
-    if (day := _WEEKDAY.fullmatch(text)) is not None:
-        return _WEEKDAYS[day[1]]
     return _SYNONYMS.get(text, text)
 
 
@@ -135,14 +118,11 @@ def without_text_commands(source: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
-    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign, or
-    is a lone sign that judges a statement, such as √.
+    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
-    if _JUDGING_SIGN.fullmatch(text):
-        return True
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
@@ -164,8 +144,6 @@ def counted_in_words(words: str) -> str | None:
     ends = range(1, min(len(words), _MAX_CHINESE_NUMERAL + 1)) if in_english is None else (in_english.end(),)
     for end in ends:
         digits, behind = number_in_words(words[:end]), words[end:].strip()
-        if digits is not None and behind in ("percent", "per cent"):
-            return f"{digits}\\%"
         if digits is not None and behind and (unit_of(behind) is not None or is_counted(behind)):
             return f"{digits} {behind}"
     return None

@@ -45,7 +45,7 @@ def advise(
             watcher.advise(
                 Sentence(
                     f"{name}: temperature {temperature:g} is above {MAX_USUAL_TEMPERATURE:g}, at which replies are "
-                    f"nearly random and which many servers refuse: is {temperature / 10:g} meant?"
+                    f"nearly random and which many servers refuse: is {_usual(temperature):g} meant?"
                 )
             )
         if settings.seed is None and n > 1:
@@ -53,6 +53,11 @@ def advise(
         if preset is not None and question_set.questions:
             for sentence in preset.contradictions(_as_cards_see_it(settings, options, question_set, preset, looks)):
                 watcher.advise(Sentence(f"{name}: {sentence}"))
+
+
+def _usual(temperature: float) -> float:
+    """The temperature without the powers of ten that take it above the usual ones."""
+    return temperature if temperature <= MAX_USUAL_TEMPERATURE else _usual(temperature / 10)
 
 
 def _as_cards_see_it(

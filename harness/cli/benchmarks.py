@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from harness.cli import completing, terminal
+from harness.cli import terminal
 from harness.cli.help import SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
@@ -50,7 +50,7 @@ def list_(as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("name", shell_complete=completing.names(completing.benchmarks))
+@click.argument("name")
 def show(name: str) -> None:
     """Print NAME's card (a name, an alias, a card's file, or hf://datasets/OWNER/NAME) and its first prompts.
 
@@ -78,7 +78,7 @@ def show(name: str) -> None:
 
 
 @command.command("fetch")
-@click.argument("names", nargs=-1, required=True, shell_complete=completing.names(completing.benchmarks))
+@click.argument("names", nargs=-1, required=True)
 def fetch(names: tuple[str, ...]) -> None:
     """Download the data of NAME..., verify them against the card, and say what came.
 

@@ -94,10 +94,10 @@ def command(
     else:
         for number, pair in enumerate(pairs, 1):
             _print(pair, with_others=len(pairs) > 1)
-            if all(later.sides[0] != pair.sides[0] for later in pairs[number:]):
-                _print_means(pairs, pair.sides[0])
+            if all(later.decision.of_mean[0] != pair.decision.of_mean[0] for later in pairs[number:]):
+                _print_means(pairs, pair.decision.of_mean[0])
         if any(map(_decided_by_correction, pairs)):
-            means = {pair.sides for pair in pairs if pair.decision.mean is not None}
+            means = {pair.decision.of_mean for pair in pairs if pair.decision.mean is not None}
             n_lines = len(means) + sum(1 + (pair.decision.p_question is not None) for pair in pairs)
             click.echo(
                 "  an interval above excludes 0 where no difference is seen: each interval is for its line alone; p is "
@@ -249,12 +249,12 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
 def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
     """Print the mean over the benchmarks of a run with each of its baselines, if they share several.
 
-    run: its name in `RunComparison.sides`.
+    run: its name in `Decision.of_mean`.
     """
     by_baseline: dict[str, list[RunComparison]] = {}
     for pair in pairs:
-        if pair.sides[0] == run:
-            by_baseline.setdefault(pair.sides[1], []).append(pair)
+        if pair.decision.of_mean[0] == run:
+            by_baseline.setdefault(pair.decision.of_mean[1], []).append(pair)
     for of_run in by_baseline.values():
         if len(of_run) > 1:
             _print_mean(of_run)
@@ -262,7 +262,7 @@ def _print_means(pairs: Sequence[RunComparison], run: str) -> None:
 
 def _print_mean(of_run: Sequence[RunComparison]) -> None:
     """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
-    decision, (run, baseline) = of_run[0].decision, of_run[0].sides
+    decision, (run, baseline) = of_run[0].decision, of_run[0].decision.of_mean
     if decision.mean is None:
         click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
         return

@@ -26,7 +26,6 @@ from click.core import ParameterSource
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.asking.options.judge import NO_FLAG
-from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import SeedType, under
 from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
@@ -58,6 +57,10 @@ def flags_of(
     words = {option.name: flag_of(option, scope) for option in shown}
     headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_heading_number)
     return tuple(_flag(option, scope, words, classes.get(option.name)) for option in headed)
+
+
+SHORT: Mapping[str, tuple[str, ...]] = {"model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",)}
+"""Short forms of the flags that are typed most; none of them stands for an option of a judge."""
 
 
 def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
@@ -120,11 +123,11 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["multiple"] = option.is_list and option.kind is not COMMAS
     if option.kind is SEED:
         attributes["default"] = option.default
-    if option.complete is not None:
-        attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
     if kind is not None:
         attributes["cls"] = kind
-    decorator: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
+    short = () if scope else SHORT.get(option.name, ())
+    name = f"{scope}_{option.name}" if scope else option.name
+    decorator: Callable[[F], F] = click.option(*short, word, name, **attributes)
     return under(option.under, decorator)[0] if option.under else decorator
 
 
@@ -170,7 +173,7 @@ def environment_values(context: click.Context) -> list[str]:
         )
     return [
         # A switch may be set to either value, and has a flag for one of them only.
-        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[0]} ({name})"
+        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[-1]} ({name})"
         for name, parameter in variables.items()
         if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
     ]

@@ -206,7 +206,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if dashed in flags:
         return f"No such option: {name}. That is {dashed} here."
-    meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
+    meant = ELSEWHERE.get(dashed.lstrip("-").lower())
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"
@@ -240,7 +240,7 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name}, without a flag, here."
-        return f"That is {parameter.opts[0]} here."
+        return f"That is {parameter.opts[-1]} here."
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 

@@ -62,7 +62,7 @@ GROUPS = {
 COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
 
-_OTHER_NAMES = {"watch": "sweep FILE --follow"}
+_OTHER_NAMES = {"watch": "sweep FILE --follow", "eval": "run, and then score", "evaluate": "run, and then score"}
 """Name that people try → the command that does this."""
 
 _GONE = {

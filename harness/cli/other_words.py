@@ -15,7 +15,7 @@ def _meanings(words: dict[str, str]) -> Iterator[tuple[str, str]]:
 ELSEWHERE: dict[str, str] = dict(
     _meanings(
         {
-            "samples": "num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
+            "samples": "n num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
             "n-repeat num-return-sequences",
             "concurrency": "parallel num-threads max-concurrency max-connections num-concurrent "
             "max-concurrent-requests eval-batch-size batch-size",
@@ -33,7 +33,14 @@ ELSEWHERE: dict[str, str] = dict(
             "server_context": "context-length max-context-length max-seq-len max-seq-length",
             "server_devices": "gpus gpu-ids cuda-visible-devices",
             "server_max_sequences": "max-num-seqs max-running-requests",
-            "max_tokens": "tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens max-output-tokens "
+            "temperature": "temp",
+            "k": "pass-at-k",
+            "to": "format",
+            "Greedy sampling is --temperature 0.": "greedy",
+            "No run is overwritten: name another folder by --out.": "overwrite force",
+            "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown",
+            "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
+            "max-output-tokens "
             "max-length max-tokens-per-call",
             "model": "model-name model-name-or-path model-path model-id model-args",
             "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",

@@ -12,7 +12,7 @@ import click
 
 from harness.asking.options import RaceRules
 from harness.asking.options.verbs import RaceOptions
-from harness.cli import completing, terminal
+from harness.cli import terminal
 from harness.cli.flags import FIRST, run_given, run_options
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
@@ -39,9 +39,7 @@ _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
 
 
 @click.command("race", cls=SpelledCommand, verb="race", first=_FIRST)
-@click.argument(
-    "benchmarks", metavar="BENCHMARK", required=False, shell_complete=completing.names(completing.benchmarks)
-)
+@click.argument("benchmarks", metavar="BENCHMARK", required=False)
 @click.option(
     "--candidate",
     "candidates",

@@ -13,7 +13,7 @@ import click
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
-from harness.cli import completing, flags, terminal
+from harness.cli import flags, terminal
 from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
 from harness.cli.help import SpelledCommand, spell, under
 from harness.cli.json_output import json_option, say
@@ -43,7 +43,7 @@ def _prints() -> Any:
 _END_FLAGS = under(
     OUTPUT,
     json_option(_prints, "how the session ended"),
-    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
+    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 
@@ -54,7 +54,7 @@ def _end_flags(function: F) -> F:
 
 
 @click.command("run", cls=SpelledCommand, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
-@click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
+@click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
 @flags.tried_judge_options

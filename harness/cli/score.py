@@ -239,7 +239,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.verbs.second_opinions import second_opinions
 
-    for benchmark, agreement in second_opinions(scored.source, grader, python).items():
+    for benchmark, agreement in second_opinions(scored.folder, grader, python).items():
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
         click.echo(f"{visible(title)}: rules {ours} %, {grader} {theirs} %", err=stderr)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cli import completing, terminal
+from harness.cli import terminal
 from harness.cli.flags import give
 from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
@@ -204,7 +204,7 @@ def status(as_json: bool) -> None:
 
 
 @command.command("stop")
-@click.argument("name", required=False, shell_complete=completing.names(completing.servers))
+@click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
 def stop(name: str | None, everything: bool) -> None:
     """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
@@ -219,7 +219,7 @@ def stop(name: str | None, everything: bool) -> None:
 
 
 @command.command("logs")
-@click.argument("name", required=False, shell_complete=completing.names(completing.servers))
+@click.argument("name", required=False)
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
     from server_launchers.keeping import engine_log, servers

@@ -98,8 +98,8 @@ def command(
         sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
         if question is not None:
             opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
-        if filters["level"] is not None:
-            _require_level(opened_benchmarks, filters["level"])
+        if (level := filters.pop("level")) is not None:
+            filters["columns"] = (*filters["columns"], _level(opened_benchmarks, level))
         filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
         choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
         _page(map(spell, _texts(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
@@ -124,20 +124,15 @@ def _open_source(run: Path) -> Iterator[OpenRun]:
         yield opened
 
 
-def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
-    """Raise `UsageError` if no question has this level: "0 samples" would be misleading."""
-    from harness.viewer.sample_filter import SampleFilter
+def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
+    """The filter of a level, which may be given by its last word: `level=Level 5` for `5`."""
+    from harness.viewer.sample_filter import column_text
 
-    questions = [question for benchmark in benchmarks for question in benchmark.questions.values()]
-    if any(map(SampleFilter(level=level).question, questions)):
-        return
-    levels = sorted(
-        {visible(str(question.metadata["level"]), 40) for question in questions if "level" in question.metadata}
-    )
-    if levels:
-        there = ", ".join(levels[:SHOWN_LEVELS])
-        raise UsageError(f"no question has the level {visible(level, 100)!r}; there are {there}")
-    raise UsageError("no question of this run has a level: leave out --level, or search texts with --grep")
+    questions = (question for benchmark in benchmarks for question in benchmark.questions.values())
+    for value in filter(None, (column_text(question, "level") for question in questions)):
+        if level.casefold() in (value.casefold(), value.casefold().rpartition(" ")[2]):
+            return f"level={value}"
+    return f"level={level}"
 
 
 def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,10 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
         say(verified)
     else:
         for benchmark in verified:
-            click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}")
+            counts = Counter(comparison.verdict for comparison in benchmark.comparisons)
+            each = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+            of = f" (of the {len(benchmark.comparisons)} published scores, {each})" if counts.total() > 1 else ""
+            click.echo(f"{label_of(benchmark.benchmark, benchmark.comparisons)}: {benchmark.standing}{of}")
             if benchmark.reason:
                 click.echo(f"  {benchmark.reason}")
             for comparison in benchmark.comparisons:

@@ -162,7 +162,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"cannot write {path}: {existing} is not a folder; remove it, or choose another path")
+        return StoreError(f"cannot write {path}: {existing} is not a folder: choose another path")
     if error.errno in FORBIDDEN:
         folder = existing if existing.is_dir() else existing.parent
         return NotWritable(f"cannot write {path}: {error.strerror}. Make {folder} writable, or work on a copy of it")

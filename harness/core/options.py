@@ -159,7 +159,7 @@ class Option:
 
     help: shown by every command that takes the option; it names another option by `errors.option`, never by a flag.
     under: the heading in a command's help. flag: the word on the command line, if it is not the name. metavar: the
-    value's placeholder in the help. complete: the function of `harness.cli.completing` that completes it in a shell.
+    value's placeholder in the help.
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
     or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
     file: whether the path must be an existing file. secret: whether the value is hidden everywhere. argument: whether
@@ -171,7 +171,6 @@ class Option:
     under: str = ""
     flag: str | None = None
     metavar: str | None = None
-    complete: str | None = None
     least: float | None = None
     most: float | None = None
     above: float | None = None

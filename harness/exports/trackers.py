@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import util
 from typing import Any
@@ -28,8 +28,7 @@ from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import Score
-from harness.scoring.columns import ends, numbers
-from harness.scoring.mean_score import mean_score
+from harness.scoring.columns import numbers
 
 PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
@@ -39,9 +38,6 @@ MAX_FACT_CHARS = 250
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""
-
-MEAN = "mean"
-"""The name under which the mean over a run's benchmarks, or over those of a step, is sent."""
 
 Fact = str | int | float | bool
 """The value of a fact about a run."""
@@ -120,13 +116,11 @@ def track(
     scores: Sequence[Score],
     tracker: Tracker,
     step: SeriesStep | None = None,
-    beside: Sequence[RunFolder] = (),
 ) -> str:
     """Send a run's scores. Return the address where they can be seen; empty if the tracker names none.
 
     A benchmark of a sweep has the name that the sweep gives it. step: the run's place in a series of checkpoints; None:
-    the run stands alone. beside: further runs, whose benchmarks count in the mean. Raises `UsageError` and
-    `StoreError`.
+    the run stands alone. Raises `UsageError` and `StoreError`.
     """
     manifest = Manifest.load(folder)
     names = names_in_sweep(folder, manifest.benchmarks)
@@ -135,12 +129,6 @@ def track(
     described = describe_run(
         msgspec.structs.replace(manifest, benchmarks=benchmarks), folder.path.absolute().name, scores, step
     )
-    by_benchmark: dict[str, Score | None] = dict.fromkeys(benchmarks) | {score.benchmark: score for score in scores}
-    for sibling in beside:
-        stored = Manifest.load(sibling).benchmarks
-        named = names_in_sweep(sibling, stored)
-        by_benchmark |= {named.get(name, name): Score.load(sibling.benchmark(name)) for name in stored}
-    described = replace(described, scores={**described.scores, **_mean_columns(by_benchmark)})
     with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
         return str(tracker(described) or "")
 
@@ -168,18 +156,6 @@ def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: S
             if isinstance(value, int | float)
         },
     )
-
-
-def _mean_columns(by_benchmark: Mapping[str, Score | None]) -> dict[str, float]:
-    """The columns of the mean over several benchmarks; empty for one benchmark, if one has no score of all its samples,
-    and if one is called `mean`, whose columns have these names.
-    """
-    mean = mean_score([*by_benchmark.values()])
-    if len(by_benchmark) < 2 or mean is None or mean.sampling is None or MEAN in by_benchmark:
-        return {}
-    columns = {"accuracy": mean.value, "n_benchmarks": len(by_benchmark)}
-    columns |= ends("accuracy_sampling", mean.sampling) | ends("accuracy_question", mean.question)
-    return {f"{MEAN}/{column}": value for column, value in columns.items() if value is not None}
 
 
 def _tracker_name(name: str) -> str:

@@ -168,7 +168,8 @@ def generate(
                     settings, concurrency=runner.concurrency(), endpoints=tuple(servers.ready(settings.endpoints)),
                     patience=replace(settings.patience, attempts=attempts),
                 ),
-                plan, clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
+                plan, store=lambda sample: session.journals[sample.benchmark].append(sample), log=log.write,
+                clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
             )  # fmt: skip
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
@@ -280,13 +281,12 @@ class Runner:
             from harness.generation.batching.loop import BatchLoop  # few runs need it
 
             return BatchLoop(
-                settings, self._folder, dispatcher, session.journals, requests,
+                settings, self._folder, dispatcher, requests,
                 on_event=on_event, on_status=self._status_sentences.put,
             )  # fmt: skip
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         return Network(
             dispatcher,
-            session.journals,
             open_sampler=lambda: OneByOne(settings, requests, self._opener(), keeper=keeper, on_event=on_event),
             loop_factory=loop_factory,
             on_event=on_event,

@@ -111,14 +111,22 @@ def commands_in_markdown(commands: Sequence[tuple[str, str]]) -> str:
 
 
 def to_latex(tables: Sequence[Table]) -> str:
-    r"""Write tables as LaTeX: `tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
+    r"""Write tables as LaTeX floats with caption, label and notes; they need `\usepackage{booktabs}`."""
     blocks = []
-    for table in tables:
+    for place, table in enumerate(tables, 1):
         shape = "".join("r" if column in table.numeric else "l" for column in range(len(table.columns)))
-        # `visible` leaves no line break, which would end the comment.
-        lines = [f"% {visible(table.title)}", rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns)]
-        lines += [r"\midrule", *(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
-        lines += [rf"\par\footnotesize [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_latex(table.title)}}}",
+            rf"\label{{tab:harness-{place}}}",
+        ]
+        lines += [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns), r"\midrule"]
+        lines += [*(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
+        # In a group, so that the text behind keeps its size.
+        notes = [rf"\par [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
+        lines += [r"{\footnotesize", *notes, r"\par}"] if notes else []
+        lines.append(r"\end{table}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
 

@@ -60,12 +60,12 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
             short(label),
             short(score.benchmark) + note(notes, label, score.benchmark, score.sentences),
             accuracy_cell(score, " %"),
-            f"{score.n_samples:,}",
+            f"{score.n_questions} × {samples_cell(score)}",
         )
         for label, score in scores
     )
     title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
-    return Table(title, ("run", "benchmark", "accuracy", "samples"), rows, tuple(notes), frozenset((2, 3)))
+    return Table(title, ("run", "benchmark", "accuracy", "questions × samples"), rows, tuple(notes), frozenset((2, 3)))
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:

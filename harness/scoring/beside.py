@@ -8,11 +8,11 @@ order:
 | own | the suite's own source printed it, for the run's attention budget (tokens that the attention may see) |
 | equal | its source states its settings, and ours equal all of them |
 | other | other settings, or settings that are not stated, or a number that the source quotes |
-| apart | another attention budget: it measures something else, and decides nothing |
+| apart | another attention budget, or a stated other prompt: it measures something else, and decides nothing |
 
-Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those with the fewest
-differences. A setting of `NEEDED` that the source does not state counts as a difference, and so does another or an
-unknown number of samples.
+Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those that state the run's
+settings, then those with the fewest differences. A setting of `NEEDED` that the source does not state counts as a
+difference, and so does another or an unknown number of samples.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from harness.scoring.comparison_published import CONDITIONS, PublishedComparison
 
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
+
+PROMPTS = frozenset(("prompt", "system_prompt"))
+"""Settings that ask another question, if the source states them."""
 
 MAX_BLUNTNESS = 2.0
 """A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
@@ -55,12 +58,13 @@ def in_order(
     suite: address of the source of the run's suite; empty without a suite. samples: of each question, in the run.
     """
 
-    def key(comparison: PublishedComparison) -> tuple[int, bool, bool, int]:
+    def key(comparison: PublishedComparison) -> tuple[int, bool, bool, bool, int]:
         published = comparison.published
         stated = published.settings if published.stated else {}
         differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)
         differences += samples is None or published.samples != samples
-        return kind(comparison, suite), published.quoted, not _same_authors(published.source.url, suite), differences
+        others = not _same_authors(published.source.url, suite)
+        return kind(comparison, suite), published.quoted, others, not comparison.same_settings, differences
 
     return sorted(comparisons, key=key)
 
@@ -72,7 +76,8 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
     else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
-    if any(name in comparison.differing for name in CONDITIONS):
+    stated = PROMPTS & published.settings.keys() if published.stated else frozenset[str]()
+    if any(name in comparison.differing for name in (*CONDITIONS, *stated)):
         return APART
     if suite and published.source.url == suite and not published.quoted:
         return OWN
@@ -80,7 +85,7 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
 
 
 def decides(comparison: PublishedComparison, suite: str = "") -> bool:
-    """Whether a published score can count for a verdict: not quoted, and measured with the run's attention budget."""
+    """Whether a published score can count for a verdict: not quoted, and of the run's attention budget and prompt."""
     return not comparison.published.quoted and kind(comparison, suite) != APART
 
 
@@ -120,8 +125,8 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count:
-    1. of the scores that can be compared with the run and that decide (`decides`), those of the first kind that occurs;
-       if there are none, the verdict is "cannot say";
+    1. of the scores that can be compared with the run and that decide (`decides`), those of the first kind that occurs,
+       and of these those that state the run's settings, if any does; if there are none, the verdict is "cannot say";
     2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
        tells two models apart where nearly every question is solved in k samples;
     3. of these, the sharp ones (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts, too.
@@ -134,6 +139,7 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and decides(entry, suite)]
     first = min((kind(entry, suite) for entry in decided), default=APART)
     listed = [entry for entry in decided if kind(entry, suite) == first]
+    listed = [entry for entry in listed if entry.same_settings] or listed
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"

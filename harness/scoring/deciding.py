@@ -64,44 +64,58 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     margin: MarginDecision | None = None
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """One run compared with the baseline on one benchmark; paired: the run minus the baseline.
+class RunPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and its baseline on one benchmark; paired: the run minus the baseline.
 
-    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where unknown. p
-    values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
-    questions) that is found in 80 % of repetitions after this correction; None if none that is possible is found.
-    samples: of each question, the fewer of both runs. settling: samples a question in two new runs, compared alone,
-    with which a true difference of the observed size is found in 80 % of repetitions; None where no difference was
-    observed, and above `MAX_PLANNED`. settling_range: the same for the ends of the difference's sampling interval,
-    fewest first; None for "any number", since the interval contains 0 or comes near it. settling_questions: about how
-    many questions, with as many samples of each, find a true difference of the observed size (two new runs, compared
-    alone) on other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters,
-    the clusters are counted, and the number is that of the questions in so many clusters of this size.
-    mean: the decision on the
-    mean over all benchmarks of this run with this baseline, the same in each of their decisions; None for a single
-    benchmark, and if counted rounds lack samples. margin: None unless a margin is given. imported: the samples of run
-    or baseline were read from a file, so that `harness run` cannot take more of them: what is open is then said without
-    new runs. n_owed: planned samples that the scores lack and that the same `harness run` commands add: above 0, advice
-    is to complete the runs first, and no size of new runs is said.
+    samples: of each question, the fewer of both runs. imported: the samples of run or baseline were read from a file,
+    so that `harness run` cannot take more of them: what is open is then said without new runs. n_owed: planned samples
+    that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first,
+    and no size of new runs is said. sides: the names under which run and baseline are joined to a mean over benchmarks,
+    where these are not their own: the cells of a sweep that differ in the benchmark only are one side.
     """
 
     run: str
     baseline: str
     paired: PairedComparison
+    samples: int
+    warnings: tuple[str, ...] = ()
+    sides: tuple[str, str] | None = None
+    imported: bool = False
+    n_owed: int = 0
+
+    @property
+    def of_mean(self) -> tuple[str, str]:
+        """The two sides of the mean that the comparison is part of."""
+        return self.sides or (self.run, self.baseline)
+
+
+class Decision(RunPair, frozen=True, kw_only=True):
+    """What the comparison of a run with its baseline says.
+
+    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where
+    unknown. p values are corrected by Holm over all lines of all decisions. detectable: the smallest true
+    difference (same questions) that is found in 80 % of repetitions after this correction; None if none that is
+    possible is found. settling: samples a question in two new runs, compared alone, with which a true difference of
+    the observed size is found in 80 % of repetitions; None where no difference was observed, and above
+    `MAX_PLANNED`. settling_range: the same for the ends of the difference's sampling interval, fewest first; None
+    for "any number", since the interval contains 0 or comes near it. settling_questions: about how many questions,
+    with as many samples of each, find a true difference of the observed size (two new runs, compared alone) on
+    other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters, the
+    clusters are counted, and the number is that of the questions in so many clusters of this size. mean: the
+    decision on the mean over all benchmarks of this run with this baseline, the same in each of their decisions;
+    None for a single benchmark, and if counted rounds lack samples. margin: None unless a margin is given.
+    """
+
     verdict: PairedVerdict
     kind_verdict: PairedVerdict | None
     p_sampling: float
     p_question: float | None
     detectable: float | None
-    samples: int
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
     settling_questions: int | None = None
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
-    warnings: tuple[str, ...] = ()
-    imported: bool = False
-    n_owed: int = 0
 
     def is_worse_by(self, margin: float) -> bool:
         """Whether the verdict is "worse" by at least `margin`, a fraction.
@@ -122,28 +136,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """
         interval = self.paired.difference.sampling
         return not margin or self.could_see(margin) or (interval is not None and interval.low > -margin)
-
-
-class RunPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and its baseline before the decision; the fields are those of `Decision`.
-
-    sides: the names under which run and baseline are joined to a mean over benchmarks, where these are not their own:
-    the cells of a sweep that differ in the benchmark only are one side.
-    """
-
-    run: str
-    baseline: str
-    paired: PairedComparison
-    samples: int
-    warnings: tuple[str, ...] = ()
-    sides: tuple[str, str] | None = None
-    imported: bool = False
-    n_owed: int = 0
-
-    @property
-    def of_mean(self) -> tuple[str, str]:
-        """The two sides of the mean that the comparison is part of."""
-        return self.sides or (self.run, self.baseline)
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
@@ -176,23 +168,17 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
         n_alone = 1 if p_question is None else 2
         decisions.append(
             Decision(
-                run=comparison.run,
-                baseline=comparison.baseline,
-                paired=comparison.paired,
+                **msgspec.structs.asdict(comparison),
                 verdict=_verdict(comparison.paired.difference.value, p_sampling),
                 kind_verdict=None if p_question is None else _verdict(comparison.paired.difference.value, p_question),
                 p_sampling=p_sampling,
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
-                samples=comparison.samples,
                 settling=_settling(comparison.paired, comparison.paired.difference.value, n_alone),
                 settling_range=_settling_range(comparison.paired, n_alone),
                 settling_questions=_settling_questions(comparison.paired, n_alone),
                 mean=decided_means.get(comparison.of_mean),
                 margin=of_margin,
-                warnings=comparison.warnings,
-                imported=comparison.imported,
-                n_owed=comparison.n_owed,
             )
         )
     return decisions

@@ -64,8 +64,7 @@ class RunComparison:
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
     moved: the questions whose results changed, the largest fall first. settings: the settings that differ.
-    baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ. sides: the
-    names of run and baseline over all their benchmarks; those of a sweep's cells are without the benchmark.
+    baseline_costs, costs: over all samples of the benchmark in each run, also where the questions differ.
     """
 
     decision: Decision
@@ -75,7 +74,6 @@ class RunComparison:
     settings: Sequence[Difference]
     baseline_costs: SampleCosts
     costs: SampleCosts
-    sides: tuple[str, str]
 
 
 class Comparisons(list[RunComparison]):
@@ -115,9 +113,8 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> Comparisons:
             ],
             baseline_costs=SampleCosts.of(first),
             costs=SampleCosts.of(benchmark),
-            sides=pair.of_mean,
         )
-        for decision, pair, (run, benchmark, base, first) in zip(decisions, compared, compared_to, strict=True)
+        for decision, (run, benchmark, base, first) in zip(decisions, compared_to, strict=True)
     ]
     return Comparisons(comparisons, uncompared)
 

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,7 +23,7 @@ from harness.runs import overrides
 from harness.runs import questions as stored_questions
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
-from harness.runs.recorded_settings import NAMED_BY, setting_differences
+from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
 from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
@@ -76,6 +78,7 @@ def comparison_warnings(ours: Side, first: Side, paired: PairedComparison) -> li
     assert ours.benchmark.score is not None
     assert first.benchmark.score is not None
     warnings = [*_other_rows(ours, first, paired), *_left_out(ours, first, paired), *_other_settings(ours, first)]
+    warnings += _effort_without_effect(ours, first)
     warnings += grading_warnings(ours.benchmark.score, first.benchmark.score)
     scores = {"the run": ours.benchmark.score, "the baseline": first.benchmark.score}
     warnings += [*_judge_warnings(scores), *_by_hand_warnings(scores)]
@@ -115,6 +118,30 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
             yield f"the settings of the runs differ: the prompt {prompt} has another text"
         elif field in determining:
             yield f"the settings of the runs differ: {difference.in_words}"
+
+
+_EFFORT = re.compile("effort|thinking|reasoning")
+"""Settings of these names say how much a model reasons before it answers."""
+
+
+def _effort_without_effect(ours: Side, first: Side) -> Iterator[str]:
+    """A warning if the runs differ in how much the model should reason, and their lengths no more than by chance."""
+    changed = [one for one in setting_differences(first.record, ours.record) if _EFFORT.search(one.field)]
+    scores = (first.benchmark.score, ours.benchmark.score)
+    counts = [score.tokens.completion for score in scores if score is not None and score.tokens is not None]
+    means = [one.mean for one in counts if one is not None]
+    if not changed or len(means) < 2 or not (means[0].sampling and means[1].sampling):
+        return
+    low, high = sorted(means, key=lambda mean: mean.value)
+    assert low.sampling is not None
+    assert high.sampling is not None
+    # The nearer ends of both intervals.
+    reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
+    if high.value - low.value <= reach:
+        yield (
+            f"{'; '.join(map(difference_in_words, changed))}: yet the mean length of a reply does not differ beyond "
+            f"chance, {means[0].value:,.0f} and {means[1].value:,.0f} tokens. The server may ignore the setting"
+        )
 
 
 # ---- questions

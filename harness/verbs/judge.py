@@ -13,7 +13,7 @@ import shlex
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -425,49 +425,9 @@ def score_with_judge(
     """
     graded = []
     for benchmark in by_rules:
-        publish(mark_unfinished(benchmark, judge))
+        publish(_mark_unfinished(benchmark, judge))
         graded.append(benchmark)
-    return judge_grades(
-        run, graded, judge, serve, publish=publish, samples_of=lambda of, keys: read_samples(of.folder, keys=keys),
-        on_progress=on_progress, resume_command=resume_command,
-    )  # fmt: skip
-
-
-def mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
-    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended.
-
-    No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
-    """
-    if not any(in_scope(grade, judge.scope) for grade in graded.grades):
-        return dataclasses.replace(graded, judging=judge.judging(ended=True))
-    name = visible(judge.name.removeprefix("judge:"), 100)
-    warning = (
-        f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
-        "command goes on with it"
-    )
-    return dataclasses.replace(
-        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
-    )
-
-
-def judge_grades(
-    run: RunFolder,
-    graded: Sequence[GradedBenchmark],
-    judge: JudgeSettings,
-    serve: Serve,
-    *,
-    publish: Callable[[GradedBenchmark], Score],
-    samples_of: SamplesOf,
-    on_progress: Callable[[Progress], None] | None = None,
-    resume_command: str = "",
-) -> Judged:
-    """Ask the judge about grades that the rules gave.
-
-    run: the run in whose folder the judge's replies are stored. graded: the benchmarks with the rules' grades. publish:
-    makes the score of a benchmark from the grades after the judge. samples_of: looks up samples by their keys.
-    on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
-    """
-    cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
+    cases = [_cases(benchmark, judge) for benchmark in graded]
     folder = judge.folder(run)
     # A scoring without prices counts by those of the scorings before.
     judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
@@ -495,7 +455,7 @@ def judge_grades(
             (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
-            _unshown(benchmark, judge.scope, samples_of),
+            _unshown(benchmark, judge.scope),
         ]
         scores.append(publish(dataclasses.replace(after, warnings=(*after.warnings, *warned("judge", warnings)))))
         reports.append(report)
@@ -503,6 +463,23 @@ def judge_grades(
         shown = shlex.quote(str(folder.path))
         mute = f"{mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
     return Judged(scores=scores, reports=reports, outcome=outcome, n_stored=n_stored, folder=folder.path, mute=mute)
+
+
+def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBenchmark:
+    """The benchmark with the rules' grades, and a warning that stands as long as the judge has not ended.
+
+    No warning if no sample is in the judge's scope: the rules' verdicts are then the final ones.
+    """
+    if not any(in_scope(grade, judge.scope) for grade in graded.grades):
+        return dataclasses.replace(graded, judging=judge.judging(ended=True))
+    name = visible(judge.name.removeprefix("judge:"), 100)
+    warning = (
+        f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
+        "command goes on with it"
+    )
+    return dataclasses.replace(
+        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
+    )
 
 
 def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
@@ -572,7 +549,7 @@ def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
     )
 
 
-def _unshown(of: GradedBenchmark, scope: Scope, samples_of: SamplesOf) -> str:
+def _unshown(of: GradedBenchmark, scope: Scope) -> str:
     """A warning if the judge's scope leaves out replies in which the rules found no answer; else empty.
 
     Only replies with an end that the judge could be shown are counted: not those that max_tokens cut, nor empty ones.
@@ -580,7 +557,7 @@ def _unshown(of: GradedBenchmark, scope: Scope, samples_of: SamplesOf) -> str:
     unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
     if scope == "all" or not unanswered:
         return ""
-    n = sum(ending_for_judge(sample) is not None for sample in samples_of(of, unanswered))
+    n = sum(ending_for_judge(sample) is not None for sample in read_samples(of.folder, keys=unanswered))
     if not n:
         return ""
     which = (
@@ -606,23 +583,17 @@ class _Cases:
     n_hidden: int
 
 
-SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
-"""Looks up the samples of a benchmark that have these keys."""
-
-
-def requests_for(
-    run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf
-) -> list[tuple[Question, int]]:
-    """The judge's question about each distinct answer in scope, and how often `judge_grades` would send it now.
+def requests_for(run: RunFolder, graded: GradedBenchmark, judge: JudgeSettings) -> list[tuple[Question, int]]:
+    """The judge's question about each distinct answer in scope, and how often `score_with_judge` would send it now.
 
     run: the run in whose folder the judge's replies are stored.
     """
-    cases = _cases(graded, judge, samples_of)
+    cases = _cases(graded, judge)
     owed = _replies(judge.folder(run), cases, judge).owed
     return [(question, owed[case]) for case, question in cases.questions.items()]
 
 
-def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
+def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
@@ -630,7 +601,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
     unextracted = {grade.key for grade in to_judge if answer_for_judge(grade) is None}
     endings: dict[Key, str | None] = {}
     if unextracted:
-        endings = {sample.key: ending_for_judge(sample) for sample in samples_of(graded, unextracted)}
+        endings = {sample.key: ending_for_judge(sample) for sample in read_samples(graded.folder, keys=unextracted)}
     case_ids: dict[tuple[str, str], str] = {}
     questions: dict[str, Question] = {}
     case_of = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +15,10 @@ from harness.client.spelling import PromptBounds, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError, option
 from harness.core.money import Prices
-from harness.core.records import Key, Sample
 from harness.generation.settings import BenchmarkSettings
-from harness.runs import RunFolder, read_samples
-from harness.scoring.pipeline import GradedBenchmark, grade_run
-from harness.verbs.judge import JudgeSettings, SamplesOf, judge_of, requests_for
-from harness.verbs.outputs import score_file
-from harness.verbs.score import are_outputs
+from harness.runs import RunFolder
+from harness.scoring.pipeline import grade_run
+from harness.verbs.judge import JudgeSettings, judge_of, requests_for
 
 STORING = ("as_run", "out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
@@ -77,12 +74,12 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         if name in options.changed:
             raise UsageError(f"{option('dry_run')} sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
-    folder, graded, samples_of = _grade_by_rules(source, options, watcher)
+    folder = RunFolder.open(source)
     template = Asker(model=settings.model).template(settings.sampling.sent())
     bounds = PromptBounds()
     benchmarks, prompt_tokens = {}, 0
-    for benchmark in graded:
-        requests = requests_for(folder, benchmark, settings, samples_of)
+    for benchmark in grade_run(folder, options, watcher.graded):
+        requests = requests_for(folder, benchmark, settings)
         if requests:
             benchmarks[benchmark.folder.name] = Expected(len(requests), sum(n for _, n in requests))
         for question, n in requests:
@@ -96,21 +93,6 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         prompt_tokens=prompt_tokens,
         new_tokens=n_requests * settings.max_tokens,
     )
-
-
-def _grade_by_rules(
-    source: Path, options: ScoreOptions, watcher: Watcher
-) -> tuple[RunFolder, Iterable[GradedBenchmark], SamplesOf]:
-    """The folder of a source's scores, its benchmarks with the rules' grades, and what looks up their samples."""
-    if not are_outputs(source, options):
-        run = RunFolder.open(source)
-        return run, grade_run(run, options, watcher.graded), lambda of, keys: read_samples(of.folder, keys=keys)
-    scored = score_file(source, options, watcher, store=False)
-
-    def samples_of(_: GradedBenchmark, keys: Collection[Key]) -> Iterator[Sample]:
-        return (sample for _question, sample in scored.pairs if sample.key in keys)
-
-    return scored.folder, scored.graded, samples_of
 
 
 def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, BenchmarkSettings], votes: int) -> int:

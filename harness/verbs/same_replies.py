@@ -1,22 +1,27 @@
 """Whether one run repeats the replies of another: the warning of a comparison, and the remark on a step of a training.
 
-Equal replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a
-change of settings that has no effect, and a server that ignores seeds repeats nothing at equal settings.
+A server that derives its draws from the run seed gives both runs the same reply under the same sample number. Equal
+replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a change of
+settings that has no effect, and a server that ignores seeds repeats nothing at equal settings. Only long replies count:
+independent runs often give the same letter, and never the same page.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.core.errors import StoreError, option
+from harness.core.nouns import count_noun
+from harness.core.records import Sample
 from harness.reports.series import step_text
 from harness.runs import Manifest, suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
-from harness.scoring.shared_replies import SharedReplies, shared_replies
+from harness.scoring.anomalies import MAX_COPIES_SHARE
 from harness.viewer.offsets import SampleOffsets, sample_pairs
 
 MAX_REPLIES = 2_000
@@ -35,6 +40,30 @@ time its tables are written, and a step that repeats another one does so in most
 """
 
 
+MIN_CHARS = 400
+"""Replies that are shorter are not compared, in characters of reasoning and text."""
+
+
+class EqualReplies(NamedTuple):
+    """Long replies of two runs by question and sample number: their pairs, and how many of these are equal."""
+
+    n_pairs: int
+    n_equal: int
+
+    @property
+    def many(self) -> bool:
+        """Whether there are too many equal pairs for independent runs."""
+        return self.n_equal > max(1, MAX_COPIES_SHARE * self.n_pairs)
+
+    @property
+    def sentence(self) -> str:
+        """How many replies are equal."""
+        return (
+            f"{self.n_equal:,} of {count_noun(self.n_pairs, 'reply', 'replies')} that were compared are the same in "
+            "both runs, word for word"
+        )
+
+
 def warnings(
     folders: tuple[BenchmarkFolder, BenchmarkFolder],
     records: tuple[BenchmarkRecord, BenchmarkRecord],
@@ -46,10 +75,10 @@ def warnings(
     those of another tool's outputs, are not compared.
     """
     mine, theirs = (record.identity for record in records)
-    shared = _equal_replies(folders, records, ids, MAX_REPLIES)
+    shared = _equal_replies(folders, ids, MAX_REPLIES)
     if not shared.many:
         return []
-    if _greedy(records):
+    if all(_temperature(record.identity) == 0 for record in records):
         why = (
             "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
             "that differ have no effect, and the second run is no further evidence"
@@ -80,16 +109,11 @@ def remarks(folder: RunFolder) -> list[str]:
         pairs = (Manifest.load(folder).benchmarks, Manifest.load(before).benchmarks)
         for name in pairs[0].keys() & pairs[1].keys():
             folders = folder.benchmark(name), before.benchmark(name)
-            shared = _equal_replies(folders, (pairs[0][name], pairs[1][name]), None, MAX_STEP_REPLIES)
-            if shared.many and shared.most:
+            shared = _equal_replies(folders, None, MAX_STEP_REPLIES)
+            if shared.many and 2 * shared.n_equal > shared.n_pairs:
                 step, former = (step_text(item) for item in (note.step, suite_file.read(before).step or 0))
                 return [f"step {step} repeats step {former}: {shared.sentence}{ADVICE}"]
     return []
-
-
-def _greedy(records: tuple[BenchmarkRecord, BenchmarkRecord]) -> bool:
-    """Whether both runs ask for the likeliest tokens."""
-    return all(_temperature(record.identity) == 0 for record in records)
 
 
 def _temperature(identity: Mapping[str, Any]) -> object:
@@ -99,14 +123,22 @@ def _temperature(identity: Mapping[str, Any]) -> object:
 
 
 def _equal_replies(
-    folders: tuple[BenchmarkFolder, BenchmarkFolder],
-    records: tuple[BenchmarkRecord, BenchmarkRecord],
-    ids: Sequence[str] | None,
-    most: int,
-) -> SharedReplies:
+    folders: tuple[BenchmarkFolder, BenchmarkFolder], ids: Sequence[str] | None, most: int
+) -> EqualReplies:
     """The equal replies of two runs. ids: of the questions; None: all. most: as in `sample_pairs`."""
     sides = SampleOffsets(folders[0]), SampleOffsets(folders[1])
     for side in sides:
         side.refresh()
-    pairs = sample_pairs(sides, sides[0].questions() if ids is None else ids, most)
-    return shared_replies(pairs, greedy=_greedy(records))
+    pairs = chain.from_iterable(sample_pairs(sides, sides[0].questions() if ids is None else ids, most))
+    equal = [is_equal for ours, theirs in pairs if (is_equal := _are_equal(ours, theirs)) is not None]
+    return EqualReplies(len(equal), sum(equal))
+
+
+def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
+    """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
+    # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
+    texts = {"\0".join(filter(None, (reply.reasoning, reply.text))): reply for reply in (ours, theirs)}
+    short, long = min(texts, key=len), max(texts, key=len)
+    if len(short) < MIN_CHARS:
+        return None
+    return long == short or (texts[short].finish_reason == "length" and long.startswith(short))

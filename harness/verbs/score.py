@@ -28,7 +28,7 @@ from harness.core.errors import (
 )
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.runs.layout import OutputsFolder
+from harness.runs.layout import RESULTS, named_folder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, score_file
@@ -118,6 +118,11 @@ def check(
         for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
                 raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
+        if options.as_run is None and (judge is not None or options.second_graders):
+            named = option("as_run", named_folder(RESULTS, file.stem))
+            raise UsageError(
+                f"judges and second graders take run folders, and {file} is a file: {named} makes a run of it first"
+            )
         if options.as_run is not None and len(sources) > 1:
             raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
@@ -131,11 +136,10 @@ def check(
 def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
     """Raise what would refuse one of several sources, before the first of them is scored."""
     for source in sources:
-        folder = OutputsFolder(source) if are_outputs(source, options) else RunFolder.open(source)
-        if isinstance(folder, OutputsFolder):
+        if are_outputs(source, options):
             check_file(source, options)
-        else:
-            grade_run(folder, options)  # grades nothing: its iterator is dropped
+            continue
+        grade_run(folder := RunFolder.open(source), options)  # grades nothing: its iterator is dropped
         if judge is not None:
             from harness.verbs.judge import judge_of
 
@@ -159,7 +163,8 @@ def score(
     grading: GradingOptions = options
     if are_outputs(source, options):
         if options.as_run is None:
-            return _score_file(source, options, judge, watcher, prices)
+            file = score_file(source, options, watcher)
+            return Scored(source=file, folder=file.folder, scores=file.scores)
         source = make_run(source, options, watcher).path
     folder = RunFolder.open(source)
     if options.on is not None:
@@ -280,27 +285,6 @@ def _judges_with_replies(folder: RunFolder) -> list[str]:
     return sorted(names)
 
 
-def _score_file(
-    source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher, prices: Prices | None
-) -> Scored:
-    """Score a file of outputs by the rules, then by the judge if one is given."""
-    if judge is None:
-        scored = score_file(source, options, watcher)
-        return Scored(source=scored, folder=scored.folder, scores=scored.scores)
-    from harness.verbs.judge import judge_of
-    from harness.verbs.judged_outputs import judge_file
-
-    settings, serving = judge_of(judge, watcher, prices)  # first: a rubric that is refused leaves the stored scores
-    _refuse_misspelt(judge, settings, OutputsFolder(source))
-    scored = score_file(source, options, watcher)
-    with _says_what_stands(scored.folder, settings, watcher):
-        judged = judge_file(
-            scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
-            out=options.out,
-        )  # fmt: skip
-    return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
-
-
 def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str) -> Prices | None:
     """The prices of the judge's tokens; None if none are given. Raises `UsageError` for prices without a judge.
 
@@ -341,13 +325,10 @@ def sent_in_words(name: str, address: str) -> str:
     return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
-def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions, beside: Sequence[RunFolder] = ()) -> str:
-    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none.
-
-    beside: scored runs of the same step on other benchmarks; the mean over all benchmarks is then sent, too.
-    """
+def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
+    """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
     from harness.exports.trackers import SeriesStep, track
 
     around = scored.folder.path.absolute().parent.name
     step = None if options.step is None else SeriesStep(options.series or around, options.step)
-    return track(scored.folder, scored.scores, tracker, step, beside)
+    return track(scored.folder, scored.scores, tracker, step)

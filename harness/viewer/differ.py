@@ -101,7 +101,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
     else:
         lines = [*_in_words(paired, same_replies), *_by_hand(first, second)]
-        complete = not (paired.unpaired or paired.n_missing)
+        complete = not (same_replies or paired.unpaired or paired.n_missing)
         audits = [run.score.audited if run.score else None for run in (first, second)]
         undecided = "" if same_replies else _undecided_warning(first, second)
         warnings = [undecided, words_on_mixture(*audits, paired=complete)]

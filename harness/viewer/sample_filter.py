@@ -15,15 +15,13 @@ from harness.viewer.search import search
 class SampleFilter:
     """A filter of samples.
 
-    verdicts: the accepted verdicts; empty: any. marks: all of them that a sample must have. level: the question's
-    level, or its last word ("5" finds "Level 5"). columns: (name, value) of metadata that the question must have. text:
-    a text that the sample's text or reasoning must contain. other_run: the same benchmark of another run, in which the
-    sample of the same key must have another verdict.
+    verdicts: the accepted verdicts; empty: any. marks: all of them that a sample must have. columns: (name,
+    value) of metadata that the question must have. text: a text that the sample's text or reasoning must contain.
+    other_run: the same benchmark of another run, in which the sample of the same key must have another verdict.
     """
 
     verdicts: frozenset[VerdictName] = frozenset()
     marks: frozenset[Mark] = frozenset()
-    level: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
     other_run: OpenBenchmark | None = None
@@ -39,13 +37,8 @@ class SampleFilter:
         return bool(self.verdicts or self.marks - {"cut"}) or self.other_run is not None
 
     def question(self, question: Question) -> bool:
-        """Whether the question has the wanted level and metadata."""
-        if any(column_text(question, name) != value for name, value in self.columns):
-            return False
-        if self.level is None:
-            return True
-        level = str(question.metadata.get("level", ""))
-        return self.level.casefold() in (level.casefold(), level.casefold().rpartition(" ")[2])
+        """Whether the question has the wanted metadata."""
+        return all(column_text(question, name) == value for name, value in self.columns)
 
     def sample(self, question_id: str, row: ListedSample) -> bool:
         """Whether the sample passes the filter, apart from its text."""

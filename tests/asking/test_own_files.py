@@ -114,16 +114,11 @@ def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str
     [
         (["面积？,4米,", "边长？,5米,", "面积？,5米,"], "class.csv:4 has the question of"),
         (["面积？,4米,", "边长？,4米,", "面积？,4米,"], "1 of 3 rows is equal to an earlier one"),
-        (["面积？,30平方米,30"], "class.csv:2: the further answer “30” beside “30平方米” makes this number right"),
-        (["Speed?,30 m/s,30"], "class.csv:2: the further answer “30” beside “30 m/s” makes this number right"),
-        (["面积？,30平方米,30 m²"], ""),
-        (["长和宽？,3和4,3"], ""),
         (["面积？,30,31"], ""),
-        (["面积？,30平方米,300"], ""),
     ],
 )
 def test_answers_that_contradict_are_warned_of(tmp_path: Path, rows: list[str], warning: str) -> None:
-    """A question with two answers, and a further answer that drops the unit; several rows of one kind warn once."""
+    """A question with two answers; several rows of one kind warn once."""
     (tmp_path / "class.csv").write_text("问题,答案,也对\n" + "".join(f"{row}\n" for row in rows), "utf-8")
     (tmp_path / "class.yaml").write_text(
         "title: class\nsource: {kind: file, path: class.csv}\nkind: auto\nprompt: boxed_zh\n"

@@ -213,12 +213,6 @@ def test_a_broken_hub_is_one_sentence(hub: Hub) -> None:
         questions.build(card())
 
 
-def test_a_damaged_parquet_file_is_one_sentence(hub: Hub) -> None:
-    publish(hub, {"train.parquet": b"PAR1 and then nothing"})
-    with pytest.raises(UsageError, match=r"someone/sums:train\.parquet cannot be read as Parquet"):
-        questions.build(card())
-
-
 def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
     from harness.benchmarks.card import from_file
 

@@ -1,6 +1,6 @@
 """Help that is read, words of other tools, completion, and `harness` without arguments.
 
-For: harness.cli, harness.cli.flags, harness.cli.completing.
+For: harness.cli, harness.cli.flags.
 """
 
 from __future__ import annotations
@@ -86,6 +86,16 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
     [
         (["run", "--num-tries", "8"], "That is --samples here."),
         (["run", "--n_samples", "8"], "That is --samples here."),
+        (["run", "--n", "8"], "That is --samples here."),
+        (["run", "--temp", "1"], "That is --temperature here."),
+        (["run", "--greedy"], "Greedy sampling is --temperature 0."),
+        (["run", "--overwrite"], "No run is overwritten"),
+        (["report", "r", "--latex"], "LaTeX, always"),
+        (["score", "r", "--pass-at-k", "8"], "That is --k here."),
+        (["eval", "r"], "Did you mean run, and then score?"),
+        (["run", "--batch-file", "f"], "`harness score FILE` grades"),
+        (["run", "--judge-votes", "3"], "A run only tries its judge"),
+        (["demo"], "`harness demo` is gone: `make demo`"),
         (["run", "--parallel", "8"], "That is --concurrency here."),
         (["run", "--max_workers=8"], "That is --concurrency here."),
         (["score", "x", "--max_workers", "8"], "That is --workers here."),
@@ -121,13 +131,8 @@ def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
     words = [word for words in ELSEWHERE.values() if " " not in words for word in words.split("/")]
     assert [word for word in words if word not in meant] == []
     run = {flag.lstrip("-") for one in dict(commands())["run"].params for flag in one.opts}
-    assert set(ELSEWHERE) & run <= {
-        "host",
-        "judge",
-        "on",
-        "port",
-        "quiet",
-    }  # the run's own flags come first; other commands lack them
+    # The run's own flags come first; other commands lack them.
+    assert set(ELSEWHERE) & run <= {"host", "judge", "n", "on", "port", "quiet"}
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
@@ -135,26 +140,6 @@ def test_the_version_says_the_commit(flag: str) -> None:
     known = commit()
     assert asked(flag).strip() == f"harness, version {__version__}" + (f" ({known})" if known else "")
     assert known is None or re.fullmatch("[0-9a-f]{12}", known)
-
-
-def completions(words: str, typed: str) -> list[str]:
-    environment = {
-        "_HARNESS_COMPLETE": "bash_complete",
-        "COMP_WORDS": f"{words} {typed}",
-        "COMP_CWORD": str(len(words.split())),
-    }
-    done = CliRunner().invoke(cli, [], prog_name="harness", env=environment)
-    return [line.partition(",")[2] for line in done.output.splitlines()]
-
-
-def test_names_are_completed() -> None:
-    assert "run" in completions("harness", "ru")
-    assert completions("harness run", "aime2")[:1] == ["aime24"]
-    assert "aime24,math500" in completions("harness run", "aime24,math5")
-    assert completions("harness run --preset", "qwq") == ["qwq-32b"]
-    assert "deepseek" in completions("harness run --provider", "deep")
-    assert completions("harness run --serve", "vllm") == ["vllm", "vllm_ascend"]
-    assert "--max-tokens" in completions("harness run", "--max-t")
 
 
 def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:

@@ -359,6 +359,6 @@ def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grad
         zip(table["question_id"], table["verdict"], strict=True)
     )
     (score,) = harness.score(run, workers=1)
-    assert harness.frame(run, of="scores")["accuracy"].to_pylist() == [score.accuracy]
+    assert harness.frame(run, of="scores")["accuracy"].to_pylist() == [score.accuracy and score.accuracy.value]
     with pytest.raises(UsageError, match="none of samples, grades and scores"):
         harness.frame(run, of="votes")  # type: ignore[arg-type]

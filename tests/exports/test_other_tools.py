@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 import harness
 from harness.core.errors import UsageError
+from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
@@ -51,18 +53,20 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
     harness.export(run, "every-eval-ever", out=tmp_path)
     score = Score.load(run.benchmark("own"))
     assert score is not None
-    back = {score.metric: score for score in load_published(tmp_path)}
+    (record,) = (path for path in tmp_path.rglob("*.json"))
+    (tmp_path / "scores.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
+    back = {score.metric: score for score in load_published(tmp_path / "scores.yaml")}
     named = {"pass": score.pass_at, "maj": score.maj_at}
     ours = {
         "pass@1": score.accuracy.value,
         **{f"{name}@{k}": v.value for name, by_k in named.items() for k, v in by_k.items() if k > 1},
     }
     assert len(ours) > 2
-    assert {metric: score.value for metric, score in back.items()} == ours
+    assert {metric: score.value for metric, score in back.items()} == pytest.approx(ours)
     assert {(score.model, score.benchmark, score.n_questions) for score in back.values()} == {
         ("org/model-7b", "own", 3)
     }
-    assert back["pass@1"].standard_error == score.sampling_error
+    assert back["pass@1"].standard_error == pytest.approx(score.sampling_error)
     assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
 

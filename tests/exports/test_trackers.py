@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
@@ -139,71 +138,6 @@ def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path,
     assert "own/accuracy" in sent[-1].scores
 
 
-def test_several_benchmarks_of_a_step_have_a_mean_once_all_their_samples_are_there(
-    tmp_path: Path, sent: list[Tracked]
-) -> None:
-    def write(name: str, *benchmarks: str, missing: bool = False) -> RunFolder:
-        samples = {
-            benchmark: [
-                sample(number, index, rf"\boxed{{{number + (index < right)}}}", benchmark)
-                for number in range(3)
-                for index in range(3 if missing and benchmark == benchmarks[-1] else 4)
-            ]
-            for right, benchmark in enumerate(benchmarks, 1)
-        }
-        return write_run(tmp_path / name, samples)
-
-    run = write("ck/step_500", "sums", "words")
-    scores = harness.score(run, track="notes", step=500, workers=1)
-    mean = {name: value for name, value in sent[-1].scores.items() if name.startswith("mean/")}
-    assert [score.accuracy.value for score in scores] == [0.25, 0.5]
-    assert (mean["mean/accuracy"], mean["mean/n_benchmarks"]) == (0.375, 2)
-    low, high = mean["mean/accuracy_sampling_low"], mean["mean/accuracy_sampling_high"]
-    assert all(score.accuracy.sampling is not None for score in scores)
-    widths = [score.accuracy.sampling.high - score.accuracy.sampling.low for score in scores if score.accuracy.sampling]
-    assert 0 < high - low < min(widths), "two benchmarks tell more than one"
-    # Wrong twins: samples missing, one benchmark, and a benchmark whose own columns have these names.
-    for other in (
-        write("ck/step_600", "sums", "words", missing=True),
-        write("ck/step_700", "sums"),
-        write("ck/step_800", "sums", "words", "mean"),
-    ):
-        harness.score(other, track="notes", step=1, workers=1)
-    assert "mean/accuracy" not in sent[-3].scores
-    assert "mean/accuracy" not in sent[-2].scores
-    assert sent[-1].scores["mean/accuracy"] == 0.75, "its own"
-    assert "mean/n_benchmarks" not in sent[-1].scores
-
-
-def test_a_sweep_sends_the_mean_of_a_step_with_the_last_of_its_benchmarks(
-    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ck/step_20").mkdir(parents=True)
-    suite: dict[str, Any] = {"suite": {"title": "SFT", "aggregate": "mean"}}
-    with FaultServer(answering(str(tmp_path / "ck/step_20"))) as server:
-        questions(tmp_path, "a", 2, 3)
-        questions(tmp_path, "b", 4, 3)
-        benchmarks = [{"data": f"{name}.jsonl", "samples": 1} for name in "ab"]
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
-        content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": benchmarks, "run": run}
-        (tmp_path / "s.yaml").write_text(json.dumps(content | suite))
-        swept = in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
-        assert swept.code == 0, swept.err
-        assert [("mean/accuracy" in entry.scores, entry.step) for entry in sent] == [(False, 20), (True, 20)]
-        accuracies = [entry.scores[f"{name}/accuracy"] for entry, name in zip(sent, "ab", strict=True)]
-        assert sent[1].scores["mean/accuracy"] == pytest.approx(sum(accuracies) / 2)
-        again = in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
-        assert len(sent) == 2
-        assert again.code == 0
-        # Wrong twin: a file that is no suite does not say that its benchmarks are joined.
-        (tmp_path / "s.yaml").write_text(json.dumps(content))
-        shutil.rmtree(tmp_path / "results")
-        in_folder(tmp_path, "sweep", "s.yaml", "--track", "notes")
-        assert len(sent) == 4
-        assert not any("mean/accuracy" in entry.scores for entry in sent[2:])
-
-
 def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
     tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,10 +149,9 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
     def answer(request: Request) -> Iterator[Step]:
         return iter([models(*steps)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
 
-    def score(folder: Path, options: Any, _judge: Any, beside: Sequence[Path]) -> CellScore:
+    def score(folder: Path, options: Any, _judge: Any) -> CellScore:
         if getattr(options, "track", ()):
-            words = [f"{options.step} {folder.name.rpartition('+')[2]}", *(["mean"] if beside else [])]
-            points.setdefault(options.series, []).append(" ".join(words))
+            points.setdefault(options.series, []).append(f"{options.step} {folder.name.rpartition('+')[2]}")
         return CellScore(code=0)
 
     with FaultServer(answer) as server:
@@ -227,8 +160,7 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
         def swept(entries: list[dict[str, Any]], name: str = "s", **changed: Any) -> str:
             """Sweep. Return the name of the tracker run that got points, which are then in `points`."""
             content = {"name": name, "out": "all", "checkpoints": f"{tmp_path}/ck/step_*", "benchmarks": entries}
-            suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
-            (tmp_path / "s.yaml").write_text(json.dumps(content | suite | {"run": run | changed}))
+            (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run | changed}))
             points.clear()
             carry_out(plan_of("s.yaml", {}, {}, track=["notes"]), Watcher(), score=score)
             (series,) = points or [""]
@@ -239,30 +171,30 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
         Path(steps[0]).mkdir(parents=True)
         first = [{"name": name, "data": f"{name}.jsonl", "samples": 1} for name in "ab"]
         begun = swept(first)
-        assert points == {begun: ["1 a", "1 b mean"]}
+        assert points == {begun: ["1 a", "1 b"]}
 
         # Another number of samples, and what changes no sample, go on in the same tracker run.
         more = [entry | {"samples": 2} for entry in first]
         assert swept(more, concurrency=2, budget_tokens=100_000) == begun
-        assert points == {begun: ["1 a", "1 b mean"]}
+        assert points == {begun: ["1 a", "1 b"]}
         assert swept(more) == ""
 
         # Other settings under the same names: a new tracker run, without the steps of the former settings.
         Path(steps[1]).mkdir()
         changed = swept(more, max_tokens=100)
-        assert points == {changed: ["2 a", "2 b mean"]}
+        assert points == {changed: ["2 a", "2 b"]}
         assert swept(more, max_tokens=100) == ""
 
         # Other names: a new tracker run. With a benchmark of before beside them: the scores that fit are sent, too.
         renamed = [entry | {"name": f"{entry['name']}100"} for entry in more]
         others = swept(renamed, max_tokens=100)
-        assert points == {others: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100 mean")]}
+        assert points == {others: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100")]}
         joined = swept([*renamed, more[0]], max_tokens=100)
-        assert points == {joined: ["1 a100", "1 b100", "2 a100", "2 b100", "2 a mean"]}
+        assert points == {joined: ["1 a100", "1 b100", "2 a100", "2 b100", "2 a"]}
 
         # Another name of the sweep, in the same folder: all is sent anew.
         anew = swept(renamed, name="t", max_tokens=100)
-        assert points == {anew: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100 mean")]}
+        assert points == {anew: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100")]}
         assert len({begun, changed, others, joined, anew}) == 5
         assert [name.rpartition(" ")[0] for name in (begun, changed, others, joined, anew)] == [*["s ck"] * 4, "t ck"]
 

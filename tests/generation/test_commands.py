@@ -365,7 +365,7 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
         assert done.code == 0, done.err
     endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
     assert set(endpoints) == {sound.base_url, broken.base_url}
-    scored = harness("score", "run")
+    scored = harness("score", "run", "--all")
     assert "By endpoint" in scored.out
     assert broken.base_url in scored.out
     for more in (["--base-url", sound.base_url], ["--server", "x"]):

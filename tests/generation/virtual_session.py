@@ -13,7 +13,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Done, Store, Wait
+from harness.generation.dispatch.actions import Ask, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
@@ -72,7 +72,9 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
         owed=[Owed("sums", one, tuple(range(samples))) for one in ids], done={"sums": 0}, total={"sums": len(tokens)}
     )
     now = 0.0
-    dispatcher = Dispatcher(settings, plan, clock=lambda: now, jitter=lambda low, high: (low + high) / 2)
+    dispatcher = Dispatcher(
+        settings, plan, store=lambda _: None, clock=lambda: now, jitter=lambda low, high: (low + high) / 2
+    )
     ends: list[tuple[float, Task]] = []
     begun: dict[Task, float] = {}
     due = step
@@ -81,8 +83,6 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
         if isinstance(action, Ask):
             begun[action.task] = now
             heapq.heappush(ends, (now + tokens[action.task] * SECONDS_PER_TOKEN, action.task))
-        elif isinstance(action, Store):
-            dispatcher.written(action.task)
         elif isinstance(action, Wait):
             while due < ends[0][0]:
                 now, due = due, due + step

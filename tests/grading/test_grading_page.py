@@ -60,14 +60,13 @@ ROWS: list[tuple[str, Examples]] = [
         ("60千米/时", "每小时60千米", True), ("30平方米", "30 m2", True),
         ("30平方米", "30 square metres", True), ("60千米/时", "每分钟60千米", False), ("30 m^2", "30 m3", False),
     ]),
-    ("`星期三` and `周三`", [("星期三", "周三", True), ("星期三", "星期四", False)]),
     ("`36^\\circ15'` and `36 degrees 15 minutes`", [
         (r"36^\circ15'", "36 degrees 15 minutes", True), (r"135^\circ", r"180^\circ-45^\circ", True),
         ("2046_7", "2046 (base 7)", True), ("2046_7", "2046 (base 8)", False),
     ]),
     ("`3700 L` and `3700升`", [
         ("3700 L", "3700升", True), ("3700升", "3700 L", True), ("1 km", "1000 m", True), ("30 m^2", "30平方米", True),
-        ("5 m/s", r"5 \text{ meters per second}", True), (r"2.5\text{ meters}", r"\frac{5m}{2}", True),
+        ("5 m/s", r"5 \text{ meters per second}", True),
         ("3700升", "370 L", False), ("3700升", "3700 ml", False), ("1 km", "100 m", False), ("5 km", "5x", False),
         ("30平方米", "30 m", False), ("5小时", "5 m", False), ("6 km", "5m + 1", False), (r"5\text{ m}", "m^5", False),
     ]),

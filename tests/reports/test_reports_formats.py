@@ -91,7 +91,7 @@ def test_the_settings_that_differ_stand_in_every_document(tmp_path: Path) -> Non
     assert "| setting | ours | theirs |" in rest
     assert "32,768 | 4,096 |" in rest
     assert "top" not in rest
-    assert re.search(r"% Settings of demo that differ.*32,768 & 4,096", shown.latex(), re.DOTALL)
+    assert re.search(r"caption{Settings of demo that differ.*32,768 & 4,096", shown.latex(), re.DOTALL)
     assert "that differ" not in report([theirs, twin]).markdown()
 
 
@@ -275,8 +275,12 @@ def test_no_format_lets_a_foreign_text_act(tmp_path: Path, payload: str) -> None
 
 
 def test_latex_escapes_what_is_special_to_it() -> None:
-    table = Table("t", (r"50% & \input{x}",), (("a_b^c~d#$ ±",),))
+    table = Table("t", (r"50% & \input{x}",), (("a_b^c~d#$ ±",),), ("of 4",))
     latex = to_latex([table])
+    assert latex.count("{") == latex.count("}") > 0, "notes are in a group, so that the text behind keeps its size"
+    assert re.search(
+        r"\\caption\{t\}.*\\label\{.*\{\\footnotesize\n\\par \[1\] of 4\n\\par\}\n\\end\{table\}", latex, re.DOTALL
+    )
     assert r"50\% \& \textbackslash{}input\{x\} \\" in latex
     assert r"a\_b\textasciicircum{}c\textasciitilde{}d\#\$ $\pm$ \\" in latex
 

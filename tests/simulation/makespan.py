@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.client.asker import Asker
 from harness.client.protocol import reply as protocol
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Done, Store, Wait
+from harness.generation.dispatch.actions import Ask, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -56,7 +56,7 @@ def _seconds(
     chance: random.Random,
 ) -> float:
     """Virtual seconds until all is on disk."""
-    now = 0.0
+    now, stored = 0.0, list[Sample]()
     n_samples = max(task.sample_index for task in lengths) + 1
     ids = list(dict.fromkeys(task.question_id for task in lengths))
     settings = RunSettings(
@@ -71,24 +71,21 @@ def _seconds(
         SessionPlan(
             owed=[Owed("b", one, tuple(range(n_samples))) for one in ids], done={"b": 0}, total={"b": len(lengths)}
         ),
+        store=stored.append,
         clock=lambda: now,
         jitter=chance.uniform,
         prior_lengths=prior,
     )
     running: list[tuple[float, Task, str]] = []
-    n_stored = 0
     while not isinstance(action := session.next(), Done):
         match action:
             case Ask(task=task, endpoint=endpoint):
                 heapq.heappush(running, (now + lengths[task], task, endpoint.base_url))
-            case Store(task=task):
-                n_stored += 1
-                session.written(task)
             case Wait():
                 now, task, url = heapq.heappop(running)
                 sample, reply = _written(task, url, lengths[task])
                 session.answered(task, sample, reply)
-    assert n_stored == len(lengths)
+    assert len(stored) == len(lengths)
     return now
 
 

@@ -618,10 +618,10 @@ class Rules:
 
     # ---- the rules at a wait and at the end
 
-    def waits(self, n_unwritten: int) -> None:
+    def waits(self) -> None:
         """The session has nothing to do now, and is neither paused nor ending."""
         now = self.world.now
-        if len(self.in_flight) >= self.concurrency or n_unwritten > self.concurrency or self.limited:
+        if len(self.in_flight) >= self.concurrency or self.limited:
             return
         if self.requests and self.requests.look(now) < 1.0 + EPS:
             return

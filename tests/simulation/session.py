@@ -2,9 +2,9 @@
 
 What is checked, at every step or at the session's end, each as one sentence in `Broken`:
 - a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
-- in flight ≤ concurrency, samples on their way to the disk ≤ concurrency when a request goes out;
+- in flight ≤ concurrency;
 - attempts at one sample ≤ their bound;
-- each owed sample is in exactly one place: waiting, in flight, on its way to the disk, on it, or given up;
+- each owed sample is in exactly one place: waiting, in flight, on the disk, or given up;
 - an endpoint set aside is probed again, and whoever waits has something to wait for;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
 """
@@ -22,12 +22,12 @@ import msgspec
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.actions import Ask, Cancel, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.spending import Account
-from harness.runs.record import Owed, Task
+from harness.runs.record import Owed, RecordRefused, Task
 from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
     ENDPOINTS,
@@ -85,9 +85,9 @@ class Session:
         self.owed = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
         self.flights: dict[Task, _Flight] = {}
         self.events: list[tuple[float, int, Callable[..., Any], Any]] = []
-        self.n_unwritten = 0
         self.paused = False
-        self.killed = False
+        self.killed = self.doubled = False
+        self.logged: list[tuple[str, dict[str, Any]]] = []
         self.present = {e.base_url for e in world.settings.endpoints}
         self.quiet_since = dict.fromkeys(world.servers, world.now)
         self.idle_since: dict[str, float] = {}
@@ -112,6 +112,8 @@ class Session:
                 server_model=world.model,
                 prompt_bytes={row[:2]: world.prompts[row[:2]][1] for row in rows},
             ),
+            store=self._store,
+            log=lambda event, **facts: self.logged.append((event, facts)),
             clock=lambda: world.now,
             jitter=world.jitter,
             prior_lengths=world.prior,
@@ -132,9 +134,12 @@ class Session:
         world, next_action = self.world, self.dispatcher.next
         begun, steps = world.now, 0
         latest = begun + MOST_SECONDS
-        carry_out = {Wait: self._wait, Ask: self._ask, Store: self._store, Cancel: self._cancel, Log: self._log}
+        carry_out = {Wait: self._wait, Ask: self._ask, Cancel: self._cancel}
         while not self.killed:
             action = next_action()
+            for event, facts in self.logged:
+                self._log(event, facts)
+            self.logged.clear()
             steps += 1
             kind = type(action)
             if kind is Done:
@@ -146,9 +151,7 @@ class Session:
         self.events.clear()  # they refer to this session
         if self.killed or self.ending.why or world.commands.random() < 0.5:
             world.bill, world.account = Bill(), Account()  # The next session is of another command.
-        if self.killed:
-            world.disk.kill()
-        else:
+        if not self.killed:
             self._ended()
         world.model = self.dispatcher.model_name.name
         for one in world.servers.values():
@@ -163,7 +166,7 @@ class Session:
             self._say(f"ask {name(task)} of {url}, attempt {ask.attempt}")
         if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
-        if task not in self.owed or task in disk.stored or task in disk.pending:
+        if task not in self.owed or task in disk.stored:
             raise Broken("owed", f"{name(task)} is asked, and not owed")
         if url not in self.present:
             raise Broken("list of endpoints", f"{url} is asked, and has left")
@@ -180,8 +183,8 @@ class Session:
         if world.natures and isinstance(end, Reply) and (nature := world.natures.get(task[:2])) is not None:
             end = NATURES[nature]
         flight = flights[task] = _Flight(one, end, task in disk.begun)
-        if len(flights) > self.concurrency or self.n_unwritten > self.concurrency:
-            raise Broken("concurrency", f"{len(flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
+        if len(flights) > self.concurrency:
+            raise Broken("concurrency", f"{len(flights)} in flight at {self.concurrency}")
         self._later(seconds, self._end, (task, flight))
 
     def _end(self, of: tuple[Task, _Flight]) -> None:
@@ -263,6 +266,8 @@ class Session:
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
         self.dispatcher.answered(task, sample, reply)
+        if self.doubled:
+            raise Broken("stored once", f"{name(task)} is stored twice")
         length = self.world.lengths.randint(16, 5000) if usage.completion_tokens is None else 0
         self.rules.answered(task, sample, length)
 
@@ -299,38 +304,28 @@ class Session:
         self.quiet_since[url] = self.world.now
         self.idle_since.pop(url, None)
 
-    def _store(self, store: Store) -> None:
-        task, disk = store.task, self.world.disk
+    def _store(self, sample: Sample) -> None:
+        task = Task(sample.benchmark, sample.question_id, sample.sample_index)
+        self.doubled |= task in self.world.disk.stored
         try:
-            disk.append(task, store.sample.server_model or "")
-        except Exception as error:  # noqa: BLE001 - as the network thread tells it
-            if isinstance(error, AssertionError):
-                raise Broken("stored once", str(error)) from None
-            self.dispatcher.written(task, error)
-            return
-        self.n_unwritten += 1
-        self._later(disk.delay(), self._written, task)
-
-    def _written(self, task: Task) -> None:
-        error = self.world.disk.sync(task)
-        if self.world.trace is not None:
-            self._say(f"written {name(task)} {error or ''}")
-        self.n_unwritten -= 1
-        if error is not None:
+            self.world.disk.append(task, sample.server_model or "")
+        except RecordRefused:
             self.befell[task].add("malformed")
-        self.dispatcher.written(task, error)
-
-    def _log(self, log: Log) -> None:
+            raise
         if self.world.trace is not None:
-            self._say(f"log {log.event} {dict(log.facts)}")
-        if log.event == "endpoint_left_out":
-            self.present.discard(log.facts["endpoint"])
-            self.rules.left(log.facts["endpoint"])
-        elif log.event == "stopped":
+            self._say(f"written {name(task)}")
+
+    def _log(self, event: str, facts: dict[str, Any]) -> None:
+        if self.world.trace is not None:
+            self._say(f"log {event} {facts}")
+        if event == "endpoint_left_out":
+            self.present.discard(facts["endpoint"])
+            self.rules.left(facts["endpoint"])
+        elif event == "stopped":
             self.stops = True
-            self.rules.stopped(log.facts["reason"])
-        elif log.event == "concurrency_lowered":
-            self.concurrency = log.facts["to"]
+            self.rules.stopped(facts["reason"])
+        elif event == "concurrency_lowered":
+            self.concurrency = facts["to"]
             self.rules.concurrency_is(self.concurrency)
 
     # ---- time
@@ -350,7 +345,7 @@ class Session:
             if world.odd:
                 self._check_outlook()
         if not self.paused and self.ending.phase == "asking":
-            self.rules.waits(self.n_unwritten)
+            self.rules.waits()
         until = NEVER if seconds is None else world.now + seconds
         soonest = events[0][0] if events else NEVER
         if until > self.probe_check and soonest > self.probe_check:
@@ -424,12 +419,12 @@ class Session:
                 "places", f"{len(self.flights)} in flight; the books say {facts.in_flight}, by endpoint {by_endpoint}"
             )
         flying = len(self.flights)
-        known = facts.done + self.n_unwritten + facts.given_up + facts.waiting + flying
+        known = facts.done + facts.given_up + facts.waiting + flying
         if self.dispatcher.ending.phase != "stopping" and known != facts.total:
             raise Broken(
                 "places",
-                f"{known} of {facts.total} samples are accounted for: {facts.done} stored, {self.n_unwritten} on "
-                f"their way, {facts.given_up} given up, {facts.waiting} waiting, {flying} in flight",
+                f"{known} of {facts.total} samples are accounted for: {facts.done} stored, "
+                f"{facts.given_up} given up, {facts.waiting} waiting, {flying} in flight",
             )
 
     def _check_outlook(self) -> None:
@@ -438,8 +433,6 @@ class Session:
         events = {task: chance.randint(1, 400) for task in self.flights}
         self.rules.arrived(events)
         dispatcher.arrived(events)
-        if dispatcher.n_unwritten != self.n_unwritten:
-            raise Broken("places", f"{self.n_unwritten} are on their way, the books say {dispatcher.n_unwritten}")
         eta = dispatcher.progress().eta
         if eta is not None and not 0 <= eta.least_s <= eta.most_s < NEVER:
             raise Broken("outlook", f"{eta} is no range")
@@ -454,7 +447,7 @@ class Session:
                 continue
             facts = facts or self.dispatcher.progress()
             (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
-            room = len(self.flights) < self.concurrency and self.n_unwritten <= self.concurrency
+            room = len(self.flights) < self.concurrency
             free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.asking
             if not free or lane.state == "open" or not self.rules.work_for(url):
                 self.quiet_since[url] = until
@@ -467,10 +460,8 @@ class Session:
         why = dispatcher.ending.why
         if world.trace is not None:
             self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
-        if self.flights or self.n_unwritten:
-            raise Broken(
-                "end", f"the session ended with {len(self.flights)} in flight and {self.n_unwritten} unwritten"
-            )
+        if self.flights:
+            raise Broken("end", f"the session ended with {len(self.flights)} in flight")
         facts = dispatcher.progress()
         self._check_places(facts)
         self.rules.ended()

@@ -277,7 +277,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 class Disk(msgspec.Struct, eq=False):
-    """What the journals hold. stored: synced samples by the model that made them. pending: written, not yet synced.
+    """What the journals hold. stored: samples by the model that made them.
 
     begun: samples of which something is written that a request may go on with.
     fails_after: a journal stops for good at this write of the session; refuses: this one record cannot be stored.
@@ -285,10 +285,8 @@ class Disk(msgspec.Struct, eq=False):
 
     chance: random.Random
     stored: dict[Task, str] = msgspec.field(default_factory=dict)
-    pending: dict[Task, str] = msgspec.field(default_factory=dict)
     begun: set[Task] = msgspec.field(default_factory=set)
     stopped: set[str] = msgspec.field(default_factory=set)
-    slow: bool = False
     fails_after: int | None = None
     refuses: int | None = None
     n_written: int = 0
@@ -298,42 +296,22 @@ class Disk(msgspec.Struct, eq=False):
         chance = self.chance
         self.stopped.clear()
         self.n_written = 0
-        self.slow = faults and chance.random() < 0.2
         self.fails_after = chance.randint(1, 12) if faults and chance.random() < 0.05 else None
         self.refuses = chance.randint(1, 12) if faults and chance.random() < 0.05 else None
 
-    def delay(self) -> float:
-        """Seconds until what is appended now is on disk."""
-        return self.chance.uniform(0.5, 20.0) if self.slow else self.chance.uniform(0.001, 0.06)
-
     def append(self, task: Task, model: str) -> None:
-        """Raises `StoreError` when the journal has stopped."""
+        """Store a sample. Raises `StoreError` from when the journal stops; the sample may be on disk all the same."""
         if task.benchmark in self.stopped:
             raise StoreError("the journal has stopped")
-        assert task not in self.stored, f"{task} is stored twice"
-        assert task not in self.pending, f"{task} is stored twice"
-        self.pending[task] = model
-
-    def sync(self, task: Task) -> Exception | None:
-        """The outcome of one append. A failed one may be on disk all the same."""
-        model = self.pending.pop(task)
         self.n_written += 1
         if self.n_written == self.refuses:
-            return RecordRefused("a lone surrogate")
-        if task.benchmark in self.stopped or self.n_written == self.fails_after:
+            raise RecordRefused("a lone surrogate")
+        fails = self.n_written == self.fails_after
+        if not fails or self.chance.random() < 0.3:
+            self.stored[task] = model
+        if fails:
             self.stopped.add(task.benchmark)
-            if self.chance.random() < 0.3:
-                self.stored[task] = model
-            return StoreError("no space left on device")
-        self.stored[task] = model
-        return None
-
-    def kill(self) -> None:
-        """The process dies: what was written and not yet synced is there, or is not."""
-        for task, model in self.pending.items():
-            if self.chance.random() < 0.5:
-                self.stored[task] = model
-        self.pending.clear()
+            raise StoreError("no space left on device")
 
 
 class Bill(msgspec.Struct):

@@ -92,7 +92,7 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
 
     reported = harness(tmp_path, "report", "run")
     assert reported.code == 0, reported.err
-    assert f"{100 * score['accuracy']:.1f}" in reported.out
+    assert f"{100 * score['accuracy']['value']:.1f}" in reported.out
     assert "<script" not in (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "demo" in (tmp_path / "run" / "report.md").read_text("utf-8")
 

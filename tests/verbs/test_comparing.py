@@ -17,12 +17,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.money import usd_in_words
 from harness.core.records import Grade, Key, Message, ServerFacts, VerdictName
+from harness.extensions.published_records import scores_of
 from harness.presets.grading import GradingOptions
 from harness.reports.costs import SampleCosts
 from harness.reports.report import report
@@ -37,7 +39,7 @@ from harness.runs.setting_names import in_words
 from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.pipeline import score_run
-from harness.scoring.stats import normal_two_sided
+from harness.scoring.stats import Interval, normal_two_sided
 from harness.scoring.stats_differences import holm, questions_to_detect
 from harness.scoring.workload import Workload
 from harness.verbs.compare import cautions, compare, verify
@@ -331,7 +333,7 @@ COLD = {"sampling": {"temperature": 0.0}}
         ),
         (
             ({}, {}),
-            (long_reply, lambda name, index: long_reply(name, index)[:300]),
+            (long_reply, lambda name, index: long_reply(name, index)[:450]),
             "length",
             "sample one of the two again",
         ),
@@ -339,7 +341,7 @@ COLD = {"sampling": {"temperature": 0.0}}
         ((COLD, COLD | {"seed": 7}), (long_reply, long_reply), "stop", "At temperature 0 a reply repeats itself"),
         # The twins: the same settings with other replies, parts of replies that no limit cut, and short replies.
         (({}, {}), (long_reply, lambda name, index: f"Else: {long_reply(name, index)}"), "stop", ""),
-        (({}, {}), (long_reply, lambda name, index: long_reply(name, index)[:300]), "stop", ""),
+        (({}, {}), (long_reply, lambda name, index: long_reply(name, index)[:450]), "stop", ""),
         (({}, {}), (lambda *_: "B", lambda *_: "B"), "stop", ""),
     ],
     ids=["same", "other max_tokens", "cut", "other seed", "cold", "other replies", "not cut", "short"],
@@ -365,31 +367,25 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
 
 
 @pytest.mark.parametrize(
-    ("identities", "odd", "why"),
-    [
-        # A model that writes one short text three times of four is not a copy of itself.
-        (({}, {"seed": 7}), (3, 2), ""),
-        # The twins: the other text comes under the same number; no text varies; temperature 0, where most are alike.
-        (({}, {"seed": 7}), (3, 3), "24 of 24 replies that were compared are the same in both runs"),
-        (({}, {"seed": 7}), (None, None), "answers from a cache"),
-        ((COLD, COLD | {"seed": 7}), (3, 2), "At temperature 0 a reply repeats itself"),
-    ],
-    ids=["independent", "copy", "fixed", "cold"],
+    ("effort", "longer", "told"),
+    [("high", 1.0, True), ("high", 3.0, False), ("low", 1.0, False)],
+    ids=["no effect", "longer replies", "the same effort"],
 )
-def test_equal_replies_are_as_many_as_under_other_numbers_where_the_model_writes_little_else(
-    identities: tuple[dict[str, Any], dict[str, Any]], odd: tuple[int | None, int | None], why: str, tmp_path: Path
-) -> None:
-    def replying(odd_index: int | None) -> Callable[[str, int], str]:
-        return lambda name, index: f"{name}: {index == odd_index}".ljust(120, ".")
-
-    base = write_run(tmp_path / "base", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[0]})
-    other = write_run(tmp_path / "other", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[1]})
-    for run, odd_index in zip((base, other), odd, strict=True):
-        with_replies(run, replying(odd_index), "stop")
+def test_a_reasoning_effort_that_had_no_effect_is_told(tmp_path: Path, effort: str, longer: float, told: bool) -> None:
+    base, other = (
+        write_run(tmp_path / name, benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": {"effort": level}})
+        for seed, (name, level) in enumerate((("base", "low"), ("other", effort)))
+    )
+    place = other.benchmark("demo")
+    score = Score.load(place)
+    mean = score.tokens.completion.mean
+    scaled = msgspec.structs.replace(
+        mean, value=longer * mean.value, sampling=Interval(*(longer * end for end in mean.sampling))
+    )
+    counts = msgspec.structs.replace(score.tokens.completion, mean=scaled)
+    msgspec.structs.replace(score, tokens=msgspec.structs.replace(score.tokens, completion=counts)).save(place)
     (compared,) = compare([base, other], CompareOptions())
-    repeated = [warning for warning in compared.decision.warnings if "the same in both runs" in warning]
-    assert len(repeated) == bool(why)
-    assert all(why in warning for warning in repeated)
+    assert any("does not differ beyond chance" in one for one in compared.decision.warnings) == told
 
 
 @pytest.mark.parametrize(
@@ -964,11 +960,13 @@ def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:
     write_run(tmp_path / "again", benchmarks=[("demo", 30, 64)], strength=0.5, seed=2)
     write_run(tmp_path / "other", benchmarks=[("demo", 30, 64)], strength=0.8)
     reasoning_harness.export(first, "every-eval-ever", out=tmp_path / "theirs")
-    done = harness(tmp_path, "verify", "again", "--published", "theirs")
+    (record,) = (tmp_path / "theirs").rglob("*.json")
+    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
+    done = harness(tmp_path, "verify", "again", "--published", "theirs.yaml")
     assert done.code == 0, done.err
     assert "by reasoning-harness (64 samples a question): compatible" in done.out
     assert " ± " in done.out
-    assert harness(tmp_path, "verify", "other", "--published", "theirs").code == 4
+    assert harness(tmp_path, "verify", "other", "--published", "theirs.yaml").code == 4
 
 
 def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
@@ -1042,7 +1040,7 @@ def test_a_source_without_known_settings_refutes_no_run(
         f"  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64{row}}}\n"
     )
     done = harness(tmp_path, "verify", "run", "--published", "own.yaml")
-    assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}"), done.err
+    assert (done.code, done.out.splitlines()[0].partition(" (of the ")[0]) == (code, f"demo: {standing}"), done.err
     assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
 
 

@@ -122,17 +122,6 @@ def test_the_cost_follows_from_the_prices(tmp_path: Path) -> None:
     assert "USD" not in output_of(folder, "--dry-run")
 
 
-def test_a_file_of_outputs_is_graded_and_nothing_is_stored(tmp_path: Path) -> None:
-    file = tmp_path / "outputs.jsonl"
-    rows: list[dict[str, Any]] = [{"question": "Why?", "reply": text, "answer": PROSE} for text in (GOOD, GOOD, BAD)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("--response-key", "reply", "--answer-key", "answer")
-    requests, _, _ = promised(output_of(file, *words, "--dry-run"))
-    assert [*tmp_path.iterdir()] == [file]
-    with FaultServer(ruling_by(RULING)) as server:
-        assert len(judged(server, file, *words)) == requests == 2
-
-
 def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     """A rubric for one benchmark rules on the answers of the other, too: nobody should learn that from the bill."""
     folder = write_run(tmp_path / "run", ROWS)

@@ -197,9 +197,31 @@ def test_efficient_reasoning_s_table_has_both_metrics_and_both_lengths(tmp_path:
         *("reported tokens", "verdict"),
     )
     assert (printed[2], printed[3], printed[5], printed[7]) == ("67.5", "73.2", "90.1", "328")
-    # The row with a long example in its prompt comes after the plain one.
+    # The row with a long example in its prompt is another measurement.
     assert next(iter(aime.rows))[2].startswith("0.0")
     assert "pass@10" in aime.columns
+
+
+@pytest.mark.parametrize(
+    ("prompt", "strength", "reported", "verdict"),
+    [
+        ("boxed", 0.01, "0.0", "compatible"),
+        ("boxed", 0.4, "0.0", "not compatible"),
+        ("long_thought", 0.03, "3.3", "compatible"),
+        ("long_thought", 0.4, "3.3", "not compatible"),
+    ],
+)
+def test_a_run_stands_beside_the_row_of_its_own_prompt(
+    tmp_path: Path, prompt: str, strength: float, reported: str, verdict: str
+) -> None:
+    given = {"model": "Qwen/Qwen2.5-1.5B-Instruct", "base_url": "http://127.0.0.1:9", "prompt": prompt}
+    (line,) = [
+        line
+        for shown in table.tables(swept("efficient-reasoning", given, aime24=("aime24", 30, 10, strength)))
+        if "pass@10" in shown.columns
+        for line in shown.rows
+    ]
+    assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
 
 
 def test_another_number_of_samples_is_said_in_the_cell(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ M = D + "models: [m]\n"
         (D + "models:\n- {name: m, url: x}\n", 3, "unknown key 'models.0.url'. Did you mean base_url?"),
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
-        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "salvage, benchmark."),
+        ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "fingerprint, benchmark."),
         (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
@@ -311,7 +311,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
-    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices"}
+    not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices", "every_table"}
     scorer = {str(one.name) for one in score_command.params} - not_of_cells
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))

@@ -384,7 +384,7 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
     with (tmp_path / "results" / "s" / "means.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)
     assert float(row["sampling_high"]) == pytest.approx(high)
-    assert f"{100 * next(one for one in found if one['benchmark'] == 'a')['pass_at']['8']:.1f}" in done.out
+    assert f"{100 * next(one for one in found if one['benchmark'] == 'a')['pass_at']['8']['value']:.1f}" in done.out
 
 
 def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:

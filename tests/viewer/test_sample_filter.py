@@ -15,7 +15,7 @@ from harness.runs import RunFolder
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.rows import ListedSample, Mark
 from harness.viewer.sample_filter import SampleFilter, matching_samples
-from tests.viewer.small_run import SMALL, RunReply, question, write_run
+from tests.viewer.small_run import SMALL, RunReply, write_run
 
 PLAIN = ListedSample(
     index=0, verdict="wrong", extracted="3", vote="3", rule="integer", anomalies=(), tokens=7, stored=True, labels=(),
@@ -41,11 +41,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenBenchmark, OpenB
         ({"verdicts": frozenset({"correct"})}, ["q1 0", "q2/odd id 1"]),
         ({"verdicts": frozenset({"wrong", "correct"})}, ["q1 0", "q1 1", "q1 2", "q2/odd id 1"]),
         ({"marks": frozenset({"cut"})}, ["q2/odd id 0"]),
-        ({"level": "5", "verdicts": frozenset({"wrong"})}, ["q1 1", "q1 2"]),
-        ({"level": "LEVEL 1", "text": "thoughts"}, ["q2/odd id 2"]),
+        ({"columns": (("level", "Level 5"),), "verdicts": frozenset({"wrong"})}, ["q1 1", "q1 2"]),
+        ({"columns": (("level", "Level 1"),), "text": "thoughts"}, ["q2/odd id 2"]),
         ({"text": "halve"}, ["q1 0"]),
         ({"text": "in no sample"}, []),
-        ({"level": "3"}, []),
+        ({"columns": (("level", "3"),)}, []),
     ],
 )
 def test_of_a_run_those_are_listed_that_pass(
@@ -80,18 +80,8 @@ def test_a_mark_is_asked_for_or_does_not_matter(mark: Mark) -> None:
     assert (wanted.everything, wanted.of_grades) == (False, mark != "cut")
 
 
-@pytest.mark.parametrize(
-    ("level", "kept"), [("5", True), ("level 5", True), ("Level", False), ("4", False), ("", False)]
-)
-def test_a_level_is_named_whole_or_by_its_last_word(level: str, kept: bool) -> None:
-    assert SampleFilter(level=level).question(question("demo", "q1", SMALL["q1"])) == kept
-    bare = question("demo", "q1", dataclasses.replace(SMALL["q1"], metadata={}))
-    assert SampleFilter(level=level).question(bare) == (level == "")
-    assert SampleFilter().question(bare)
-
-
 def test_which_filters_need_grades(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
     assert SampleFilter().everything
-    assert not SampleFilter(level="5", text="x").of_grades
+    assert not SampleFilter(columns=(("level", "5"),), text="x").of_grades
     assert SampleFilter(verdicts=frozenset({"wrong"})).of_grades
     assert SampleFilter(other_run=runs[0]).of_grades

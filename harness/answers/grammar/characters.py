@@ -118,9 +118,6 @@ _MICRO = regex(
 )
 """The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
 
-_OHMS = regex(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
-"""The sign of the unit ohm behind its prefix. Without a prefix `2 \\Omega` is a product."""
-
 
 def plain_latex(text: str) -> str:
     """Return `text` with Unicode signs as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown signs stay; the grammar refuses
@@ -154,8 +151,6 @@ def plain_source(source: str) -> str:
         source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
-    if "Omega" in source:
-        source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from harness.answers.grammar.literals import Unreadable, places_of
 from harness.answers.grammar.operators import applied, applies_function, times
 from harness.answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
-from harness.answers.grammar.remarks import APPROXIMATE, leads_to_value
+from harness.answers.grammar.remarks import leads_to_value
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import INFINITY, PI, E, I, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import unit_of
@@ -97,11 +97,8 @@ def _words(p: Parser) -> Node:
             raise Unreadable("a currency sign alone")
         value = p.expression(PRODUCT)
         return value if value.op == "quantity" else Node("quantity", (value, currency))
-    if p.starts_value():
-        if leads_to_value(text):
-            return p.expression(POWER)
-        if text.lower() in APPROXIMATE:
-            return Node("given", (p.expression(POWER), "approximately"))
+    if p.starts_value() and leads_to_value(text):
+        return p.expression(POWER)
     return Node("text", (text,))
 
 
@@ -207,11 +204,6 @@ def _log_base(p: Parser) -> Node:
 
 def _bare_argument(p: Parser) -> Node:
     """Parse the argument of a function without brackets: the factors up to a sign or the next function."""
-    if p.accept("-"):
-        p.enter()
-        node = neg(_bare_argument(p))
-        p.depth -= 1
-        return node
     node = factor = p.expression(POWER)
     n_factors = 1
     while p.starts_operand():

@@ -257,8 +257,6 @@ def _degrees(p: Parser, left: Node) -> Node:
 def _unit(p: Parser, left: Node) -> Node:
     """Parse the words behind `left`: a unit with its exponent, "million", a.m. or p.m., "percent"."""
     first = words = p.take().text
-    if left.op == "text":
-        return Node("text", (f"{left.args[0]} {words}",))
     while True:
         if p.accept("^"):
             exponent = p.argument()
@@ -287,8 +285,6 @@ def _unit(p: Parser, left: Node) -> Node:
         return Node("pct", (left,))
     if lower in ("degrees", "degree", "度"):
         return Node("deg", (left,))
-    if left.op == "quantity":
-        return Node("quantity", (left.args[0], f"{left.args[1]} {words}"))
     return Node("quantity", (left, words))
 
 
@@ -308,9 +304,6 @@ def _superscript(p: Parser, left: Node) -> Node:
         return Node("quantity", (left, exponent.args[0]))
     if left.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
         return Node("matrix", tuple(zip(*left.args, strict=True))) if left.op == "matrix" else Node("tuple", left.args)
-    # `\sin^2 x`: the function has no argument yet, and the exponent stands before it.
-    if left.op == "fn" and len(left.args) == 1:
-        return Node("fn", (left.args[0], exponent))
     return Node("pow", (left, exponent))
 
 

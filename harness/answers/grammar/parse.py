@@ -233,8 +233,6 @@ def _with_condition(p: Parser, node: Node) -> Node:
 def _ends_condition(p: Parser) -> bool:
     """Whether the next item or the end of the bracket comes next, so that a condition ends here."""
     kind = p.peek().kind
-    if kind in (",", ";") and p.peek(1).kind == "sep":
-        return True
     return kind in (*CLOSING, "row", "&", "end") or (kind in (",", ";", "sep") and _label_follows(p, 1))
 
 

@@ -6,7 +6,6 @@ r"""Whole answers that have a spelling of their own, brought to the spelling tha
     百分之25, 3分之2                      25%, 2/3
     3又1/2米, 3又2分之1, 3……2             3\frac{1}{2}米, 3\frac{1}{2}, 3 remainder 2
     A=2 \quad B=-1                      A=2, B=-1
-    so 14, it equals 6, exactly six     14, 6, 6
 
 Each form applies to a whole answer only, so that no part of another answer changes its meaning.
 """
@@ -14,8 +13,6 @@ Each form applies to a whole answer only, so that no part of another answer chan
 from __future__ import annotations
 
 import re
-
-from harness.answers.grammar.numerals import number_in_words
 
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 _SPACE = re.compile(r"\\[,;! ]|~|\s+")
@@ -37,10 +34,6 @@ _FORMS = (
 
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _QUAD_LIST = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
-_LEAD = re.compile(
-    r"(?i)(?:so|thus|hence|therefore|exactly|it (?:is|equals)|the (?:final )?answer(?: is| ?:)?)[:,]? (?=[^ }])"
-)
-_WORDS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
 
 
 def usual_spelling(source: str) -> str:
@@ -49,9 +42,4 @@ def usual_spelling(source: str) -> str:
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)
-    # Words that only lead to the answer ("so 14") are dropped if a number in words, or no words at all, remain.
-    if (lead := _LEAD.match(flat)) is not None and "=" not in flat:
-        rest = flat[lead.end() :]
-        if (digits := number_in_words(rest)) is not None or _WORDS.search(rest) is None:
-            return digits or rest
     return _QUAD_LIST.sub(", ", source) if "quad" in source or source.count("=") > 1 else source

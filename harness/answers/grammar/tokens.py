@@ -68,20 +68,14 @@ _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
 
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
-_NUMBER_OF_ANGLE = re.compile(r"\s*(\d{1,2})(?![\d.]|\s*(?:°|\^|\\deg))")
-r"""The 3 of ∠3, which is a name; in 5∠30° a size follows."""
-
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
-_NEGATED = re.compile(r"\s*(=|\\in(?![A-Za-z]))")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
-_MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
-_FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt)[a-zA-Z]")
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
 _BASED = re.compile(
     r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
@@ -91,7 +85,6 @@ _BASED = re.compile(
 
 _HEX_OR_BINARY = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
 
-_REMARK = re.compile(r"\([A-Za-z][A-Za-z -]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
@@ -240,15 +233,8 @@ class _Lexer:
         if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(source, self.position)) is not None:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
-        elif name == "angle" and (number := _NUMBER_OF_ANGLE.match(source, self.position)) is not None:
-            self.position = number.end()
-            self.put("sym", f"angle{number[1]}")
         elif name in IGNORED:
-            # `\left.` draws no bracket.
-            if name in ("left", "right") and source.startswith(".", self.position):
-                self.position += 1
-            # The argument of these commands is a length, a colour or invisible, and no part of the answer.
-            elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
+            if name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
                 self.braced_text()
         elif name in TEXTS:
             self.text(self.braced_text(), name)
@@ -260,9 +246,6 @@ class _Lexer:
             self.put(name, environment[1].rstrip("*"))
         elif (token := COMMANDS.get(name)) is not None:
             self.operator(*token)
-        elif name == "not" and (relation := _NEGATED.match(source, self.position)) is not None:
-            self.position = relation.end()
-            self.put("rel", "!=" if relation[1] == "=" else "∉")
         elif name in ("(", ")", "[", "]"):
             pass  # \( and \) begin and end a formula
         elif name in ("#", "_", "not"):
@@ -310,9 +293,6 @@ class _Lexer:
             self.put("text", "dollar")
         elif plain in (":", ",", ";", "\\%", "%"):
             self.put(plain[-1])
-        elif bare == "deg" and self.follows_number():
-            self.put("text", "degrees")
-        # 3\text{e}5 is floating point.
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
             self.position = exponent.end()
             self.spaced = self.tokens[-1].spaced
@@ -327,8 +307,6 @@ class _Lexer:
             self.put("text", as_unit)
         elif plain.isalnum() and plain.isupper() and self.source.startswith("_", self.position):
             self.put("text", plain)  # digits of a base above ten
-        elif _REMARK.fullmatch(plain):
-            self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
             if self.depth == _MAX_TEXTS:
                 raise Unreadable("nested too deeply")
@@ -371,9 +349,6 @@ class _Lexer:
     def word(self) -> None:
         """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
         source = self.source
-        # The module's name in `np.sqrt` or `math.pi` adds nothing.
-        if (module := _MODULE.match(source, self.position)) is not None:
-            self.position = module.end()
         previous = self.tokens[-1] if self.tokens else None
         if previous is not None and previous.kind == "num":
             clock = _CLOCK.match(source, self.position)
@@ -393,13 +368,8 @@ class _Lexer:
                 self.put("text", word)  # 2 h 30 min
             else:
                 self.put("sym", word)
-        elif word == "deg" and self.follows_number():
-            self.put("text", "degrees")
         elif (token := self.named(word)) is not None:
             self.put(*token)
-        elif (run_on := _FUSED.fullmatch(word)) is not None:  # sinx
-            self.position -= 1
-            self.put("cmd", run_on[1])
         elif self.is_unit(word, previous) or self.is_word(word, previous) or self.is_plural(word, previous):
             self.position = self.end_of_words(match.end())
             self.words(source[match.start() : self.position])
@@ -448,8 +418,6 @@ class _Lexer:
     def sign(self, match: re.Match[str]) -> None:
         """Append the token of a sign of plain notation: `<=`, `**`, `+`."""
         sign, self.position = match.group(), match.end()
-        if sign == '"':
-            return
         if sign == "**":
             self.put("^")
         elif sign in RELATIONS:

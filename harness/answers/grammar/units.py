@@ -208,8 +208,6 @@ def same_noun(first: str, second: str) -> bool:
     """Whether two names of what was counted agree, or one of them names nothing ("left") or goes on ("of pizza")."""
     shorter, longer = sorted((first.strip(), second.strip()), key=len)
     nouns = {noun_of(first), noun_of(second)}
-    if shorter in _CLASSIFIERS and is_counted(longer):
-        return longer.startswith(shorter) or {shorter, longer} <= _PERSONS  # 个 and 个苹果
     return len(nouns) == 1 or "" in nouns or longer.startswith(f"{shorter} of ")
 
 
@@ -231,9 +229,6 @@ _CLASSIFIERS = frozenset(
     "桶罐壶缸筐篮篓捆串束盘碟锅盆勺匙车船卷册篇幅幢株堆叠摞群批顿趟遍滴片管节首封"
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
-
-_PERSONS = frozenset(("人", "名", "位", "个人"))
-"""Classifiers by which persons are counted, without a noun that says which persons."""
 
 _CHANGES = regex(
     r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之倍率若如当则几余来许整吗呢吧么]|(?<=次).|才[怪对]|平方|立方"

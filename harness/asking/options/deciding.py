@@ -44,10 +44,7 @@ class VerifyOptions(Options):
     ] = None
     published: Annotated[
         Path | None,
-        Option(
-            "Compare with the scores of this file (YAML, or JSON of Every Eval Ever) or folder of files. Default: the "
-            "scores that are shipped."
-        ),
+        Option("Compare with the scores of this file (YAML) or folder of files. Default: the scores that are shipped."),
     ] = None
 
 

@@ -49,7 +49,6 @@ class ExportOptions(Options):
         Option(
             "The format, by name.",
             metavar="FORMAT",
-            complete="exporters",
         ),
     ]
     out: Annotated[Path | None, Option("Folder for the files. Default: exports/FORMAT in the run folder.")] = None

@@ -22,7 +22,6 @@ class WhichPreset(Options):
         Option(
             "Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …).",
             under=SAMPLING,
-            complete="presets",
         ),
     ] = None
 

@@ -79,9 +79,7 @@ class WhatIsAsked(Options):
         Option(f"Column of the question's id in {option('data')}. Default: id, or a checksum of the row.", under=ASKED),
     ] = None
     split: Annotated[str | None, Option(f"Split of {option('data')}, a folder of splits.", under=ASKED)] = None
-    prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED, complete="prompts")] = (
-        None
-    )
+    prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED)] = None
     system_prompt: Annotated[
         str | None, Option("System prompt, by name or as text; `none` sends none.", under=ASKED)
     ] = None

@@ -74,7 +74,6 @@ class WhichServer(Options):
             "address.",
             under=WHOM,
             metavar="NAME",
-            complete="providers",
         ),
     ] = None
     server: Annotated[
@@ -82,7 +81,6 @@ class WhichServer(Options):
         Option(
             "Name of a server, as `harness serve status` shows it; all its replicas are used.",
             under=WHOM,
-            complete="servers",
         ),
     ] = None
     serve: Annotated[
@@ -91,7 +89,6 @@ class WhichServer(Options):
             "Start this engine for the run and stop it after.",
             under=WHOM,
             metavar="ENGINE",
-            complete="engines",
             kind=SERVED,
         ),
     ] = None

@@ -227,7 +227,8 @@ def _array_rows(text: TextIO, shown: str) -> Iterator[Row]:
             if sign[1] not in expected:
                 raise UsageError(f"{shown} is broken JSON: {sign[1]!r} behind row {number}")
             if sign[1] == "]":
-                if rest[sign.end() :] or text.read(_SLICE_CHARS).strip():
+                later = iter(lambda: text.read(_SLICE_CHARS), "")
+                if rest[sign.end() :] or any(piece.strip() for piece in later):
                     raise UsageError(f"{shown} holds text behind the end of the list")
                 return
             if not number and rest.startswith("]", sign.end()):

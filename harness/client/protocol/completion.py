@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from array import array
 from operator import sub
-from typing import Final, Literal, NoReturn
+from typing import Final, NoReturn
 
 from harness.client.protocol.events import BadEvent, Choice, Event, name_of
 from harness.client.protocol.reply import Reply
@@ -137,7 +137,6 @@ class Completion:
         started: float,
         started_utc: float,
         ended: float,
-        clock: Literal["kernel", "user"],
         request_id: str | None,
     ) -> Reply:
         """The finished reply.
@@ -164,7 +163,6 @@ class Completion:
                 gap_p50=gaps[len(gaps) // 2] if gaps else None,
                 gap_p99=gaps[min(len(gaps) - 1, int(len(gaps) * 0.99))] if gaps else None,
                 events=len(stamps),
-                clock=clock,
             ),
             server_model=self._server_model,
             fingerprint=self._fingerprint,

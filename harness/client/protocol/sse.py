@@ -81,13 +81,13 @@ class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
     started: when the request was sent, in seconds on the clock whose times are passed to `feed`. started_utc: the same
-    moment as Unix time. clock: the source of these times, for the record. secrets: texts that no message may show.
+    moment as Unix time. secrets: texts that no message may show.
     written: records the reply's token ids, if another request may have to continue it.
     """
 
     __slots__ = (
         "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_has_data",
-        "_max_bytes", "_partial", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
+        "_max_bytes", "_partial", "_snippet", "_started_utc", "_state", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -97,11 +97,9 @@ class ReplyParser:
         started_utc: float,
         max_body_bytes: int,
         request_id: str | None = None,
-        clock: Literal["kernel", "user"] = "user",
         secrets: Iterable[Secret] = (),
         written: WrittenTokens | None = None,
     ) -> None:
-        self.clock: Literal["kernel", "user"] = clock
         self.started = started
         self._started_utc = started_utc
         self._max_bytes = max_body_bytes
@@ -164,7 +162,6 @@ class ReplyParser:
         if self._is_over():
             self._after_done(data)
             return
-        # The kernel's receive stamps follow the wall clock, which may go back by microseconds; our times never do.
         self._arrived = max(arrived, self._arrived)
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
@@ -242,7 +239,6 @@ class ReplyParser:
             started=self.started,
             started_utc=self._started_utc,
             ended=self._arrived,
-            clock=self.clock,
             request_id=self.request_id,
         )
         return without_keys(reply, self.secrets)

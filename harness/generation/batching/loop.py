@@ -24,14 +24,13 @@ from harness.core.errors import Sentence, ServerError
 from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
-from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.actions import Ask, Cancel, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
 from harness.generation.network.thread import LOOK_AROUND_S
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
-from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
@@ -52,7 +51,6 @@ class BatchLoop:
         settings: RunSettings,
         folder: RunFolder,
         dispatcher: Dispatcher,
-        journals: Mapping[str, Journal],
         requests: Requests,
         *,
         on_event: Callable[..., None],
@@ -61,7 +59,6 @@ class BatchLoop:
         self._settings = settings
         self._folder = folder
         self._dispatcher = dispatcher
-        self._journals = journals
         self._requests = requests
         self._on_event = on_event
         self._on_status = on_status
@@ -154,25 +151,13 @@ class BatchLoop:
                 case Ask(task):
                     self._asks[ask_id(task)] = action, self._requests.write(task)
                     self._waiting.append(ask_id(task))
-                case Store():
-                    self._store(action)
                 case Cancel(task):
                     # A result that comes later finds nobody.
                     self._asks.pop(ask_id(task), None)
                     self._dispatcher.cancelled(task)
-                case Log(event, facts):
-                    self._on_event(event, **facts)
                 case _:
                     break
         return isinstance(action, Wait)
-
-    def _store(self, store: Store) -> None:
-        failure: Exception | None = None
-        try:
-            self._journals[store.task.benchmark].append(store.sample)
-        except Exception as error:  # noqa: BLE001 - the dispatcher tells a refused sample from a full disk
-            failure = error
-        self._dispatcher.written(store.task, failure)
 
     def _hand_in(self, provider: ServiceBatches) -> None:
         """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""

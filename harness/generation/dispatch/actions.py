@@ -5,13 +5,9 @@ msgspec structs, since C code makes them: a dispatcher makes several for each re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.core.records import Sample
 from harness.runs.record import Task
 
 
@@ -32,20 +28,6 @@ class Cancel(msgspec.Struct, frozen=True):
     task: Task
 
 
-class Store(msgspec.Struct, frozen=True):
-    """Append `sample` to the journal of its benchmark. Reported as `written` when it is on disk, or never will be."""
-
-    task: Task
-    sample: Sample
-
-
-class Log(msgspec.Struct, frozen=True):
-    """Write an event to the run's log."""
-
-    event: str
-    facts: Mapping[str, Any]
-
-
 class Wait(msgspec.Struct, frozen=True):
     """Do nothing until something is reported, or until `seconds` have passed; None: without limit."""
 
@@ -53,7 +35,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The session has ended: no request is in flight, and no sample on its way to the disk."""
+    """The session has ended: no request is in flight."""
 
 
-Action = Ask | Cancel | Store | Log | Wait | Done
+Action = Ask | Cancel | Wait | Done

@@ -1,12 +1,11 @@
 """Decides what a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
 
-The owner (the network thread, or a simulator) reports events (`answered`, `failed`, `written` …, and the user's
-commands) and asks `next` for one action at a time, until `next` returns `Done`. Clock and randomness are parameters, so
-that whole sessions can be replayed from a seed (`tests/simulation`).
+The owner (the network thread, or a simulator) reports events (`answered`, `failed` …, and the user's commands) and asks
+`next` for one action at a time, until `next` returns `Done`. Clock, randomness and the journals are parameters, so that
+whole sessions can be replayed from a seed (`tests/simulation`).
 
 Guarantees, if every action is carried out and its end reported:
-- at most `concurrency` requests are in flight, never two for one sample; together with the samples on their way to the
-disk there are at most twice as many, whatever the size of the run;
+- at most `concurrency` requests are in flight, never two for one sample;
 - each missing sample is stored once, or is listed with the cause of its failure, or was not asked because the session
   ended before (`Ending.why`);
 - retries stay within their budget, and `Wait` never lasts longer than until the next event that time alone brings.
@@ -31,7 +30,7 @@ from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.context import smaller_max_tokens
-from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.lanes import Lanes
@@ -70,9 +69,11 @@ class _Flight(msgspec.Struct, eq=False):
 class Dispatcher:
     """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
 
-    prior_lengths: mean tokens by (benchmark, question_id) of an earlier run, used only for the order. answered: tells
-    whether a reply gives an answer, for the canary (the check of the first samples). jitter: returns a random number
-    between two bounds. account: what the command has used of its budget; None: nothing.
+    store: writes a sample to its journal; raises `RecordRefused` for this one sample, and any other error if nothing
+    can be stored. log: writes an event to the run's log. prior_lengths: mean tokens by (benchmark, question_id) of an
+    earlier run, used only for the order. answered: tells whether a reply gives an answer, for the canary (the check of
+    the first samples). jitter: returns a random number between two bounds. account: what the command has used of its
+    budget; None: nothing.
 
     Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
@@ -82,6 +83,8 @@ class Dispatcher:
         settings: RunSettings,
         plan: SessionPlan,
         *,
+        store: Callable[[Sample], None],
+        log: Callable[..., None] = lambda *_, **__: None,
         clock: Callable[[], float],
         jitter: Callable[[float, float], float] = random.uniform,
         answered: Answered | None = None,
@@ -95,7 +98,7 @@ class Dispatcher:
         self._paused = False
         self._actions: deque[Action] = deque()
         self._flights: dict[Task, _Flight] = {}
-        self._n_unwritten = 0
+        self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
         self._starved_since: float | None = None
         self._retries = Retries(settings.patience, jitter)
@@ -165,8 +168,7 @@ class Dispatcher:
             return
         if len(self._lanes) > 1:  # The scheduler compares lengths.
             self._scheduler.set_available(self._lanes.available())
-        # A slow disk holds back the requests too: samples that wait for it stay in memory.
-        while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
+        while len(self._flights) < limit and not self._rate.wait():
             if not self._budget.fits():
                 break
             if not self._ask_one():
@@ -198,7 +200,7 @@ class Dispatcher:
         return False
 
     def _ended(self) -> bool:
-        if self._flights or self._n_unwritten:
+        if self._flights:
             return False
         return not self.ending.asking or not (self._retries.n_postponed or self._scheduler.n_waiting)
 
@@ -223,8 +225,8 @@ class Dispatcher:
 
     # ---- how a request ended
 
-    def answered(self, task: Task, sample: Sample, reply: Reply) -> None:
-        """Handle the end of the request for `task`, which became `sample`."""
+    def answered(self, task: Task, sample: Sample, reply: Reply) -> bool:
+        """Handle the end of the request for `task`, which became `sample`. Returns whether the sample is stored."""
         flight = self._flights.pop(task)
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
@@ -237,7 +239,7 @@ class Dispatcher:
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
-            return
+            return False
         if (another := self.builds.observe(sample.endpoint, sample.fingerprint)) is not None:
             self.warnings.append(another)
         self._scheduler.finish(task, tokens)
@@ -257,11 +259,24 @@ class Dispatcher:
         # Greedy replies are equal by nature.
         if sampling.temperature != 0:
             self.duplicates.observe(task, reply)
-        self._n_unwritten += 1
-        self._actions.append(Store(task, sample))
-        # After `Store`: what was answered is kept, whatever it shows about the set-up.
+        is_stored = self._write(task, sample)
+        # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
+        return is_stored
+
+    def _write(self, task: Task, sample: Sample) -> bool:
+        """Store the sample of `task`; returns whether it is stored."""
+        try:
+            self._store(sample)
+        except RecordRefused as refused:
+            self.causes.gave_up(task, "malformed", str(refused))
+        except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
+            self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
+        else:
+            self.counts.done[task.benchmark] += 1
+            return True
+        return False
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
@@ -331,16 +346,6 @@ class Dispatcher:
         self._lanes.cancelled(flight.ticket)
         if self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
-
-    def written(self, task: Task, error: BaseException | None = None) -> None:
-        """Count the sample of `task`, which is on disk; or, with an `error`, handle that it never will be."""
-        self._n_unwritten -= 1
-        if error is None:
-            self.counts.done[task.benchmark] += 1
-        elif isinstance(error, RecordRefused):
-            self.causes.gave_up(task, "malformed", str(error))
-        else:
-            self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
     def _landed(self, task: Task, failure: RequestFailed | None = None) -> _Flight:
         """Take the request for `task`, which ended without a sample, off those in flight; return it.
@@ -488,11 +493,6 @@ class Dispatcher:
         """Note how many token events each of these requests in flight has received so far."""
         self._arrivals.look(events)
 
-    @property
-    def n_unwritten(self) -> int:
-        """Samples on their way to the disk."""
-        return self._n_unwritten
-
     def progress(self) -> Progress:
         """The present state of the session."""
         retrying = [*self._retries.postponed, *self._scheduler.returned]
@@ -520,6 +520,3 @@ class Dispatcher:
             n=arrivals.n_finished,
             longest=arrivals.longest,
         )
-
-    def _log(self, event: str, **facts: object) -> None:
-        self._actions.append(Log(event, facts))

@@ -1,12 +1,12 @@
 """The network thread: one asyncio loop that carries out the dispatcher's actions and reports to it how they ended.
 
-    dispatcher ── Ask · Store · Cancel · Log ──▶ this thread ──▶ sampler (requests), journals (disk)
-        ▲                                            │
-        └── answered · failed · written · lost ◀─────┘
+    dispatcher ── Ask · Cancel ──▶ this thread ──▶ sampler (requests)
+        ▲                               │
+        └── answered · failed · lost ◀──┘
 
-The thread decides nothing itself. Guarantees: the end of every `Ask` and of every `Store` is reported exactly once;
-nothing runs on after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`,
-and `join`, and read `progress`, `server_model` and `builds`.
+The thread decides nothing itself. Guarantees: the end of every `Ask` is reported exactly once; nothing runs on after
+`join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`, and `join`, and read
+`progress`, `server_model` and `builds`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 
 from harness.client.loop import Lag, current_lag, measured
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders, Steering
@@ -29,7 +29,6 @@ from harness.generation.network.keeping import Keeper
 from harness.generation.network.sampler import Sampler
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
-from harness.runs.journal import Journal
 from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5
@@ -47,7 +46,6 @@ class Network:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        journals: Mapping[str, Journal],
         *,
         open_sampler: Callable[[], Sampler],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
@@ -58,11 +56,9 @@ class Network:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._dispatcher = dispatcher
-        self._journals = journals
         self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
-        self._on_event = on_event
         self._admission = admission
         self._clock = clock
 
@@ -211,16 +207,12 @@ class Network:
                 request = asyncio.get_running_loop().create_task(self._ask(sampler, action))
                 self._requests[task] = request
                 request.add_done_callback(partial(self._request_ended, task))
-            case Store():
-                self._store(action)
             case Cancel(task):
                 if task in self._requests:
                     if self.keeper is not None:
                         # Before the request is cancelled, which discards what has arrived.
                         self.keeper.keep(task)
                     self._requests[task].cancel()
-            case Log(event, facts):
-                self._on_event(event, **facts)
 
     def _look_around(self) -> bool:
         """If `LOOK_AROUND_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
@@ -267,7 +259,9 @@ class Network:
         except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
             self._dispatcher.broke(task, error, traceback.format_exc())
         else:
-            self._dispatcher.answered(task, sample, reply)
+            # Not earlier: until its sample is written, the half-written answer is the only copy.
+            if self._dispatcher.answered(task, sample, reply) and self.keeper is not None:
+                self.keeper.forget(task)
 
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
         """Report a request that was cancelled, or that ended with an error of ours."""
@@ -281,18 +275,3 @@ class Network:
         elif (error := request.exception()) is not None:
             self._dispatcher.lost(task, error)
         self._wake.set()
-
-    # ---- samples
-
-    def _store(self, store: Store) -> None:
-        """Write a sample to its journal, and report how that ended."""
-        failure: Exception | None = None
-        try:
-            self._journals[store.task.benchmark].append(store.sample)
-        except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
-            failure = error
-        else:
-            # Not earlier: until its sample is written, the half-written answer is the only copy.
-            if self.keeper is not None:
-                self.keeper.forget(store.task)
-        self._dispatcher.written(store.task, failure)

@@ -89,7 +89,6 @@ _DECIMAL_COMMA = re.compile(
 
 
 _DIGIT = re.compile(r"-?\d")
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
 
@@ -347,8 +346,6 @@ def _undecided_words(reference: str) -> Comparison:
 def _value_under_letter(answer: str) -> str | None:
     """Return the value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
     plain = without_text_commands(answer).strip()
-    if plain.startswith("{") and plain.endswith("}"):
-        plain = plain[1:-1]
     match = _VALUE_UNDER_LETTER.fullmatch(plain)
     return match[1] or match[2] if match else None
 

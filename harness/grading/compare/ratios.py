@@ -16,10 +16,6 @@ from harness.grading.compare.scalars import Comparison, same_scalar
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio or a time of day."""
     if {reference.op, answer.op} & {"time", "quantity"}:
-        time, value = (reference, answer) if reference.op == "time" else (answer, reference)
-        # 9 may be the hour of 9:00, and 10 is no part of it; with a half of the day it needs the question.
-        if value.op == "num" and time.op == "time" and not time.args[1]:
-            return Comparison(None if value.args[0] == time.args[0][0].args[0] else False, "clock")
         return Comparison(_same_clock(reference, answer, rules), "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) != len(answer.args):
@@ -33,8 +29,6 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
         label, named = ratio.args
-        if named == num(0) and same_scalar(label, value, rules).equal:
-            return Comparison(None, "clock")  # 9:00 is a time, and 9 may be its hour
         is_label = label.op == "sym" and re.fullmatch("[a-z]", label.args[0])
         # `n: 17` names a value; any other ratio is a quotient.
         names_value = is_label and not symbols(value) and not symbols(named)
@@ -174,8 +168,6 @@ def with_modulus(node: Node) -> Node:
     modulus, first = node.args[-1].args[1], node.args[0]
     named = first.op == "rel" and first.args[1] == ("≡",)
     residues = [first.args[0][1] if named else first, *node.args[1:-1], node.args[-1].args[0]]
-    if not all(is_scalar(residue) for residue in residues):
-        return node
     classes = [Node("congruence", (residue, modulus)) for residue in residues]
     return Node("list", tuple(Node("rel", ((first.args[0][0], item), ("≡",))) if named else item for item in classes))
 
@@ -189,9 +181,6 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(left_value == right_value, "base")
     based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
     value = digits_in_base(*based.args)
-    # 0x and 0b are prefixes, as programs print them, and no digits: 0x1F is a program's way to write 31.
-    if based.args[0][:1] == "0" and based.args[0][1:2] in "xXbB" and plain.op == "num":
-        return Comparison(value == plain.args[0], "base")
     if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
         return Comparison(True, "base")
     if plain.op != "num" or value is None:

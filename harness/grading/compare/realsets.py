@@ -102,13 +102,9 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
 
 def _subject(condition: Node) -> str:
     """Return the letter that an inequality bounds, x of 2a < x; "" for a set, or if several letters may be meant."""
-    if condition.op == "member":
-        return str(condition.args[0].args[0]) if condition.args[0].op == "sym" else ""
     if condition.op != "rel":
         return ""
     operands = condition.args[0]
-    if len(operands) == 3:
-        operands = operands[1:2]
     bare_letters = [operand.args[0] for operand in operands if operand.op == "sym"]
     if bare_letters:
         return str(bare_letters[0])

@@ -25,7 +25,8 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.numerals import numeral
-from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
+from harness.answers.grammar.shown import show
+from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, substitute, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
     changes_number,
@@ -50,8 +51,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 }
 """Dimensions of temperatures, each with its zero in kelvin."""
 
-_STERLING = Unit((("sterling", 1),), Fraction(1))
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
+_STERLING = Unit((("sterling", 1),), Fraction(1))
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -155,82 +156,24 @@ def _as_quantities(node: Node) -> list[Node]:
     """Return the quantities that a number with a unit or with letters behind it may be."""
     if node.op == "quantity":
         return [node]
-    number, letters = _number_and_letters(node) or (None, ())
-    if number is None or letters in _USUAL_VARIABLES:
+    letters = _NUMBER_AND_LETTERS.fullmatch(show(node).replace("(", "").replace(")", ""))
+    if letters is None or letters[1] in ("d", "t"):  # variables before they are days and tonnes
         return []
-    return [Node("quantity", (number, spelled)) for spelled in _spellings(letters)]
+    value = node
+    for here in walk(node):
+        if here.op in ("sym", "quantity"):
+            value = substitute(value, here, num(1) if here.op == "sym" else here.args[0])
+    # MJ is read as M·J, and km/h as k·m/h.
+    return [Node("quantity", (value, letters[1])), Node("quantity", (value, letters[1].replace("·", "")))]
 
 
-_USUAL_VARIABLES = ((("d", 1),), (("t", 1),))
-"""Letters that are variables before they are days and tonnes."""
-
-
-def _spellings(letters: _Letters) -> list[str]:
-    """Return the units that letters with exponents may spell: `m^1 s^-1`, or `km^1 h^-1` with k and m joined."""
-    spellings = [" ".join(f"{letter}^{power}" for letter, power in letters)]
-    for first in range(len(letters) - 1):
-        (prefix, power), (letter, raised) = letters[first : first + 2]
-        if abs(power) == 1 and prefix in _PREFIX_LETTERS:
-            # N/kg is read as N/k·g.
-            exponent = raised if power == 1 else -abs(raised)
-            joined = (*letters[:first], (prefix + letter, exponent), *letters[first + 2 :])
-            spellings.append(" ".join(f"{name}^{power}" for name, power in joined))
-    if all(power == 1 for _, power in letters):
-        spellings.append("".join(letter for letter, _ in letters))  # MJ is no product of M and J
-    return spellings
-
-
-_PREFIX_LETTERS = frozenset("kcdmMGunph")
-"""Letters before the symbol of a unit that make it larger or smaller, or begin its name."""
+_NUMBER_AND_LETTERS = re.compile(r"-?[\d/.^·]+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
+"""A product of a number and letters, as it is shown, without brackets: 5·m/s^2."""
 
 
 def _measures_the_same(first: Unit, second: Unit) -> bool:
     """Whether two units have one dimension, or both are units of temperature."""
     return first.dimension == second.dimension or {first.dimension, second.dimension} <= _ZEROS.keys()
-
-
-_Letters = tuple[tuple[str, int], ...]
-"""Letters of a product, each with its exponent."""
-
-
-def _number_and_letters(node: Node) -> tuple[Node | None, _Letters] | None:
-    """Split a product into (its part without letters, its letters with their exponents).
-
-    The part is None if all factors are letters. None if a letter stands elsewhere, as in a sum or under a root.
-    """
-    if node.op == "quantity" and node.args[1].isalpha():
-        return node.args[0], ((node.args[1], 1),)  # the km of 72 km/h
-    if not symbols(node):
-        return node, ()
-    if node.op == "sym":
-        return None, ((node.args[0], 1),)
-    if node.op == "pow" and node.args[0].op == "sym" and (power := _small_integer(node.args[1])) is not None:
-        return None, ((node.args[0].args[0], power),)
-    if node.op not in ("mul", "div"):
-        return None
-    read = [_number_and_letters(part) for part in node.args]
-    if None in read:
-        return None
-    parts = [part for part in read if part is not None]
-    if node.op == "div":
-        below, below_letters = parts[1]
-        inverse = None if below is None else Node("div", (num(1), below))
-        parts[1] = inverse, tuple((letter, -power) for letter, power in below_letters)
-    numbers = [number for number, _ in parts if number is not None]
-    letters = tuple(letter for _, letters in parts for letter in letters)
-    if not numbers:
-        return None, letters
-    return (numbers[0] if len(numbers) == 1 else Node("mul", tuple(numbers))), letters
-
-
-def _small_integer(node: Node) -> int | None:
-    """Return an exponent of a unit; None for anything but an integer of one digit."""
-    if node.op == "neg":
-        power = _small_integer(node.args[0])
-        return None if power is None else -power
-    if node.op != "num" or node.args[0].denominator != 1 or abs(node.args[0]) > 9:
-        return None
-    return int(node.args[0])
 
 
 def _in_kelvin(value: Node, unit: Unit) -> Node | None:
@@ -308,12 +251,8 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return [(inner, turned) if quantity is reference else (turned, inner)]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
-    if measure is not None and not measure.dimension:
-        if bare.op == "pct":
-            part = Node("div", (bare.args[0], num(100)))  # 3倍 is 300%
-            return [(inner, part) if quantity is reference else (part, inner)]
-        if bare is reference:
-            return []  # three times something is no 3
+    if measure is not None and not measure.dimension and bare is reference:
+        return []  # three times something is no 3
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one. 3 quarts are 3/4 in French.
     if bare.op in ("pct", "deg"):
         return []
@@ -392,8 +331,6 @@ def _gives_angle(node: Node) -> bool:
 
 def _multiply(node: Node, factor: Fraction) -> Node:
     """Return `factor` · node. A decimal keeps the places that remain (10 · 0.25 = 2.5); the rest is a product."""
-    if node.op == "neg":
-        return neg(_multiply(node.args[0], factor))
     if node.op == "num" and node.args[1] >= 0:  # a literal, with its number of decimal places
         places = node.args[1] + _places_gained(factor)
         if places >= 0:

@@ -140,10 +140,6 @@ def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
             return None  # options are discussed, no choice is made
         statements = [stated for stated in statements if _ENDS.match(plain, stated.end)]
     stated = max(statements, key=lambda stated: stated.end, default=None)
-    if stated is not None and _CALLED_RIGHT_IN_CHINESE.match(plain, stated.start):
-        # An analysis that calls an option right does not take back an answer that was stated before it.
-        answers = {earlier.answer for earlier in _statements(_STATED, plain, last)}
-        return stated._replace(stands=stated.stands and answers <= {stated.answer})
     return stated
 
 

@@ -95,7 +95,6 @@ _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
 
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*+")
-_INSTEAD = regex(r"(?i)not\s+(?:\$[^$\n]{1,60}\$|[^\s,]{0,40}\d[^\s,]{0,40})\s*,?\s+but\s+(?:rather\s+)?")
 _REMARK = regex(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
@@ -145,7 +144,6 @@ _FORMULA_BEFORE = regex(
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
-_SIGN_IN_WORDS = regex(r"(?i)\b(?:minus|negative)\s+\Z")
 _SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 _STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+")
@@ -397,8 +395,6 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     end = stop.start() if stop else hi
     special = _SPECIAL.search(text, start, end)
     end = special.start() if special else end
-    if (instead := _INSTEAD.match(text, start, end)) is not None:  # "not 5 but 6"
-        start = instead.end()
     sentence = _REMARK.sub("", text[start:end].strip().strip("*_`").rstrip(".。 ").strip())
     formulas = list(FORMULA.finditer(sentence))
     if formulas and len(sentence) - sum(len(match.group()) for match in formulas) > 3:
@@ -569,8 +565,6 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
         joins_parts or _NAME_BEFORE.search(tail, max(0, numbers[-1].start() - 8), numbers[-1].start()) is not None
     )
     start, end = (_first_of_chain(numbers, tail) if joins_parts else numbers[-1]).start(), numbers[-1].end()
-    if (sign := _SIGN_IN_WORDS.search(tail, max(0, start - 12), start)) is not None:
-        start = sign.start()
     if (formula := _FORMULA_BEFORE.search(tail, max(0, start - 60), start)) is not None:
         start = formula.start()
     if (rounded := _ABOUT.search(tail, max(0, start - 20), start)) is not None:

@@ -5,7 +5,6 @@ Boxes belong together when nothing lies between them but commas, "and", names of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from harness.answers.boxed import Box
@@ -103,9 +102,6 @@ def with_box_before(text: str, last: Box, earlier: Iterable[Box]) -> tuple[Box, 
         joined = f"{before.content}{_WORD_OF_LINK[word.lastgroup or '']}{last.content}"
         return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True
     if _APPROXIMATE.match(last.content) is None:
-        return last, True
-    # If a sentence or paragraph ends between the two boxes, the rounded value is another answer.
-    if len(gap) > MAX_GAP_CHARS or re.search(r"[.!?]\s|\n\n", gap):
         return last, True
     joined = f"{before.content} {last.content}"
     return Box(joined, before.start, last.end, before.outer_start, last.outer_end), True

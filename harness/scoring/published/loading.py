@@ -1,8 +1,8 @@
-"""Loads published scores from a file (our YAML, or JSON of Every Eval Ever), or from a folder of such files."""
+"""Loads published scores from a YAML file, or from a folder of such files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.scoring.published.value import PublishedScore
 
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml")
 """Suffixes of the files of published scores."""
 
 MAX_FILES = 10_000
@@ -27,7 +27,7 @@ def published_folder() -> Path:
 
 
 def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
-    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree, sorted by name.
+    """The scores of a file, or of all such files of a folder tree, sorted by name.
 
     path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
     `UsageError` naming file and field.
@@ -57,7 +57,9 @@ def _shipped_scores(folder: Path, names: frozenset[str] | None) -> tuple[Publish
 
 def _scores_in(path: Path, names: frozenset[str] | None) -> list[PublishedScore]:
     """The scores of these models in a file or a folder tree. names: as `short_name` returns them; None: all models."""
-    loaded = [score for file in _files(path) for score in _read(file, names)]
+    from harness.scoring.published import tables  # Imported late: it needs pydantic.
+
+    loaded = [score for file in _files(path) for score in tables.read(file, names)]
     return [score for score in loaded if names is None or short_name(score.model) in names]
 
 
@@ -75,19 +77,7 @@ def _files(path: Path) -> list[Path]:
         if path.is_dir():
             what = "holds none"
         raise UsageError(
-            f"expected a file of published scores (.yaml, or .json of Every Eval Ever), or a folder of such; "
-            f"{visible(str(path), 200)} {what}. docs/published.md shows such a file"
+            f"expected a file of published scores (.yaml), or a folder of such; {visible(str(path), 200)} {what}. "
+            "docs/published.md shows such a file, and how a record of Every Eval Ever (.json) becomes one"
         )
     return paths
-
-
-def _read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
-    """The published scores of one file. names: the models whose rows are read; None: all."""
-    # Imported late: one form needs pydantic, the other msgspec, and most callers read only one of them.
-    if path.suffix == ".json":
-        from harness.scoring.published import every_eval_ever
-
-        return every_eval_ever.read(path)
-    from harness.scoring.published import tables
-
-    return tables.read(path, names)

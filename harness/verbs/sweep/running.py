@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 
-Scorer = Callable[[Path, GradingOptions, JudgeOptions | None, Sequence[Path]], CellScore]
+Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 """Grades and scores a run folder: `score_cell`, which works in a process of its own."""
 
 UNSCORED = "scoring ended with "
@@ -289,7 +289,7 @@ class _Group:
             reason, code = error.sentence, error.exit_code
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
-                self._score(self._sweep.folder(cell), self._sweep.score, None, ())
+                self._score(self._sweep.folder(cell), self._sweep.score, None)
             self.ended(cell, "failed", reason, code)
             return
         self.ended(cell, "sampled", sampled_now=True)
@@ -299,7 +299,7 @@ class _Group:
         """Grade and score the stored samples, and record the outcome."""
         stage = self._sweep.last_stage
         options = self._tracked(cell, stage)
-        ended = self._score(self._sweep.folder(cell), options, self._sweep.judge, self._beside(cell))
+        ended = self._score(self._sweep.folder(cell), options, self._sweep.judge)
         for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
         if ended.unsent:
@@ -310,20 +310,6 @@ class _Group:
             self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
-
-    def _beside(self, cell: Cell) -> list[Path]:
-        """The run folders of the checkpoint's other benchmarks, if trackers get the mean over all of them now.
-
-        Empty without trackers or a suite, and as long as one of these cells is not completely scored: the last cell of
-        a step sends the mean.
-        """
-        if not self._sweep.track or self._sweep.suite is None or self._sweep.step_of(cell) is None:
-            return []
-        point = {**cell.point, "benchmarks": ""}
-        same_step = [sibling for sibling in self._group.cells if {**sibling.point, "benchmarks": ""} == point]
-        siblings = [sibling for sibling in same_step if sibling is not cell]
-        scored = [records.scored_record(self._sweep, self._group, sibling) is not None for sibling in siblings]
-        return [self._sweep.folder(sibling) for sibling in siblings] if all(scored) else []
 
     def _tracked(self, cell: Cell, stage: Stage) -> GradingOptions:
         """The options of the cell's scoring, with the trackers that get its score and did not get it before."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
-from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
 from harness.verbs.score import score, send_scores, sent_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
@@ -35,14 +33,12 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
     folder: the run folder. options: the fields of `ScoreOptions` that are set. judge: the fields of `JudgeOptions` that
-    are set; None without a judge. beside: the run folders of the same step's other benchmarks; trackers then get the
-    mean over all of them, too.
+    are set; None without a judge.
     """
 
     folder: str
     options: dict[str, Any]
     judge: dict[str, Any] | None = None
-    beside: tuple[str, ...] = ()
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +54,12 @@ class CellScore(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
 
 
-def score_cell(
-    folder: Path, options: GradingOptions, judge: JudgeOptions | None, beside: Sequence[Path] = ()
-) -> CellScore:
-    """Grade and score a run folder in a process of its own. beside: as in `ScoringTask`."""
+def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
+    """Grade and score a run folder in a process of its own."""
     task = ScoringTask(
         folder=str(folder),
         options=options.plain,
         judge=None if judge is None else judge.for_worker(),
-        beside=tuple(map(str, beside)),
     )
     done = subprocess.run(
         isolated.command("harness.verbs.sweep.scorer"),
@@ -89,10 +82,9 @@ def _score_cell(task: ScoringTask) -> CellScore:
     try:
         options = ScoreOptions.of(**task.options)
         judge = None if task.judge is None else JudgeOptions.of(**task.judge)
-        beside = [RunFolder(Path(folder)) for folder in task.beside]
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
-            second_opinions(scored.source, grader, options.also_python)
+            second_opinions(scored.folder, grader, options.also_python)
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
@@ -106,7 +98,7 @@ def _score_cell(task: ScoringTask) -> CellScore:
             tracker = trackers_named([name])[name]
             # One process at a time: two that come first would both make the tables of a new store, or the series.
             with one_sender(Path(task.folder).parent):
-                addresses.append(sent_in_words(name, send_scores(scored, tracker, options, beside)))
+                addresses.append(sent_in_words(name, send_scores(scored, tracker, options)))
         except HarnessError as error:
             unsent.append(name)
             code, reason = (code, reason) if code else (error.exit_code, error.sentence)
