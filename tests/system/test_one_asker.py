@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.verbs.judged_outputs import judge_file
 
 import harness
 from harness.asking.options import JudgeOptions, ProbeOptions, ScoreOptions
@@ -23,7 +24,6 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run, score_run
 from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
-from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
 from harness.verbs.probe import probe
 from server_launchers.engines import table as engines
