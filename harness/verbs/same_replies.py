@@ -137,8 +137,8 @@ def _equal_replies(
 def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
     """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
     # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
-    texts = {"\0".join(filter(None, (reply.reasoning, reply.text))): reply for reply in (ours, theirs)}
-    short, long = min(texts, key=len), max(texts, key=len)
+    texts = [("\0".join(filter(None, (one.reasoning, one.text))), one.finish_reason) for one in (ours, theirs)]
+    (short, ended), (long, _) = sorted(texts, key=lambda text: len(text[0]))
     if len(short) < MIN_CHARS:
         return None
-    return long == short or (texts[short].finish_reason == "length" and long.startswith(short))
+    return long == short or (ended == "length" and long.startswith(short))
