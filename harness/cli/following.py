@@ -65,7 +65,7 @@ def follow(
 
 def _goes_on(folder: RunFolder) -> bool:
     """Whether a process holds the run. Reads no samples."""
-    from harness.runs.going import holder_of
+    from harness.runs.lock import holder_of
 
     return holder_of(folder) is not None
 

@@ -10,7 +10,6 @@ block. The last 64 unpacked blocks are kept, or the last 32 MB, so a pass in ord
 
     class      holds
     Spilled    the compressed bytes of all blocks, one after the other
-    Blocks     the sequence, without saying where a block's records come from
     Packed     a sequence whose blocks lie in a `Spilled`
     Picked     some records of another sequence, by their indices there
 
@@ -20,12 +19,10 @@ Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, a
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import weakref
 import zlib
-from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
@@ -118,13 +115,13 @@ def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:
         data = data[file.write(data) :]
 
 
-class Blocks(Sequence[R], Generic[R]):
-    """A sequence of records of one msgspec type, read block by block; a subclass says where a block comes from.
+class Packed(Sequence[R], Generic[R]):
+    """A sequence of records of one msgspec type, whose blocks are compressed in a `Spilled`.
 
     It equals any sequence of equal records.
     """
 
-    def __init__(self, type: type[R], *, open_blocks: int | None = None) -> None:
+    def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         self._type = type
         self._all_of = msgspec.json.Decoder(list[type])  # type: ignore[valid-type]
         self._open_blocks = open_blocks or OPEN_BLOCKS
@@ -132,79 +129,8 @@ class Blocks(Sequence[R], Generic[R]):
         self._starts = array("Q", [0])  # index of each block's first record; the last one is that of the first plain
         self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # unpacked blocks, the latest last
         self._opened_bytes = 0
-        self._plain: list[R] = []  # the records behind the last block
-
-    @abstractmethod
-    def _lines(self, block: int) -> list[bytes]:
-        """The encoded records of a block, in order."""
-
-    def _record(self, _index: int, line: bytes, /) -> R:
-        return codec.decode(line, self._type)
-
-    def _records(self, begin: int, lines: list[bytes]) -> Iterable[R]:
-        """The records in `lines`, of which the first has the index `begin`."""
-        # Decoded all at once, in half the time; `_record` says what is wrong with a line that is not one record.
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            records = self._all_of.decode(b"[%b]" % b",".join(lines))
-            if len(records) == len(lines):
-                return records
-        return (self._record(index, line) for index, line in enumerate(lines, begin))
-
-    def __len__(self) -> int:
-        return self._starts[-1] + len(self._plain)
-
-    @property
-    def _n_blocks(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> R: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[R]: ...
-
-    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        index = index + len(self) if index < 0 else index
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        if index >= self._starts[-1]:
-            return self._plain[index - self._starts[-1]]
-        block = bisect_right(self._starts, index) - 1
-        return self._record(index, self._open(block)[index - self._starts[block]])
-
-    def _open(self, block: int) -> list[bytes]:
-        """The encoded records of a block, which then stays unpacked in memory for a while."""
-        lines = self._opened.get(block)
-        if lines is None:
-            lines = self._opened[block] = self._lines(block)
-            self._opened_bytes += sum(map(len, lines))
-            while len(self._opened) > 1 and (len(self._opened) > self._open_blocks or self._opened_bytes > OPEN_BYTES):
-                _, closed = self._opened.popitem(last=False)
-                self._opened_bytes -= sum(map(len, closed))
-        return lines
-
-    def __iter__(self) -> Iterator[R]:
-        # Without the cache of unpacked blocks, whose blocks a whole pass would only push out.
-        for block in range(self._n_blocks):
-            yield from self._records(self._starts[block], self._lines(block))
-        yield from self._plain
-
-    def __eq__(self, value: Any) -> bool:
-        if not isinstance(value, Sequence) or len(self) != len(value):
-            return False
-        return all(mine == theirs for mine, theirs in zip(self, value, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Packed(Blocks[R]):
-    """A sequence of records whose blocks are compressed in a `Spilled`."""
-
-    def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
-        super().__init__(type, open_blocks=open_blocks)
         self._file = Spilled()
+        self._plain: list[R] = []  # the records behind the last block
         self._pending: list[bytes] = []  # once the sequence is packed, the plain records as they will be in a block
         self._plain_bytes = 0
         for record in records:
@@ -243,6 +169,58 @@ class Packed(Blocks[R]):
         begin, end = self._ends[block], self._ends[block + 1]
         # JSON escapes newlines inside texts, so each line is one record.
         return zlib.decompress(self._file.read(begin, end - begin)).split(b"\n")
+
+    def __len__(self) -> int:
+        return self._starts[-1] + len(self._plain)
+
+    @property
+    def _n_blocks(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
+
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        if index >= self._starts[-1]:
+            return self._plain[index - self._starts[-1]]
+        block = bisect_right(self._starts, index) - 1
+        return codec.decode(self._open(block)[index - self._starts[block]], self._type)
+
+    def _open(self, block: int) -> list[bytes]:
+        """The encoded records of a block, which then stays unpacked in memory for a while."""
+        lines = self._opened.get(block)
+        if lines is None:
+            lines = self._opened[block] = self._lines(block)
+            self._opened_bytes += sum(map(len, lines))
+            while len(self._opened) > 1 and (len(self._opened) > self._open_blocks or self._opened_bytes > OPEN_BYTES):
+                _, closed = self._opened.popitem(last=False)
+                self._opened_bytes -= sum(map(len, closed))
+        return lines
+
+    def __iter__(self) -> Iterator[R]:
+        # Without the cache of unpacked blocks, whose blocks a whole pass would only push out.
+        for block in range(self._n_blocks):
+            lines = self._lines(block)
+            try:
+                yield from self._all_of.decode(b"[%b]" % b",".join(lines))  # in half the time
+            except (msgspec.DecodeError, UnicodeDecodeError):  # a lone surrogate
+                yield from (codec.decode(line, self._type) for line in lines)
+        yield from self._plain
+
+    def __eq__(self, value: Any) -> bool:
+        if not isinstance(value, Sequence) or len(self) != len(value):
+            return False
+        return all(mine == theirs for mine, theirs in zip(self, value, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Picked(Sequence[R], Generic[R]):

@@ -1,4 +1,4 @@
-"""A record of Every Eval Ever (schema 0.x) as a file of published scores, which `harness verify --published` reads.
+"""A record of Every Eval Ever (schema 0.x) as a file of published scores, which `harness verify` reads.
 
     python -m harness.extensions.published_records RECORD.json https://ADDRESS > scores.yaml
 

@@ -146,7 +146,7 @@ class Preset(Part):
             "thinking_off": f" ({option('thinking', 'on')})",
             "effort": f" ({option('thinking')})",
             "system_prompt": f" ({option('system_prompt')})",
-            "opens": " (a server's chat template can end in it: `harness serve ENGINE MODEL --chat-template FILE`)",
+            "opens": f" (a server's chat template may end in it: {option('server.chat_template', 'FILE')})",
         }
         for advice in self.advice:
             is_broken, what = broken[advice.rule]

@@ -17,8 +17,8 @@ from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs import suite_file
-from harness.runs.going import holder_of
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
+from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys

@@ -13,13 +13,14 @@ from typing import Literal
 
 import msgspec
 
-from harness.core import codec
-from harness.core.errors import StoreError
-from harness.core.files import open_untrusted
 from harness.core.records import SCHEMA_VERSION
-from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import append_line, appended_lines
+from harness.runs.line_file import append_line, line, read_appended
+
+_REMEDY = (
+    "The requests at the provider are then unknown: put an intact copy back, or remove the file to ask for all missing "
+    "samples again."
+)
 
 
 class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,7 +62,14 @@ class BatchLedger:
         self.path = folder.batches
         self.batches: dict[str, Handed] = {}
         """Batches by our name, in the order in which they were planned."""
-        self._read()
+        # A torn tail comes from a process that died while writing, before it sent anything.
+        for entry in read_appended(self.path, _LedgerLine, _REMEDY, sealed=True):
+            if entry.event == "planned":
+                self.batches[entry.name] = Handed(entry.name, entry.endpoint, frozenset(entry.asks))
+            elif entry.name in self.batches and entry.event == "sent":
+                self.batches[entry.name].id = entry.id
+            else:
+                self.batches.pop(entry.name, None)
 
     def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
         """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
@@ -84,39 +92,5 @@ class BatchLedger:
         # In the order of the batches, so a later one takes the place of an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
-    def _read(self) -> None:
-        """Read the file's lines; a torn last line is left out. Raises `StoreError` for damage."""
-        try:
-            with open_untrusted(self.path) as file:
-                # A torn tail comes from a process that died while writing, before it sent anything.
-                for line in appended_lines(file):
-                    self._take(line.number, line.data or b"")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError(f"cannot read {self.path}: {error.strerror or error}.") from error
-
-    def _take(self, number: int, data: bytes) -> None:
-        """Add what one line of the ledger says to `batches`. Raises `StoreError` if it is damaged or of a newer schema.
-
-        number: of the line, from 1. data: the line.
-        """
-        try:
-            record.checksum(data)
-            entry = codec.decode(data, _LedgerLine)
-        except (record.Damaged, codec.DecodeError) as damage:
-            raise StoreError(
-                f"{self.path}, line {number} is damaged ({damage}), so the requests at the provider are unknown. Put "
-                f"an intact copy back, or remove the file to ask for all missing samples again."
-            ) from damage
-        if entry.schema > SCHEMA_VERSION:
-            raise StoreError(f"{self.path} has schema {entry.schema}; use a newer harness.")
-        if entry.event == "planned":
-            self.batches[entry.name] = Handed(entry.name, entry.endpoint, frozenset(entry.asks))
-        elif entry.name in self.batches and entry.event == "sent":
-            self.batches[entry.name].id = entry.id
-        else:
-            self.batches.pop(entry.name, None)
-
-    def _append(self, line: _LedgerLine) -> None:
-        append_line(self.path, record.seal(codec.inert(codec.encode(line))))
+    def _append(self, entry: _LedgerLine) -> None:
+        append_line(self.path, line(entry, sealed=True))

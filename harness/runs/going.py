@@ -12,7 +12,7 @@ from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs import questions
 from harness.runs.layout import RunFolder
-from harness.runs.lock import Holder, is_alive, last_holder
+from harness.runs.lock import Holder, holder_of
 from harness.runs.manifest import Manifest
 from harness.runs.survey import stored_keys
 
@@ -33,7 +33,7 @@ class Stored:
 class OnDisk:
     """The state of a run on disk.
 
-    holder: the process of this host that writes the run, judged by the run's files; None: no process does. session:
+    holder: the process that writes the run; None: no process does. session:
     the log's entries on the last session: its `session_started`, and its `session_ended` if there is one.
     """
 
@@ -46,32 +46,15 @@ class OnDisk:
 def on_disk(folder: RunFolder) -> OnDisk:
     """Read from a run's files how far it is and which process holds it; change nothing. Raises `StoreError`."""
     manifest = Manifest.load(folder)
-    session = _last_session(folder)
-    holder = _holder(folder, session)
+    holder = holder_of(folder)
     return OnDisk(
         model=manifest.model,
         benchmarks=tuple(
             _count_stored(folder, manifest, name, held=holder is not None) for name in manifest.benchmarks
         ),
         holder=holder,
-        session=session,
+        session=_last_session(folder),
     )
-
-
-def holder_of(folder: RunFolder) -> Holder | None:
-    """The process of this host that writes the run, judged by the run's files; None: no process does.
-
-    Reads no samples.
-    """
-    return _holder(folder, _last_session(folder))
-
-
-def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | None:
-    holder = last_holder(folder)
-    # Earlier versions logged no end of a session that had no missing sample.
-    ended = bool(session) and (session[-1].get("event") == "session_ended" or session[-1].get("owed") == 0)
-    # The lock's file stays after the run, and the process that wrote it may do other things by now, as a notebook does.
-    return holder if holder is not None and not ended and is_alive(holder) else None
 
 
 def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:

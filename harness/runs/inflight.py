@@ -18,7 +18,7 @@ from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import lines, refuse_link
+from harness.runs.line_file import line, lines, refuse_link
 from harness.runs.record import Task
 
 
@@ -66,18 +66,18 @@ def read(folder: RunFolder, is_wanted: Callable[[Task], bool] = lambda _: True) 
     recovered = Recovered()
     try:
         with open_untrusted(folder.inflight) as file:
-            for line in lines(file):
+            for each in lines(file):
                 try:
-                    if line.data is None or not line.complete:
-                        raise record.Damaged("cut off" if not line.complete else "too long")
-                    record.checksum(line.data)
-                    entry = codec.decode(line.data, _Line)
+                    if each.data is None or not each.complete:
+                        raise record.Damaged("cut off" if not each.complete else "too long")
+                    record.checksum(each.data)
+                    entry = codec.decode(each.data, _Line)
                     if entry.schema > SCHEMA_VERSION:
                         raise record.Damaged(f"schema {entry.schema}")
                 except (record.Damaged, codec.DecodeError) as damage:
                     recovered.damaged += 1
                     if recovered.damaged == 1:
-                        recovered.notes.append(f"line {line.number}: {visible(str(damage), 200)}")
+                        recovered.notes.append(f"line {each.number}: {visible(str(damage), 200)}")
                     continue
                 if is_wanted(entry.key):
                     recovered.partials[entry.key] = entry.part
@@ -94,10 +94,9 @@ def write(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
     if not partials:
         folder.inflight.unlink(missing_ok=True)
         return
-    data = b"".join(
-        record.seal(codec.inert(codec.encode(_Line(key, _encodable(part))))) for key, part in partials.items()
+    write_atomically(
+        folder.inflight, (line(_Line(key, _encodable(part)), sealed=True) for key, part in partials.items())
     )
-    write_atomically(folder.inflight, data)
 
 
 def _encodable(part: Partial) -> Partial:

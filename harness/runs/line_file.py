@@ -26,24 +26,18 @@ import fcntl
 import os
 import stat
 import threading
-import weakref
-from array import array
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, TypeVar
-from zlib import crc32
 
-from harness.core import codec, packed
+from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import READ_BUFFER_BYTES, disk_error, open_untrusted, read_at, sync_folder, write_atomically
 from harness.core.inert import quoted
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.packed import Blocks
 from harness.core.records import SCHEMA_VERSION
+from harness.runs import record
 
 # ---- writes inside the run folder
 
@@ -277,7 +271,11 @@ def write_whole(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append one line to `path`, on disk when this returns. Raises `StoreError`, also if `path` is a link."""
+    """Append one line to `path`, in a folder that is made when missing; on disk when this returns.
+
+    Raises `StoreError`, also if `path` is a link.
+    """
+    make_folder(path.parent)
     with LineFile(path, durable=True) as file:
         file.append(line)
 
@@ -295,9 +293,10 @@ def write_lines(path: Path, records: Iterable[object]) -> None:
     write_atomically(path, map(line, records))
 
 
-def line(record: object) -> bytes:
-    """A record as a line of the file."""
-    return codec.inert(codec.encode(record)) + b"\n"
+def line(entry: object, *, sealed: bool = False) -> bytes:
+    """A record as a line of the file. sealed: with its checksum."""
+    encoded = codec.inert(codec.encode(entry))
+    return record.seal(encoded) if sealed else encoded + b"\n"
 
 
 def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
@@ -314,96 +313,36 @@ def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
         yield _decode(plain, type, path, number, remedy)
 
 
-def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
+def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = False) -> list[T]:
     """Every line of a file that `LineFile` appends to, without a torn tail; empty for a missing file.
 
-    Raises `StoreError` for any other damage. remedy: what an error tells the user to do.
+    Raises `StoreError` for any other damage. remedy: what an error tells the user to do. sealed: each line has its
+    checksum.
     """
     # A link that points nowhere does not exist either, but is refused like any other link.
     if not path.is_symlink() and not path.exists():
         return []
-    return [_decode(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
+    numbered = _lines(path, remedy, appended_lines)
+    return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
 
 
-class Filed(Blocks[T]):
-    """The lines of a file written by `write_lines`; each is read and decoded when it is accessed.
-
-    sha256: of the file. The file stays open as long as this object. A file changed meanwhile raises `StoreError`, as a
-    damaged line does. Raises `OSError` for an unreadable file.
-    """
-
-    def __init__(self, path: Path, type: type[T], remedy: str) -> None:
-        super().__init__(type)
-        self._path, self._remedy = path, remedy
-        self._file = open_untrusted(path)
-        weakref.finalize(self, self._file.close)
-        self._checksums = array("I")  # Of each block.
-        hashed = sha256()
-        each = iter(partial(self._file.readline, MAX_LINE_BYTES), b"")
-        while block := list(_block_of(each)):
-            data = b"".join(block)
-            hashed.update(data)
-            # Checked at every read, which a SHA-256 would slow down; it need not stand against an attacker.
-            self._checksums.append(crc32(data))
-            self._ends.append(self._ends[-1] + len(data))
-            self._starts.append(self._starts[-1] + len(block))
-        self.sha256 = hashed.hexdigest()
-
-    @property
-    def is_large(self) -> bool:
-        """Whether these lines are too many to keep in memory as plain records."""
-        return len(self) > packed.PLAIN_RECORDS or self._ends[-1] > packed.PLAIN_BYTES
-
-    def _lines(self, block: int) -> list[bytes]:
-        """The lines of one block of the file. Raises `StoreError` if the file has changed."""
-        begin, end = self._ends[block], self._ends[block + 1]
-        try:
-            data = read_at(self._file.fileno(), end - begin, begin)
-        except OSError as error:
-            raise StoreError(f"cannot read {self._path}: {error.strerror or error}. {self._remedy}") from error
-        if crc32(data) != self._checksums[block]:
-            raise StoreError(f"{self._path} was changed while it was in use. {self._remedy}")
-        return data.removesuffix(b"\n").split(b"\n")
-
-    def _records(self, begin: int, lines: list[bytes]) -> Iterable[T]:
-        records = [*super()._records(begin, lines)]
-        for number, record in enumerate(records, begin + 1):
-            _refuse_newer(record, self._path, number)
-        return records
-
-    def _record(self, number: int, line: bytes, /) -> T:
-        return _decode(line, self._type, self._path, number + 1, self._remedy)
-
-
-def _block_of(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The next lines, until they fill a block: `BLOCK_RECORDS` lines or `BLOCK_BYTES`."""
-    n_bytes = 0
-    for line in islice(lines, packed.BLOCK_RECORDS):
-        yield line
-        n_bytes += len(line)
-        if n_bytes >= packed.BLOCK_BYTES:
-            return
-
-
-def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
+def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *, sealed: bool = False) -> T:
     """The record of line `number`. Raises `StoreError`.
 
     remedy: what the error tells the user to do.
     """
     try:
-        record = codec.decode(plain, type)
-    except codec.DecodeError as error:
+        if sealed:
+            record.checksum(plain)
+        entry = codec.decode(plain, type)
+    except (record.Damaged, codec.DecodeError) as error:
         raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
-    _refuse_newer(record, path, number)
-    return record
-
-
-def _refuse_newer(record: object, path: Path, number: int) -> None:
-    if (schema := getattr(record, "schema", 0)) > SCHEMA_VERSION:
+    if (schema := getattr(entry, "schema", 0)) > SCHEMA_VERSION:
         raise StoreError(
             f"{path}, line {number} has schema {schema}; "
             f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
         )
+    return entry
 
 
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:

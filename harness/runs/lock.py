@@ -12,8 +12,8 @@ What a process that was killed leaves, step by step, and what the next one makes
     files of other programs, and none of a run's    refuses: the folder is there for other things
 
 Invariant: the first byte of a sample is written after manifest.json and questions.jsonl are on disk, so a start that
-was killed never leaves samples without a manifest.json. `run`, `race`, `repeats`, each cell of a sweep, each shard and
-`merge` take their folders here. Code that must know whether a run has begun calls `Manifest.find`, and looks for no
+was killed never leaves samples without a manifest.json. `run`, `race`, each cell of a sweep, each shard and `merge`
+take their folders here. Code that must know whether a run has begun calls `Manifest.find`, and looks for no
 file itself.
 
 One writer a run, by an operating-system lock on an open descriptor:
@@ -21,11 +21,11 @@ One writer a run, by an operating-system lock on an open descriptor:
     run.lock is          the next process
     locked               is refused, with the holder's host and process
     not locked           takes the run, whatever the file says
-    on a file system whose locks do not lock: takes the run with a warning
+    on a file system that has no locks: takes the run with a warning
 
-At each start, a second descriptor tests whether the file system's locks work. Invariant: the lock dies with its holder,
-whatever kills it; the content of run.lock only names the holder for messages, and decides nothing. A forked child
-closes its copy of the descriptor, which would hold the run beyond its parent's end.
+Invariant: the lock dies with its holder, whatever kills it; the content of run.lock only names the holder for messages,
+and decides nothing. `holder_of` asks for a shared lock for a moment, so a process that takes the run tries more than
+once. A forked child closes its copy of the descriptor, which would hold the run beyond its parent's end.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ import errno
 import fcntl
 import os
 import socket
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 
 import msgspec
@@ -58,26 +58,19 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 MAX_HOLDER_BYTES = 4096
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The holder of a run.
+TRIES, TRY_SECONDS = 10, 0.02
+"""How often a process tries to take a run before it counts as taken, and the seconds between two tries."""
 
-    started: UTC, ISO 8601. process_start: the kernel's start time of the process, which reveals a reused number; empty
-    if unknown.
-    """
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """The holder of a run. started: UTC, ISO 8601."""
 
     host: str
     pid: int
     started: str
-    process_start: str = ""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
-
-
-class _Locked(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run.lock` says beside its `Holder`. inode: of the file itself, so that a copy shows; 0 in older files."""
-
-    inode: int = 0
 
 
 class RunLock:
@@ -107,16 +100,11 @@ class RunLock:
         self._folder.create()
         self._descriptor = open_for_writing(self._folder.lock, os.O_RDWR)
         try:
-            if not _lock(self._descriptor):
-                raise self._taken(_holder(self._folder.lock))
-            if not _locks_work(self._folder.lock):
-                self.warning = (
-                    f"{self._folder.path} is on a file system without working locks: nothing keeps a second command "
-                    "from writing to it at the same time"
-                )
+            self._lock()
             # Not before the lock is ours: until then the file names the holder, for whoever is refused.
             os.ftruncate(self._descriptor, 0)
-            ours = {**msgspec.structs.asdict(_ourselves()), "inode": os.fstat(self._descriptor).st_ino}
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            ours = Holder(host=socket.gethostname(), pid=os.getpid(), started=started)
             os.pwrite(self._descriptor, codec.encode(ours) + b"\n", 0)
             # Under the lock, so no temporary file belongs to a living writer.
             self._folder.remove_temporaries()
@@ -148,9 +136,24 @@ class RunLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _taken(self, holder: Holder | None) -> StoreError:
-        who = str(holder) if holder else "another process"
-        return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.")
+    def _lock(self) -> None:
+        """Take the lock. Raises `InUse` if another process has it, `OSError` if that cannot be told."""
+        for _ in range(TRIES):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(TRY_SECONDS)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                self.warning = (
+                    f"{self._folder.path} is on a file system without working locks: nothing keeps a second command "
+                    "from writing to it at the same time"
+                )
+                return
+        who = holder_of(self._folder) or "another process"
+        raise InUse(f"{self._folder.path} is in use by {who}; one run has one writer.")
 
 
 _locks_of_process: weakref.WeakSet[RunLock] = weakref.WeakSet()
@@ -164,96 +167,18 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def _lock(descriptor: int) -> bool:
-    """Take the lock without waiting; False if another process has it, True also where no locks exist.
-
-    Raises `OSError` for any other failure.
-    """
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-    return True
-
-
-def _locks_work(path: Path) -> bool:
-    """Whether file locks exclude one another on this file system: tried with a second descriptor of the locked file."""
-    # A lock belongs to the descriptor that took it: a second one of the same process is refused, too.
-    descriptor = open_for_writing(path, os.O_RDWR)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def last_holder(folder: RunFolder) -> Holder | None:
-    """The last process that took the run, alive or not; None if unknown, or if run.lock is a copy of another file."""
+def holder_of(folder: RunFolder) -> Holder | None:
+    """The process that writes the run; None if none does, or if the file system has no locks."""
     try:
         with open_untrusted(folder.lock) as file:
-            data, inode = file.read(MAX_HOLDER_BYTES), os.fstat(file.fileno()).st_ino
-        return codec.decode(data, Holder) if codec.decode(data, _Locked).inode in (0, inode) else None
+            holder = codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return holder
     except (OSError, codec.DecodeError):
-        return None
-
-
-def _holder(path: Path) -> Holder | None:
-    """The holder that a lock's file names; None if the file is missing or unreadable."""
-    try:
-        with open_untrusted(path) as file:
-            return codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
-    except (OSError, codec.DecodeError):
-        return None
-
-
-def _ourselves() -> Holder:
-    """This process, as the holder of a lock."""
-    return Holder(
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        process_start=_state_and_start(os.getpid())[1],
-    )
-
-
-def is_alive(holder: Holder) -> bool:
-    """Whether that process lives, as far as this host can tell; for a process of another host, False.
-
-    A zombie does not live: it has ended, and only its number is taken until its parent reads the exit status.
-    """
-    if holder.host != socket.gethostname():
-        return False
-    try:
-        os.kill(holder.pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        # Another user's process lives. A number that no process can have says nothing, which counts as alive: a lock is
-        # not broken on a guess.
         pass
-    state, start = _state_and_start(holder.pid)
-    return state not in ("Z", "X") and (not holder.process_start or start in ("", holder.process_start))
-
-
-def _state_and_start(pid: int) -> tuple[str, str]:
-    """The state of the process `pid`, and its start time in clock ticks since boot (fields 3 and 22 of its stat).
-
-    Both are empty where there is no /proc, or no such process.
-    """
-    try:
-        # Field 2 is the program's name in parentheses, which may hold blanks and parentheses of its own.
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return fields[0], fields[19]
-    except (OSError, IndexError):
-        return "", ""
+    return None
 
 
 # ---- taking a run folder

@@ -17,7 +17,6 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -163,42 +162,30 @@ def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterato
 
 def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
     """The questions of all folders, in the order of their first occurrence. Raises `StoreError` where two differ."""
-    together: Sequence[Question] = ()
+    digests: dict[str, str] = {}
+    together: Packed[Question] = Packed(Question)
     for source in sources:
-        if name in source.manifest.benchmarks and source.folder.benchmark(name).questions.exists():
-            theirs = questions.read(source.folder.benchmark(name))
-            together = theirs if not together else _merge_questions(together, theirs, source, name)
-            if not questions.as_sealed(source.manifest.benchmarks[name], theirs):
+        folder = source.folder.benchmark(name)
+        if name not in source.manifest.benchmarks or not folder.questions.exists():
+            continue
+        theirs = questions.read(folder)
+        for question in theirs:
+            digest = questions.digest_of([question])
+            if question.question_id not in digests:
+                together.append(question)
+            if digests.setdefault(question.question_id, digest) != digest:
                 raise StoreError(
-                    f"{source.folder.benchmark(name).questions} was changed after the run wrote it. Remove the file "
-                    f"and give the run's command again to rebuild it."
+                    f"{folder.questions}: question {quoted(question.question_id)} differs from that in the folders "
+                    f"before it. Join only runs with the same questions."
                 )
+        if not questions.as_sealed(source.manifest.benchmarks[name], theirs):
+            raise StoreError(
+                f"{folder.questions} was changed after the run wrote it. Remove the file and give the run's command "
+                f"again to rebuild it."
+            )
     if not together:
         raise StoreError(f"none of the folders holds the questions of {quoted(name)}; give each run's command again.")
     return together
-
-
-def _merge_questions(
-    mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str
-) -> Sequence[Question]:
-    """The questions of two folders joined. Raises `StoreError` if a question differs.
-
-    mine: the questions so far, of the folders before.
-    """
-    if questions.digest_of(mine) == questions.digest_of(theirs):
-        return mine
-    digests = {question.question_id: questions.digest_of([question]) for question in mine}
-    more: Packed[Question] = Packed(Question)
-    for question in theirs:
-        digest = digests.get(question.question_id)
-        if digest is None:
-            more.append(question)
-        elif digest != questions.digest_of([question]):
-            raise StoreError(
-                f"{source.folder.benchmark(name).questions}: question {quoted(question.question_id)} differs from "
-                f"that in the folders before it. Join only runs with the same questions."
-            )
-    return Packed(Question, chain(mine, more)) if more else mine
 
 
 def _with_digests(manifest: Manifest, question_sets: Mapping[str, Sequence[Question]]) -> Manifest:

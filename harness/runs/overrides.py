@@ -18,7 +18,7 @@ from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord, VerdictName
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import append_line, line, make_folder, read_appended
+from harness.runs.line_file import append_line, line, read_appended
 
 MAX_WHY_CHARS = 2_000
 """Largest number of characters in the reason of an override."""
@@ -80,7 +80,6 @@ def this_user() -> str:
 
 def append(folder: BenchmarkFolder, override: Override) -> None:
     """Store `override`, on disk when this returns. Raises `StoreError` when the disk refuses."""
-    make_folder(folder.path)
     append_line(folder.overrides, line(override))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import chain, zip_longest
 
 import msgspec
@@ -13,12 +13,13 @@ from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError, option
+from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import Filed, iterate_lines, line, write_lines
+from harness.runs.line_file import iterate_lines, line, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
@@ -75,47 +76,33 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
 
 
 def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: str) -> str | None:
-    """A sentence that says which row of the data changed: the first stored question that differs from its present one,
-    or how many rows are new.
+    """A sentence that names the first stored question that is not as it was, or says how many are new.
 
     A question that has another id now is found by its prompt. If its answer or another column changed, the sentence
     also says how to grade the stored replies by the present data. questions: those of the data as they are now,
-    selected as the stored ones.
-    source: the file of the data or of the card, or the card's name. None if the stored file cannot be read.
+    selected as the stored ones. source: the file of the data or of the card, or the card's name. None if the stored
+    file cannot be read.
     """
     by_id = {question.question_id: question for question in questions}
     by_prompt = {question.prompt_digest: question for question in questions}
-    gone = other_column = None
-    n_gone = 0
-    present_ids: set[str] = set()
+    n_new = len(by_id)
     try:
         for before in iterate(folder):
             now = by_id.get(before.question_id) or by_prompt.get(before.prompt_digest)
             if now is None:
-                gone = gone or before
-                n_gone += 1
-                continue
-            present_ids.add(now.question_id)
+                return f"Question {_name(folder, before)} is not among the questions of this command."
+            n_new -= 1
             if now.prompt_digest != before.prompt_digest:
                 return f"Question {_name(folder, before)} has another text now."
-            if now.references != before.references:
-                was, present = (" or ".join(map(quoted, each.references)) or "missing" for each in (before, now))
-                changed = f"The reference answer of question {_name(folder, before)} was {was} and is {present} now."
-                return f"{changed}\nTo grade the stored replies by the new answers, {grading_anew(folder, source)}"
             if now.choices != before.choices:
                 return f"Question {_name(folder, before)} has other choices now."
-            if other_column is None and now.row_digest != before.row_digest:
-                other_column = _changed_column(folder, before, now)
+            if (now.references, now.row_digest) != (before.references, before.row_digest):
+                return (
+                    f"{_changed_value(before, now, _name(folder, before))}: put the former value back to go on.\n"
+                    f"To grade the stored replies by the present data, {grading_anew(folder, source)}"
+                )
     except StoreError:
         return None
-    n_new = len(by_id.keys() - present_ids)
-    if gone is not None:
-        more = f" In all, {count_noun(n_gone, 'question')} {are(n_gone)} gone, and {n_new} {are(n_new)} new."
-        return f"Question {_name(folder, gone)} is not among the questions of this command.{more}"
-    if other_column is not None:
-        # Such a column decides no verdict, but a score is broken down by it: the samples of a run have one value of it.
-        stays = "A run has all its samples from the same rows: put the former value back to go on with it."
-        return f"{other_column} {stays}\nTo score the stored replies with the new rows, {grading_anew(folder, source)}"
     if n_new:
         return (
             f"{count_noun(n_new, 'question')} {are(n_new)} new to this run, and those that it holds are as they were. "
@@ -125,14 +112,16 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
     return "The questions that this run holds are as they were: another row of the data changed."
 
 
-def _changed_column(folder: BenchmarkFolder, before: Question, now: Question) -> str:
-    """A sentence on a question whose row changed beside its text, its answer and its choices."""
+def _changed_value(before: Question, now: Question, name: str) -> str:
+    """What changed in a question's row beside its text and its choices. name: of the question."""
+    values = [("The reference answer", *(" or ".join(map(quoted, each.references)) for each in (before, now)))]
     for column in dict.fromkeys((*before.metadata, *now.metadata)):
-        values = (each.metadata.get(column) for each in (before, now))
-        was, present = ("missing" if value is None else quoted(str(value)) for value in values)
+        was, present = (each.metadata.get(column, "missing") for each in (before, now))
+        values.append((f"The column {quoted(column)}", quoted(str(was)), quoted(str(present))))
+    for what, was, present in values:
         if was != present:
-            return f"The column {quoted(column)} of question {_name(folder, before)} was {was} and is {present} now."
-    return f"A column of question {_name(folder, before)} that is neither its text nor its answer changed."
+            return f"{what} of question {name} was {was} and is {present} now"
+    return f"A column of question {name} that is neither its text nor its answer changed"
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:
@@ -253,16 +242,16 @@ def _note(settings: Mapping[str, object]) -> RecipeNote | None:
 
 
 def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Question] | None:
-    """The questions of the file, if the file equals the noted one byte for byte; a large file is read on access."""
+    """The questions of the file, if the file equals the noted one byte for byte."""
     if note is None:
         return None
     try:
-        filed = Filed(folder.questions, Question, _REMEDY)
+        with open_untrusted(folder.questions) as file:
+            if file_digest(file, "sha256").hexdigest() != note.file:
+                return None
     except OSError:
         return None
-    if filed.sha256 != note.file:
-        return None
-    return filed if filed.is_large else Packed(Question, filed)
+    return read(folder)
 
 
 def seal(questions: Iterable[Question]) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from harness.core.errors import UsageError
 from harness.core.records import SCHEMA_VERSION, Key, SampleRecord
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import append_line, line, make_folder, read_appended
+from harness.runs.line_file import append_line, line, read_appended
 from harness.runs.overrides import MAX_WHO_CHARS, REMEDY, refuse_false_times
 
 MAX_LABEL_CHARS = 60
@@ -50,7 +50,6 @@ def set_label(folder: BenchmarkFolder, key: Key, label: str, *, put: bool, who: 
         who=who.strip(),
         when=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    make_folder(folder.path)
     append_line(folder.labels, line(record))
 
 

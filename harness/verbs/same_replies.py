@@ -137,8 +137,9 @@ def _equal_replies(
 def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
     """Whether two replies are equal, as far as max_tokens let them be written; None if one is short."""
     # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
-    texts = [("\0".join(filter(None, (one.reasoning, one.text))), one.finish_reason) for one in (ours, theirs)]
-    (short, ended), (long, _) = sorted(texts, key=lambda text: len(text[0]))
+    texts = {"\0".join(filter(None, (reply.reasoning, reply.text))): reply for reply in (ours, theirs)}
+    ordered = sorted(texts, key=len)  # two texts, of one length perhaps; one if they are equal
+    short, long = ordered[0], ordered[-1]
     if len(short) < MIN_CHARS:
         return None
-    return long == short or (ended == "length" and long.startswith(short))
+    return long == short or (texts[short].finish_reason == "length" and long.startswith(short))

@@ -126,26 +126,15 @@ CARD = {
     "name": "own", "title": "Own", "source": {"kind": "file", "path": "test.jsonl"}, "date_column": "date",
     "columns": {"question": "question", "answer": "answer"}, "kind": "integer", "prompt": "boxed",
 }  # fmt: skip
-TASKS = {
-    "name": "Sums", "evaluation_framework": "inspect-ai",
-    "tasks": [
-        {
-            "id": name, "field_spec": {"input": "question", "target": "answer"}, "split": "test",
-            "solvers": [{"name": "generate"}], "scorers": [{"name": "match"}],
-        }
-        for name in ("first", "second")
-    ],
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("typed", ["own.yaml", "own.yaml@2024..2024", "eval.yaml#second"])
+@pytest.mark.parametrize("typed", ["own.yaml", "own.yaml@2024..2024"])
 def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     rows = [{"question": f"{n} + 1?", "answer": str(n + 1), "date": f"{2024 + n}-05-01"} for n in range(3)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (tmp_path / "own.yaml").write_text(json.dumps(CARD), "utf-8")
-    (tmp_path / "eval.yaml").write_text(json.dumps(TASKS), "utf-8")
     monkeypatch.chdir(tmp_path)
     with FaultServer(answer) as server:
         made = harness.run(f"{typed}:2", out=tmp_path / "run", max_tokens=512, base_url=server.base_url)

@@ -261,7 +261,7 @@ def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_st
         (event_stream(delta("so"), delta(finish="length")), "truncated"),
         (event_stream(delta(""), delta(finish="stop")), "empty"),
         (completion("The answer is 4."), "all the same"),
-        (event_stream(delta(reasoning="so 4"), delta(finish="stop")), "harness score --answer-from-reasoning"),
+        (event_stream(delta(reasoning="so 4"), delta(finish="stop")), "answer_from_reasoning=True"),
     ],
     ids=["truncated", "empty", "identical", "all reasoning"],
 )

@@ -1,7 +1,6 @@
-"""A program that fills a journal and is killed: `python -m tests.runs.appending FOLDER SAMPLES [each]`.
+"""A program that fills a journal and is killed: `python -m tests.runs.appending FOLDER SAMPLES`.
 
 It opens the run's lock and journal, appends every key not yet in the file, and prints each key once acknowledged.
-`each`: it syncs every sample, so that the system calls are many.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, Ru
 from tests.runs.recorded import BENCHMARK, sample
 
 
-def main(path: str, n_samples: int, *each: str) -> None:
+def main(path: str, n_samples: int) -> None:
     run = RunFolder(path)
     with RunLock(run):
         manifest = Manifest.start(run, model="m", harness_version="1")
@@ -26,10 +25,8 @@ def main(path: str, n_samples: int, *each: str) -> None:
                     continue
                 # Bodies from some bytes to some hundred kilobytes, so that a kill also falls within a write.
                 journal.append(sample(*key, text="x" * (37 * i * i)))
-                if each:
-                    journal.sync()
                 os.write(1, f"{key[0]}/{key[1]}\n".encode())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -53,5 +53,5 @@ def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run_folder: RunF
     ledger.planned("one", "http://h/v1", ["a"])
     whole = run_folder.batches.read_bytes()
     run_folder.batches.write_bytes(whole.replace(b'"one"', b'"two"'))
-    with pytest.raises(StoreError, match=r"line 1 is damaged .*remove the file"):
+    with pytest.raises(StoreError, match=r"line 1 is damaged: .*remove the file"):
         BatchLedger(run_folder)

@@ -78,7 +78,3 @@ def test_status_of_a_copied_run_does_not_name_the_process_that_holds_the_origina
         of_copy = harness(quick_path, "status", "copy")
     assert of_copy.code == 0
     assert "process" not in of_copy.out
-    old = first.lock.read_text().replace('"inode":', '"older":')
-    assert old != first.lock.read_text()
-    RunFolder(quick_path / "copy").lock.write_text(old)  # of a version that noted no inode
-    assert f"process {os.getpid()}" in harness(quick_path, "status", "copy").out

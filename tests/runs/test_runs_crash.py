@@ -168,35 +168,3 @@ def die_everywhere(parent: str, after: bool) -> None:
         if code == 0:
             sys.stdout.write(str(number))
             return
-
-
-SYSTEM_CALLS = ["write", "fdatasync", "fsync", "ftruncate", "openat"]
-
-
-@pytest.mark.wide
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("call", SYSTEM_CALLS)
-def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> None:
-    """As above with the kernel's own calls: the first few of each, more with a larger budget."""
-    last = rounds(3)
-    for when in range(1, last + 1):
-        folder = prepare(quick_path / str(when))
-        files = folder.benchmark(BENCHMARK)
-        traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}"]
-        for path in (files.samples, files.path):
-            traced += ["-P", str(path)]
-        traced += ["-e", f"inject={call}:signal=KILL:when={when}"]
-        done = subprocess.run([*traced, *PROGRAM, str(folder.path), "14", "each"], capture_output=True)
-        if b"ptrace" in done.stderr:
-            pytest.skip(f"this machine does not let strace trace: {done.stderr.splitlines()[0]!r}")
-        before = {Key("old", 0), Key("old", 1)}
-        acknowledged = acknowledged_in(done.stdout)
-        on_disk = intact_texts(files.samples.read_bytes())
-        assert acknowledged | before <= set(on_disk), when
-        subprocess.run([*PROGRAM, str(folder.path), "14"], check=True, capture_output=True)
-        keys = [Key(line["question_id"], line["sample_index"]) for line in intact_lines(files.samples.read_bytes())]
-        assert sorted(keys) == sorted(before | {Key(f"q{i % 7}", i // 7) for i in range(14)}), when
-        if done.returncode == 0:
-            assert when > 1, "not even the first call was seen"
-            return
-        assert done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), (when, done.stderr)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import errno
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -18,18 +17,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.core import packed
 from harness.core.errors import StoreError
-from harness.core.packed import BLOCK_RECORDS
-from harness.core.records import SCHEMA_VERSION, Key
+from harness.core.records import Key
 from harness.runs import RunFolder, line_file, overrides
 from harness.runs.line_file import (
-    Filed,
     LineFile,
     append_line,
     read_appended,
@@ -236,15 +231,6 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
     assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
 
 
-def test_a_record_is_read_from_any_block_of_its_file(tmp_path: Path) -> None:
-    path, records = tmp_path / "records.jsonl", [f"record {n}" for n in range(3 * BLOCK_RECORDS)]
-    write_lines(path, records)
-    filed = Filed(path, str, "")
-    for n in (0, BLOCK_RECORDS, 2 * BLOCK_RECORDS + 1):
-        assert filed[n] == records[n]
-    assert filed.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(b'\xef\xbb\xbf"a"\n"b"\n')
@@ -350,49 +336,3 @@ def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a symbolic link"):
         write_lines(path, [1, 2])
     assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
-
-
-def test_a_file_of_many_records_or_bytes_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "records.jsonl"
-    write_lines(path, [1] * 40)  # of two bytes each, in two blocks
-    for records, n_bytes, large in ((40, 80, False), (39, 80, True), (40, 79, True), (39, 79, True)):
-        monkeypatch.setattr(packed, "PLAIN_RECORDS", records)
-        monkeypatch.setattr(packed, "PLAIN_BYTES", n_bytes)
-        assert Filed(path, int, "").is_large is large
-
-
-class Row(msgspec.Struct):
-    """A record that states its schema."""
-
-    schema: int
-
-
-def test_a_newer_record_is_refused_by_its_line_however_it_is_read(tmp_path: Path) -> None:
-    path, newer = tmp_path / "records.jsonl", BLOCK_RECORDS + 2
-    write_lines(path, [Row(SCHEMA_VERSION)] * newer)
-    assert [row.schema for row in Filed(path, Row, "")] == [SCHEMA_VERSION] * newer
-    write_lines(path, [*[Row(SCHEMA_VERSION)] * newer, Row(SCHEMA_VERSION + 1)])
-    filed = Filed(path, Row, "")
-    assert filed[newer - 1].schema == SCHEMA_VERSION
-    words = rf"records\.jsonl, line {newer + 1} has schema {SCHEMA_VERSION + 1}; this harness reads schemas up to"
-    reads: list[Callable[[], object]] = [lambda: filed[newer], lambda: [*filed], lambda: read_lines(path, Row, "")]
-    for read in reads:
-        with pytest.raises(StoreError, match=words):
-            read()
-
-
-def test_a_file_that_can_no_longer_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "records.jsonl"
-    write_lines(path, [1, 2])
-    filed = Filed(path, int, "Fetch it again.")
-
-    def fail(*_: object) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(line_file, "read_at", fail)
-    with pytest.raises(StoreError, match=r"cannot read .*records\.jsonl: Input/output error\. Fetch it again\."):
-        filed[0]
-    monkeypatch.undo()
-    path.write_bytes(b"1\n3\n")
-    with pytest.raises(StoreError, match=r"was changed while it was in use\. Fetch it again\."):
-        Filed.__getitem__(filed, 1)

@@ -45,10 +45,6 @@ def race(_folder: Path, url: str) -> list[str]:
     return ["race", *ASKED, "--samples", "2", "--step", "1", *candidates]
 
 
-def repeats(_folder: Path, url: str) -> list[str]:
-    return ["experiment", "repeats", "--real", *ASKED, "--samples", "2", "--runs", "2", "--base-url", url]
-
-
 def sweep(folder: Path, url: str) -> list[str]:
     common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
     content = {
@@ -85,7 +81,7 @@ def telling(states: Sequence[State]) -> list[State]:
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.parametrize("words", thinned([run, shard, race, repeats, sweep]), ids=lambda words: words.__name__)
+@pytest.mark.parametrize("words", thinned([run, shard, race, sweep]), ids=lambda words: words.__name__)
 def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
     sums(tmp_path, 2)
     out = tmp_path / "out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.records import Grade, GradeRules, Message, Question
 from harness.runs import BenchmarkFolder, grades, questions
-from harness.runs.line_file import Filed, write_lines
+from harness.runs.line_file import write_lines
 from tests.budget import examples
 from tests.runs.recorded import BENCHMARK
 
@@ -104,72 +102,6 @@ def test_what_an_editor_adds_is_passed_over(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a"), question("b")])
     folder.questions.write_bytes(b"\xef\xbb\xbf" + folder.questions.read_bytes().replace(b"\n", b"\r\n") + b"\n")
     assert [row.question_id for row in questions.read(folder)] == ["a", "b"]
-
-
-def filed(folder: BenchmarkFolder) -> Filed[Question]:
-    return Filed(folder.questions, Question, "Remove the file.")
-
-
-@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 200])
-def test_lines_that_are_read_when_looked_at_are_the_list_of_them(folder: BenchmarkFolder, n: int) -> None:
-    written = [question(f"q{i}", references=(f"\x85\u2028\ud800\r\n{i}",)) for i in range(n)]
-    write_lines(folder.questions, written)
-    stored = filed(folder)
-    assert list(stored) == written == stored
-    assert [stored[i] for i in range(-n, n)] == written * 2
-    assert stored.sha256 == sha256(folder.questions.read_bytes()).hexdigest()
-    folder.questions.unlink()
-    assert stored == written, "what was opened stays"
-
-
-@pytest.mark.parametrize(
-    ("odd", "why"),
-    [
-        (lambda line: line + b"," + line, "is damaged"),
-        (lambda line: line[:-1] + b"\n}", "is damaged"),
-        (lambda line: line.replace(b'"schema":1', b'"schema":99'), "has schema 99"),
-    ],
-)
-def test_a_line_that_is_not_one_question_is_named_by_a_pass_over_all(
-    folder: BenchmarkFolder, odd: Callable[[bytes], bytes], why: str
-) -> None:
-    write_lines(folder.questions, [question(f"q{i}") for i in range(40)])
-    lines = folder.questions.read_bytes().splitlines()
-    lines[34] = odd(lines[34])
-    folder.questions.write_bytes(b"\n".join(lines) + b"\n")
-    with pytest.raises(StoreError, match=f"line 35 {why}"):
-        list(filed(folder))
-
-
-@pytest.mark.parametrize("at", [0, 40, -1])
-def test_a_file_that_is_changed_while_it_is_in_use_is_refused(folder: BenchmarkFolder, at: int) -> None:
-    questions.write(folder, [question(f"q{i}") for i in range(50)])
-    stored, whole = filed(folder), folder.questions.read_bytes()
-    changed = question(f"q{range(50)[at]}", references=("43",))
-    lines = whole.splitlines(keepends=True)
-    lines[at] = codec.encode(changed) + b"\n"
-    folder.questions.write_bytes(b"".join(lines))
-    with pytest.raises(StoreError, match=r"was changed while it was in use\. Remove the file"):
-        stored[at]
-    with pytest.raises(StoreError, match="was changed while it was in use"):
-        list(stored)
-    folder.questions.write_bytes(b"")
-    with pytest.raises(StoreError, match="was changed while it was in use"):
-        stored[at]
-    folder.questions.write_bytes(whole)
-    assert stored[at].references == ("42",)
-
-
-def test_a_line_that_is_no_question_is_said_when_it_is_looked_at(folder: BenchmarkFolder) -> None:
-    write_lines(
-        folder.questions, [*(question(f"q{i}") for i in range(40)), {"no": "question"}, question("q", schema=5)]
-    )
-    stored = filed(folder)
-    assert stored[39].question_id == "q39"
-    with pytest.raises(StoreError, match=r"questions\.jsonl, line 41 is damaged: .*Remove the file"):
-        stored[40]
-    with pytest.raises(StoreError, match="line 42 has schema 5"):
-        stored[41]
 
 
 def test_grades_come_back_equal_and_are_replaced_as_a_whole(folder: BenchmarkFolder) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from harness.client.address import providers
@@ -29,6 +30,7 @@ from tests.system.spied_python import Process, Spied, spied
 ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
 
 SITES = {
+    "harness/benchmarks/sources/parquet.py": 1,
     "harness/cli/demo.py": 1,
     "harness/cli/sweep_processes.py": 1,
     "harness/grading/processes/pool.py": 2,
@@ -41,7 +43,7 @@ SITES = {
 """Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
 
 READ_WHAT_A_MODEL_WROTE = {
-    "harness.grading.processes.worker", "math_verify_child.py", "sympy_child.py",
+    "harness.grading.processes.worker", "harness.benchmarks.sources.parquet", "math_verify_child.py", "sympy_child.py",
 }  # fmt: skip
 """Children that need no key, so none is in their environment."""
 
@@ -111,6 +113,8 @@ class Player:
         """The files that the commands read."""
         sums(self.folder, 3)
         write_theirs(self.folder)
+        rows = [{"question": "1 + 1?", "answer": "2"}]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), self.folder / "sums.parquet")
         lanes = {
             "models": ["able"], "run": {"id_key": "id", "canary": False}, "score": {"workers": 1},
             "servers": [{"name": "s", "command": [sys.executable, ABLE, "--port", "{port}"]}],
@@ -159,6 +163,7 @@ class Player:
             codes=(0, 1),
         )
         self("sweep", "lanes.yaml", "--no-progress")
+        self("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", self.base_urls[0])
         self("serve", "command", "--name", "kept", "--detach", *server)
         self("serve", "stop", "kept")
         self.run(["-I", "-c", DOWNLOAD])

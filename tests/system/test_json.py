@@ -191,7 +191,7 @@ def test_a_run_under_way_answers_in_json(tmp_path: Path) -> None:
     hold("status", [looked])
     for name in looked["progress"]:
         assert not valid("status", [without(looked, ("progress", name))])
-    assert (refused.code, "concurrency many: expected a number" in refused.err) == (2, True)
+    assert (refused.code, "'many' is not a valid integer" in refused.err) == (2, True)
 
 
 def test_no_command_is_left_out() -> None:

@@ -1098,5 +1098,5 @@ def test_a_mean_is_over_the_benchmarks_with_one_baseline(tmp_path: Path) -> None
     write_run(tmp_path / "b", benchmarks=[("sums", 30, 16)])
     write_run(tmp_path / "c", benchmarks=[("demo", 30, 16), ("sums", 30, 16)], seed=2)
     done = harness(tmp_path, "compare", "a", "b", "c")
-    assert (done.out.count("demo: c "), done.out.count("sums: c ")) == (1, 1)
+    assert (done.out.count("demo: candidate c "), done.out.count("sums: candidate c ")) == (1, 1)
     assert "mean of" not in done.out, "the two differences are from different runs"

@@ -20,7 +20,6 @@ from harness.asking.prepare import prepare, questions_of
 from harness.asking.watching import Watcher
 from harness.cli.help import spell
 from harness.cli.main import cli
-from harness.core import packed
 from harness.core.errors import Sentence, StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
@@ -33,13 +32,6 @@ from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models
 
 ROWS = [{"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "level": i % 2} for i in range(6)]
-
-
-@pytest.fixture(autouse=True, params=["held", "read when looked at"])
-def _kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param != "held":
-        monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
-        monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
 
 
 def data(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -150,14 +142,14 @@ def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
 
 
 CHANGED_ROWS = {
-    "reference": ({"answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now."),
+    "reference": ({"answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now: put"),
     "text": ({"question": "What is 3 + 2?"}, {}, "Question q3 of sums has another text now."),
-    "id": ({"id": "q9", "answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now."),
+    "id": ({"id": "q9", "answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now: put"),
     "another row": ({"id": "q9", "question": "And now?"}, {}, "Question q3 of sums is not among the questions of"),
     "a column that the run does not store": (
         {"level": "five"},
         {},
-        "A column of question q3 of sums that is neither its text nor its answer changed. A run has all its samples",
+        "A column of question q3 of sums that is neither its text nor its answer changed: put the former value back",
     ),
     "an answer too": ({"level": "b", "answer": "7"}, {}, "The reference answer of question q3 of sums"),
     "a row that is not asked": (
@@ -177,39 +169,22 @@ def test_a_changed_row_is_named(tmp_path: Path, case: str) -> None:
     with pytest.raises(StoreError, match="dataset_digest") as refused:
         asked_by(tmp_path, **asked)
     assert sentence in str(refused.value)
-    assert ("To grade the stored replies by the new answers" in str(refused.value)) == ("answer of" in sentence)
-    assert ("To score the stored replies with the new rows" in str(refused.value)) == ("A column" in sentence)
+    graded_anew = "To grade the stored replies by the present data" in str(refused.value)
+    assert graded_anew == ("answer of" in sentence or "A column" in sentence)
 
 
-def test_a_changed_column_is_named_with_both_values_after_a_changed_answer(run: RunFolder) -> None:
+def test_a_changed_column_is_named_with_both_values_and_new_questions_are_counted(run: RunFolder) -> None:
     folder = run.benchmark("sums")
     stored = [msgspec.structs.replace(item, metadata={"page": 7, "unit": "a"}) for item in questions.read(folder)]
     questions.write(folder, stored)
-
-    def sentence(**changed: dict[str, Any]) -> str | None:
-        now = [msgspec.structs.replace(item, **changed.get(item.question_id, {})) for item in stored]
-        return questions.changed_row(folder, now, "sums.jsonl")
-
-    unit = {"metadata": {"page": 7, "unit": "b\x1b[1m"}, "row_digest": "0" * 64}
-    named = sentence(q3=unit)
-    assert named is not None
-    assert named.startswith("The column unit of question q3 of sums was a and is b\\x1b[1m now. A run has")
-    assert "`harness score" in named
-    assert "column unit of question q3 of sums was a and is missing now" in str(
-        sentence(q3={**unit, "metadata": {"page": 7}})
-    )
-    assert "The reference answer of question q4" in str(sentence(q3=unit, q4={"references": ("9",)}))
-    assert "are as they were" in str(sentence())
+    changed = msgspec.structs.replace(stored[3], metadata={"page": 7, "unit": "b\x1b[1m"}, row_digest="0" * 64)
     new = [msgspec.structs.replace(stored[0], question_id=f"new{n}", prompt_digest=str(n)) for n in range(2)]
-    gone = "Question q0 of sums is not among the questions of this command. In all,"
     for present, words in (
-        (
-            [*stored, *new],
-            "2 questions are new to this run, and those that it holds are as they were. To ask all anew, name",
-        ),
+        ([*stored[:3], changed], "The column unit of question q3 of sums was a and is b\\x1b[1m now: put the former"),
+        ([*stored, *new], "2 questions are new to this run, and those that it holds are as they were. To ask all anew"),
         ([*new[:1], *stored], "1 question is new to this run, and those"),
-        ([*stored[2:], *new[:1]], f"{gone} 2 questions are gone, and 1 is new."),
-        (stored[1:], f"{gone} 1 question is gone, and 0 are new."),
+        (stored[1:], "Question q0 of sums is not among the questions of this command."),
+        (stored, "The questions that this run holds are as they were"),
     ):
         assert str(questions.changed_row(folder, present, "sums.jsonl")).startswith(words)
 
@@ -315,28 +290,3 @@ def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path:
         name: settings[name] for name in (questions.DIGEST, questions.MADE)
     }
     assert questions.still_noted(settings, None) == {}
-
-
-def test_a_question_that_is_changed_under_a_run_is_not_asked_and_stays_owed(
-    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
-    monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
-    path = run.benchmark("sums").questions
-    whole = path.read_bytes()
-
-    def reply(request: Any) -> Any:
-        if request.method != "POST":
-            return [models("m")]
-        path.write_bytes(whole.replace(b"What is", b"What was"))
-        return completion(r"\boxed{1}")
-
-    with FaultServer(reply) as server:
-        given = options(tmp_path, base_url=(server.base_url,), fingerprint=False, samples=2, concurrency=1)
-        with prepare(given) as prepared:
-            outcome = sample(prepared).outcome
-    (cause,) = outcome.causes
-    assert "questions.jsonl was changed while it was in use" in str(cause.example)
-    assert 0 < outcome.n_owed < 6
-    path.write_bytes(whole)
-    assert asked_by(tmp_path, samples=2) == outcome.n_owed

@@ -107,21 +107,6 @@ def test_the_embedded_server_is_sound_and_a_proxy_before_it_is_found_out(embedde
         assert outcomes(proxy.base_url) == {"streaming": "sound", "usage": "sound", "length": "spoils"}
 
 
-def test_a_run_is_not_begun_where_its_score_would_be_spoilt(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"id": "a", "problem": "1+1?", "answer": "2"}\n')
-    asked = ("--data", "q.jsonl", "--question-key", "problem", "--answer-key", "answer", "--samples", "1",
-             "--max-tokens", "8", "--no-canary", "--probe", "--base-url")  # fmt: skip
-    toy = Toy(chance=random.Random(2))
-    with FaultServer(answering(toy, SaysStop())) as spoilt, FaultServer(answering(toy, Fault())) as sound:
-        ill = harness(tmp_path, "run", *asked, spoilt.base_url, "--out", "ill")
-        well = harness(tmp_path, "run", *asked, sound.base_url, "--out", "well")
-    assert ill.code == 4
-    assert "length: a reply that was cut says finish_reason 'stop'" in ill.err
-    assert not list((tmp_path / "ill").rglob("samples.jsonl"))
-    assert well.code == 0, well.err
-    assert list((tmp_path / "well").rglob("samples.jsonl"))
-
-
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
     with FaultServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")

@@ -70,7 +70,7 @@ def test_two_benchmarks_of_one_card_are_compared_each_with_its_own(
     assert {*names} <= {*report.tables[0].columns}
     # The same by the other door; the heading of each comparison is the name in the sweep.
     done = harness(tmp_path, "compare", *map(str, cells))
-    assert [f"{name}: m80+{name} " in done.out for name in names] == [True, True], done.out
+    assert [f"{name}: candidate m80+{name} " in done.out for name in names] == [True, True], done.out
     assert "differs: max_tokens" not in done.out
     # Wrong twin: two different benchmarks of the sweep are never compared, whatever questions they share.
     with pytest.raises(UsageError, match=f"shares no benchmark.*m50.{names[0]} holds {names[0]}"):

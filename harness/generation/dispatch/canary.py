@@ -44,7 +44,8 @@ A passage longer than a quarter of the tail is not searched for.
 
 ANSWERS_IN_REASONING = (
     "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
-    "Mend its reasoning parser, or let `harness score --answer-from-reasoning` read the reasoning"
+    "Mend its reasoning parser, or let `harness score` read the reasoning too: "
+    f"{option('score.answer_from_reasoning', True)}"
 )
 """What replies have that are noted as `ALL_REASONING`, and what to do."""
 

@@ -209,10 +209,6 @@ class Causes:
         self._failures[task] = (kind, status, message)
         self._given_up.add(task)
 
-    def last(self, task: Task) -> tuple[str, int | None, str]:
-        """Return (kind, status, message) of the last failure of `task`, which must have failed before."""
-        return self._failures[task]
-
     def arrived(self, task: Task) -> None:
         """Forget the failures of `task`, which has succeeded."""
         self._failures.pop(task, None)

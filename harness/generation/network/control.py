@@ -31,8 +31,8 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.progress import Progress
 from harness.generation.settings import MAX_CONCURRENCY
-from harness.runs.going import holder_of
 from harness.runs.layout import CONTROL, STATUS, RunFolder
+from harness.runs.lock import holder_of
 
 STATUS_S = 1.0
 """Seconds between two writings of the status."""

@@ -103,7 +103,7 @@ def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
 
 
 class OneByOne:
-    """A `Sampler` that sends one request per sample. Used on the network's loop only.
+    """Sends one request per sample, many at once. Used on the network's loop only.
 
     keeper: stores the written part of samples in flight; None = nothing is stored.
     """
@@ -126,7 +126,7 @@ class OneByOne:
         self._continuing: set[Task] = set()  # Requests in flight that continue a part.
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
-        """Send the request of `ask` and return its sample and reply, as `Sampler.sample` promises."""
+        """Send the request of `ask`; return its sample with the reply that it was made from. Raises `RequestFailed`."""
         task = ask.task
         arriving = self._arriving[task] = Arriving()
         try:

@@ -5,8 +5,8 @@
         └── answered · failed · lost ◀──┘
 
 The thread decides nothing itself. Guarantees: the end of every `Ask` is reported exactly once; nothing runs on after
-`join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`, and `join`, and read
-`progress`, `server_model` and `builds`.
+`join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and `join`, and
+read `progress`, `server_model` and `builds`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
-from harness.generation.network.sampler import Sampler
+from harness.generation.network.requests import OneByOne
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 from harness.runs.record import Task
@@ -47,7 +47,7 @@ class Network:
         self,
         dispatcher: Dispatcher,
         *,
-        open_sampler: Callable[[], Sampler],
+        open_sampler: Callable[[], OneByOne],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         endpoints_file: EndpointsFile | None = None,
@@ -74,7 +74,7 @@ class Network:
         """The latest facts; replaced as a whole, so any thread may read it."""
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
-        self._sampler: Sampler | None = None
+        self._sampler: OneByOne | None = None
         self._next_look = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
@@ -105,10 +105,6 @@ class Network:
     def stop(self, why: str) -> None:
         """End every request now."""
         self._run_on_loop(partial(self._dispatcher.stop, why))
-
-    def fail(self, error: BaseException) -> None:
-        """End every request now; the session raises `error`."""
-        self._run_on_loop(partial(self._dispatcher.fail, error))
 
     def obey(self, orders: Orders, former: Orders) -> None:
         """Follow a user's new orders."""
@@ -180,7 +176,7 @@ class Network:
                 self._loop = None
             self.progress = self._facts()
 
-    async def _carry_out(self, sampler: Sampler) -> None:
+    async def _carry_out(self, sampler: OneByOne) -> None:
         """Carry out the dispatcher's actions until it returns `Done`."""
         while not isinstance(action := self._next(), Done):
             if isinstance(action, Wait):
@@ -200,7 +196,7 @@ class Network:
             self._dispatcher.fail(error)
             return self._dispatcher.next()
 
-    def _do(self, action: Action, sampler: Sampler) -> None:
+    def _do(self, action: Action, sampler: OneByOne) -> None:
         """Carry out one action of the dispatcher."""
         match action:
             case Ask(task):
@@ -247,7 +243,7 @@ class Network:
 
     # ---- one request
 
-    async def _ask(self, sampler: Sampler, ask: Ask) -> None:
+    async def _ask(self, sampler: OneByOne, ask: Ask) -> None:
         """Ask for one sample, and report to the dispatcher how that ended."""
         task = ask.task
         try:

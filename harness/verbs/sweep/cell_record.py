@@ -23,7 +23,7 @@ from harness.core.records import SCHEMA_VERSION
 from harness.presets.sampling import SamplingOptions
 from harness.runs import RunFolder
 from harness.runs.layout import runs_in
-from harness.runs.lock import is_alive, last_holder
+from harness.runs.lock import holder_of
 from harness.runs.recorded_settings import FREE_IN_A_CURVE
 from harness.runs.sweep_cell import CELLS
 
@@ -118,5 +118,4 @@ def look(path: Path) -> SeenSweep | None:
     """
     if not runs_in(path):
         return None
-    holder = last_holder(RunFolder(path))
-    return SeenSweep(path=path.absolute(), running=holder is not None and is_alive(holder), cells=read_all(path))
+    return SeenSweep(path=path.absolute(), running=holder_of(RunFolder(path)) is not None, cells=read_all(path))
