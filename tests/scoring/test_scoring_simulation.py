@@ -43,8 +43,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "ACCURACIES", (0.02, 0.3, 0.9))
     monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01, 0.32, 0.95))
     monkeypatch.setattr(simulate, "SAMPLES", (1, 2, 4, 64))
-    models = {name: simulate.REPLY_MODELS[name] for name in ("5 %", "97 %", "mostly none or all")}
-    monkeypatch.setattr(simulate, "REPLY_MODELS", models)
     monkeypatch.setattr(simulate, "PILOTS", ((30, 2), (30, 16), (500, 4)))
 
 
