@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.verbs.judged_outputs import judge_file
 
 import harness
-from harness.asking.options import JudgeOptions, ProbeOptions, ScoreOptions
-from harness.asking.watching import Watcher
+from harness.asking.options import JudgeOptions, ProbeOptions
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.generation import fingerprint
@@ -24,7 +22,6 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run, score_run
 from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
-from harness.verbs.outputs import ScoredFile, score_file
 from harness.verbs.probe import probe
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
@@ -173,28 +170,17 @@ def run(folder: Path, who: Mapping[str, Any], **more: Any) -> None:
     harness.run(**{**data, **given, **more}, canary=False, fingerprint=True, out=folder / "run")
 
 
-def scored_file(folder: Path) -> ScoredFile:
-    """Another tool's outputs, scored by the rules."""
-    return score_file(
-        folder / "gen.jsonl",
-        ScoreOptions(workers=1, response_key="gen", answer_key="answer"),
-        Watcher(),
-    )
-
-
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run and a file of outputs with an answer each that the rules leave undecided; both are graded once, for all."""
+    """A run with an answer that the rules leave undecided; it is graded once, for all."""
     folder = tmp_path_factory.mktemp("graded")
     score_run(write_run(folder / "judged", {"q": (PROSE, [r"\boxed{\text{sugar}}"])}), GradingOptions(workers=1))
-    (folder / "gen.jsonl").write_text(json.dumps({"question": "Why?", "answer": PROSE, "gen": [r"\boxed{\text{sun}}"]}))
-    scored_file(folder)
     return folder
 
 
 @pytest.fixture
 def folder(graded: Path, tmp_path: Path) -> Path:
-    """A copy of them, whose samples no judge has seen."""
+    """A copy of it, whose sample no judge has seen."""
     return shutil.copytree(graded, tmp_path / "graded")
 
 
@@ -210,8 +196,6 @@ def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spe
     judged = RunFolder(folder / "judged")
     score_with_judge(judged, grade_run(judged, GradingOptions(workers=1)), judge, serve)
     by_command["judge"] = asked(server)
-    judge_file(scored_file(folder), judge, serve)
-    by_command["second opinion"] = asked(server)
     probe.probe(ProbeOptions.of(**who))
     by_command["probe"] = asked(server)
     return by_command
