@@ -29,7 +29,7 @@ OF_PROCESSES = (
     "tests/rewards/",
     "tests/system/test_isolated_children.py",
     "tests/system/test_no_dumps.py",
-    "tests/system/test_secrets_everywhere.py",
+    "tests/system/test_secrets.py",
 )
 """Beginnings of the names of tests whose workers are not kept."""
 
@@ -39,7 +39,7 @@ NOT_FORKED = (
     "tests/grading/test_grading_pool.py::test_pool_closed_early",
     "tests/system/test_isolated_children.py",
     "tests/system/test_no_dumps.py",
-    "tests/system/test_secrets_everywhere.py",
+    "tests/system/test_secrets.py",
 )
 """Beginnings of the names of tests whose workers are children of the tests' process, each a new interpreter."""
 

@@ -21,7 +21,7 @@ LONG_FILES = (
     "hostile/test_hostile.py",
     "storms/test_storms.py",
     "storms/test_command_storms.py",
-    "system/test_secrets_everywhere.py",
+    "system/test_secrets.py",
     "system/test_plugins.py",
     "generation/test_interruption.py",
     "generation/test_salvage.py",

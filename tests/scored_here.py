@@ -22,7 +22,7 @@ from tests import warm
 
 OF_PROCESSES = (
     "tests/system/test_isolated_children.py",
-    "tests/system/test_secrets_everywhere.py",
+    "tests/system/test_secrets.py",
     "tests/verbs/test_sweep_runs.py::test_a_judge_s_header_reaches_the_judge_and_no_command_line",
 )
 """Beginnings of the names of tests whose cells are scored in processes of their own, all by new interpreters."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.client.address import endpoint
+from harness.client.address import providers
 from tests.patience import PATIENCE_SECONDS
 from tools.mutants import cases, rooms, session
 from tools.mutants.children import DONE, MAX_BYTES, Job, Message, Say, ended
@@ -113,8 +113,8 @@ def test_an_explained_mutant_still_exists_and_has_a_reason() -> None:
 
 
 def test_what_remembers_its_results_is_found_by_its_file() -> None:
-    found = {cache.__wrapped__.__name__ for cache in session.caches_of([endpoint.__file__])}
-    assert found == {"_runs", "_parts"}
+    found = {cache.__wrapped__.__name__ for cache in session.caches_of([providers.__file__])}
+    assert found == {"load"}
 
 
 def draw(say: Say) -> None:

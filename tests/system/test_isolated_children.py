@@ -368,7 +368,8 @@ def test_python_is_started_by_one_place() -> None:
                 sites[name] = n
     assert speak == SPEAK_OF_PYTHON.keys()
     engines = {f"server_launchers/engines/{name}.py" for name in spec.ENGINES}  # it starts in an empty folder
-    assert starts - {"server_launchers/isolated.py"} - engines == ENGINES.keys()
+    # In harness/cli/flags.py, -c is short for --concurrency.
+    assert starts - {"server_launchers/isolated.py", "harness/cli/flags.py"} - engines == ENGINES.keys()
     assert starts & engines
     assert sites == SITES
 

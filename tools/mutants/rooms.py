@@ -21,7 +21,7 @@ _SIMULATED = "simulation/test_whole_runs.py::test_every_promise_is_kept_whatever
 ROOMS = {
     "journal": Room(
         "runs.journal runs.line_file",
-        "runs/test_runs_journal.py runs/test_runs_journal_faults.py runs/test_runs_line_file.py"
+        "runs/test_runs_journal.py runs/test_runs_line_file.py"
         " runs/test_runs_copied.py runs/test_runs_state.py runs/test_runs_strangers.py",
     ),
     "survey": Room(
