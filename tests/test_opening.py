@@ -27,7 +27,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
     "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
     "harness/runs/survey.py": {"open"},  # a descriptor that is open already
-    "harness/runs/lock.py": {"Path(f'/proc/{pid}/stat').read_text"},
     "harness/benchmarks/sources/tables.py": {"gzip.open"},  # after `_refuse_special`
     "harness/benchmarks/sources/zstandard.py": {"zstd.open"},  # of an open file
     "harness/benchmarks/sources/archives.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members

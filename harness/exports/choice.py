@@ -6,6 +6,7 @@ Samples are read one at a time, so memory holds their keys and not their texts.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,9 @@ from harness.scoring import Score
 
 Take = Literal["correct", "all"]
 """The samples that an export takes: those with the verdict "correct", or all."""
+
+GROUP_BYTES = 128 * 1024 * 1024
+"""Largest size, roughly, of the samples that are in memory together during an export in the order of the questions."""
 
 ENDED = ("stop",)
 """The finish reasons of replies that the model itself ended."""
@@ -125,6 +129,25 @@ class ExportedBenchmark:
         """
         shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
         return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
+
+    def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
+        """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
+
+        Memory holds one group of questions at a time, whose samples have about `GROUP_BYTES`. The journal
+        (`samples.jsonl`) is read anew for each group.
+        """
+        ids = list(self.questions)
+        size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
+        # Number of questions in a group, if all questions have samples of about the same size.
+        step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
+        for first in range(0, len(ids), step):
+            by_id: dict[str, list[SampleRow]] = {question_id: [] for question_id in ids[first : first + step]}
+            for row in self.rows():
+                if row.sample.question_id in by_id:
+                    by_id[row.sample.question_id].append(row)
+            for question_id, rows in by_id.items():
+                if rows:
+                    yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
     def _passing(self) -> Iterator[SampleRow]:
         """Yield the samples that fit all of the choice except `shortest`."""

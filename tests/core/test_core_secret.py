@@ -114,6 +114,7 @@ def test_it_is_itself_where_it_is_compared_and_revealed_by_name() -> None:
 
 REVEALING = {
     "client/address/endpoint.py": "into the headers that a user adds; to be looked for in the texts of others",
+    "client/openai_sdk.py": "the query of an address, into each request",
     "core/secret.py": "into the header and the body of a request, and to a worker of ours on another machine",
 }
 """Modules that reveal a secret, and where to."""

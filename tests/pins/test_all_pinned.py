@@ -21,6 +21,7 @@ ELSEWHERE = {
     "serve logs": "needs a server that runs: tests/server_launchers",
     "serve fetch": "downloads: tests/server_launchers",
     "function serve": "starts a server: tests/system/test_python_api.py",
+    "function frame": "gives a table of Arrow: tests/exports/test_export.py",
     "function probe": "the same report as the command's, which is pinned: tests/system/test_one_road.py",
 }
 """What shows nothing in process and in a moment → why, and where it is held. Their refusals are pinned."""

@@ -257,7 +257,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "doctor": ("doctor", "r"),
     "verify": ("verify", "r"),
     "plan": ("plan", "r", "--detect", "5"),
-    "experiment": ("experiment", "repeats", "r", "--runs", "2", "--samples", "1", "--out", "made"),
     "steer": ("status", "r", "--pause"),
     "run": (),
 }  # fmt: skip

@@ -86,10 +86,6 @@ def _race(url: str) -> list[Line]:
     return [["race", *ASKED, "--samples", "4", "--step", "1", "--out", "races", "--base-url", url, *candidates]]
 
 
-def _real(what: str, *more: str) -> Callable[[str], list[Line]]:
-    return lambda url: [["experiment", what, "--real", *ASKED, *more, "--out", "experiments", "--base-url", url]]
-
-
 def _judged(url: str) -> list[Line]:
     judge = ["--judge", f"{MODEL}@{url}", "--workers", "1"]
     return [run_line("told", url, data="prose.jsonl"), ["score", "told", *judge]]
@@ -109,8 +105,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
     "shards": Campaign(_shards, stored=False, server=True),
     "race": Campaign(_race, stored=False, server=True),
-    "repeats": Campaign(_real("repeats", "--samples", "2", "--runs", "2"), stored=False, server=True),
-    "numbers": Campaign(_real("samples", "--n", "2,3"), stored=False, server=True),
     "sweep": Campaign(
         lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--no-progress", "--base-url", url]],
         stored=False,
@@ -148,8 +142,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "status": Campaign(_only("status", "one", "--json"), varies=True),
     "doctor": Campaign(_only("doctor", "one", "two")),
     "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
-    "repeats of a run": Campaign(_only("experiment", "repeats", "one", "--runs", "2", "--out", "drawn"), varies=True),
-    "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
     "tables": Campaign(
         lambda _url: [
             ["benchmarks"], ["serve", "--models"], ["score", "--json-schema"], ["sweep", "--list"],
@@ -179,13 +171,8 @@ CAMPAIGNS: dict[str, Campaign] = {
     for name in FORMATS
 }  # fmt: skip
 
-OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score", "score file", "serve")
+OFTEN = ("run", "shards", "race", "sweep", "judge", "merge", "score", "score file", "serve")
 """Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
-
-WITHOUT = {
-    "demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves",
-}
-"""The command that no campaign plays, and why."""
 
 
 def commands_of(campaign: Campaign) -> set[str]:

@@ -810,7 +810,7 @@ def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(t
     done = harness(tmp_path, "compare", *names)
     assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
     assert "counts alike" not in done.out, "both have 30 questions"
-    assert done.out.index("sums: ck-step_20+sums") < done.out.index("mean of 2 benchmarks")
+    assert done.out.index("sums: candidate ck-step_20+sums") < done.out.index("mean of 2 benchmarks")
     (first, second) = compare([RunFolder(tmp_path / name) for name in names], CompareOptions())
     assert first.decision.mean == second.decision.mean
     assert first.decision.mean is not None
@@ -908,7 +908,7 @@ def test_a_score_of_one_sample_a_question_acquits_no_run(tmp_path: Path) -> None
 OWN = """
 schema: 1
 source: {{title: Our wiki, url: "https://example.org/wiki", by: others}}
-settings: {{temperature: 0.6, top_p: 0.9, max_tokens: 4096, seed: 3, prompt: other}}
+settings: {{temperature: 0.6, top_p: 0.9, max_tokens: 4096, seed: 3}}
 questions: {{demo: 30}}
 scores:
   - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64}}
@@ -934,7 +934,16 @@ def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
         assert said in done.out
         assert "Our wiki" in done.out
     differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
-    assert differing == ["max_tokens", "prompt", "top_p"]  # what moves a score most comes first; a seed moves none
+    assert differing == ["max_tokens", "top_p"]  # what moves a score most comes first; a seed moves none
+
+
+def test_a_number_of_another_prompt_decides_nothing(tmp_path: Path) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 64)], strength=0.5)
+    (tmp_path / "own.yaml").write_text(OWN.format(percent=80).replace("seed: 3", "prompt: other"), encoding="utf-8")
+    done = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
+    assert done.code == 1
+    assert "demo: cannot say" in done.out
+    assert re.search(r"prompt: .* here, other there", done.out)
 
 
 def test_a_fraction_in_place_of_per_cent_is_named(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ ROOMS = {
     ),
     "survey": Room(
         "runs.survey",
-        "runs/test_runs_survey.py runs/test_runs_journal.py runs/test_runs_keys.py runs/test_runs_state.py"
+        "runs/test_runs_journal.py runs/test_runs_keys.py runs/test_runs_state.py"
         " runs/test_runs_strangers.py"
         " runs/test_runs_merging.py::test_cut_at_any_byte_of_the_joined_samples_the_same_call_gives_the_same",
     ),

@@ -70,6 +70,7 @@ _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
+_MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
@@ -349,6 +350,9 @@ class _Lexer:
     def word(self) -> None:
         """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
         source = self.source
+        # The module's name in `np.sqrt` or `math.pi` adds nothing; references of Minerva have it.
+        if (module := _MODULE.match(source, self.position)) is not None:
+            self.position = module.end()
         previous = self.tokens[-1] if self.tokens else None
         if previous is not None and previous.kind == "num":
             clock = _CLOCK.match(source, self.position)
