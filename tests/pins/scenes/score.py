@@ -140,7 +140,7 @@ def judge_of_each_engine(stage: Stage) -> None:
 
 
 def judge_of_a_file(stage: Stage) -> None:
-    """Outputs of another tool are judged as a run's samples are."""
+    """Outputs of another tool are judged as a run."""
     wordy = [r"\boxed{\text{what comes after light}}", r"\boxed{\text{they burn sugar}}"]
     rows = [
         {"question": "why?", "answer": PROSE, "gen": wordy},
@@ -150,6 +150,9 @@ def judge_of_a_file(stage: Stage) -> None:
     judge = stage.server("judge", judging())
     words = ["--judge", f"pinned@{judge.base_url}", "--response-key", "gen", "--answer-key", "answer"]
     stage.command("score", "theirs.jsonl", *words, "--workers", "1", "--json", read=reading.scores)
+    stage.command(
+        "score", "theirs.jsonl", *words, "--as-run", "theirs", "--workers", "1", "--json", read=reading.scores
+    )
     stage.requests(judge)
 
 
