@@ -72,6 +72,8 @@ def read(words: Sequence[str]) -> PastedCommand | None:
                 passed += [name, value]
             else:
                 flags += [option.flag, value, *(["--dp-mode", "engine"] if field == "dp" else [])]
+    if not model:
+        raise SpecError("model", "the command names no model: put it behind the engine's name, or give it by --model")
     return PastedCommand(engine, model, flags, passed)
 
 

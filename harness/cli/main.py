@@ -33,7 +33,7 @@ GROUPS = {
         "run": "Sample completions for benchmarks from a server; resume by the same command.",
         "sweep": "Run and score models × servers × settings × benchmarks from one file.",
         "benchmarks": "List the benchmark cards, or show one.",
-        "status": "Show or steer a run from another terminal: concurrency, pause, drain, cancel.",
+        "status": "Show or steer a run from another terminal: concurrency, pause, drain.",
         "merge": "Join the run folders of several clients (shards) into one run.",
     },
     "Grade": {

@@ -166,7 +166,9 @@ class BatchService:
         """
         after: str | None = None
         for _ in range(MAX_PAGES):
-            page = self._json(_Page, "GET", "/batches", params={"limit": 100, **({"after": after} if after else {})})
+            # In the path: `params` would replace the query of the address.
+            behind = f"&after={quote(after, safe='')}" if after else ""
+            page = self._json(_Page, "GET", f"/batches?limit=100{behind}")
             for entry in page.data:
                 if entry.metadata and entry.metadata.get(MARK) == name:
                     return self.look(entry.id)
@@ -215,7 +217,7 @@ class BatchService:
         try:
             return codec.decode(bytes(body), type)
         except codec.DecodeError as error:
-            words = quote_safely(bytes(body[:200]).decode("utf-8", "replace"), self._secrets)
+            words = quote_safely(body.decode("utf-8", "replace"), self._secrets)
             raise RequestFailed("malformed", f"{path}: the answer is not as the protocol has it: {words}") from error
 
     @contextmanager

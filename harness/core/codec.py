@@ -114,6 +114,8 @@ def holds_more_than(most: int, data: bytes) -> bool:
 def inert(line: bytes) -> bytes:
     """A line of JSON, safe to print: characters that would act on a terminal are escaped, the value is the same."""
     # Such characters can only stand inside JSON strings, where an escape means the same.
+    if line.isascii():  # a hundred times as fast as the search
+        return line
     return _ACTING.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
 
 

@@ -107,7 +107,7 @@ def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
         score = outer.get("score") if isinstance(outer, dict) else None
         if not isinstance(outer, dict) or not isinstance(score, dict) or "target" not in row.value:
             raise UsageError(f"{row.where} is no review of EvalScope: it needs 'target' and 'sample_score'")
-        group, index = outer.get("group_id"), str(row.value.get("index"))
+        group, index = outer.get("group_id"), str(row.value.get("index", row.where))
         if index in seen:
             continue
         seen.add(index)

@@ -144,7 +144,7 @@ def generate(
 
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
     with Signals(interrupted) as signals, hold(folder) as run:
-        log = run.log
+        log, desk = run.log, Desk(folder)
         session = SamplingSession(
             settings, question_sets, folder, log, clock,
             servers.environment, servers.facts, listener.on_surplus,
@@ -173,7 +173,7 @@ def generate(
             )  # fmt: skip
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
-            runner.ask(network, signals, waits=settings.batching is None)
+            runner.ask(network, signals, desk, waits=settings.batching is None)
             outcome = session.finish(dispatcher, network.progress, network.lag)
             # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
@@ -318,16 +318,16 @@ class Runner:
 
     # ---- while samples are asked
 
-    def ask(self, network: Network | BatchLoop, signals: Signals, *, waits: bool) -> None:
+    def ask(self, network: Network | BatchLoop, signals: Signals, desk: Desk, *, waits: bool) -> None:
         """Start the network thread, and return when it has ended; show progress meanwhile.
 
-        waits: at the first Ctrl-C, requests in flight may end.
+        desk: takes a user's orders, and shows the progress. waits: at the first Ctrl-C, requests in flight may end.
         """
         signals.attach(partial(self._on_signal, network, waits))
         self._network = network
         network.start()
         ended = False
-        on_progress, desk = self._listener.on_progress, Desk(self._folder)
+        on_progress = self._listener.on_progress
         try:
             while not ended:
                 desk.show(network.progress)

@@ -109,7 +109,7 @@ class SamplingSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         failures = []
         for journal in self.journals.values():
-            # Each is closed, whichever fails: closing stores the samples that wait.
+            # Each is closed, whichever fails: closing syncs it.
             try:
                 journal.close()
             except StoreError as failure:

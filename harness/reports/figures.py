@@ -116,17 +116,31 @@ def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
     Repeats are complete runs that differ by their seeds and numbers of samples alone. Of one run alone, they are drawn
     from its samples.
     """
-    complete = [part for part in present if part.benchmark.score is not None and not part.benchmark.score.n_missing]
+    complete = [
+        part
+        for part in present
+        if part.benchmark.score is not None and not part.benchmark.score.n_missing and part.benchmark.questions
+    ]
     repeated: dict[str, list[RunBenchmark]] = {}
     for part in complete:
         identity = {field: value for field, value in part.benchmark.record.identity.items() if field != "seed"}
         questions = [item.question.question_id for item in part.benchmark.questions]
         repeated.setdefault(digest([part.run.manifest.model, identity, questions]), []).append(part)
-    groups = [group for group in repeated.values() if len(group) > 1 or len(present) == 1]
+    groups = [group for group in repeated.values() if _are_repeats(group) or len(present) == 1]
     for group in groups:
         stem = f"{group[0].run.label}-" if len(groups) > 1 else ""
         for plot in _repeats_drawn(group[0]) if len(group) == 1 else _repeats_made(group):
             yield dataclasses.replace(plot, name=f"{stem}{plot.name}")
+
+
+def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
+    """Whether these runs, alike in all that their records hold, each have a seed or a number of samples of their own.
+
+    Two with the same seed differ by what no record holds, such as their servers; other tools' outputs have no record.
+    """
+    records = [part.benchmark.record for part in group]
+    drawn = {(record.identity.get("seed"), record.plan.samples) for record in records}
+    return len(drawn) == len(group) > 1 and not any(record.imported for record in records)
 
 
 def _repeats_drawn(part: RunBenchmark) -> Iterator[Plot]:

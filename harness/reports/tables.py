@@ -53,19 +53,32 @@ def samples_cell(score: Score) -> str:
 
 def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
-    warnings."""
+    warnings, and which replies look wrong. Accuracies with answers from the reasoning have a column of their own.
+    """
     notes: list[str] = []
-    rows = tuple(
-        (
-            short(label),
-            short(score.benchmark) + note(notes, label, score.benchmark, score.sentences),
-            accuracy_cell(score, " %"),
-            f"{score.n_questions} × {samples_cell(score)}",
+    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
+    rows = []
+    for label, score in scores:
+        odd = score.anomalies.sentence if score.anomalies is not None else ""
+        remarks = [*score.sentences, *([odd] if odd else [])]
+        rows.append(
+            (
+                short(label),
+                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
+                accuracy_cell(score, " %"),
+                *([with_interval(score.accuracy_from_reasoning, " %")] if searched else []),
+                f"{score.n_questions} × {samples_cell(score)}",
+            )
         )
-        for label, score in scores
-    )
     title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
-    return Table(title, ("run", "benchmark", "accuracy", "questions × samples"), rows, tuple(notes), frozenset((2, 3)))
+    heads = (
+        "run",
+        "benchmark",
+        "accuracy",
+        *(["with answers from reasoning"] if searched else []),
+        "questions × samples",
+    )
+    return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(2, len(heads))))
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:

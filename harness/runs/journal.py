@@ -94,10 +94,12 @@ class Journal:
             self._file.append(line)
             self._keys.add(sample.key)
             if not self._is_sync_due:
-                self._is_sync_due = True
-                self._timer = threading.Timer(SYNC_SECONDS, self._sync_in_time)
-                self._timer.daemon = True
-                self._timer.start()
+                timer = threading.Timer(SYNC_SECONDS, self._sync_in_time)
+                timer.daemon = True
+                # Where no thread can be started, the next sample tries again, and the end syncs.
+                with contextlib.suppress(RuntimeError):
+                    timer.start()
+                    self._timer, self._is_sync_due = timer, True
 
     def sync(self) -> None:
         """Return when everything appended so far is on disk. Raises `StoreError`."""

@@ -26,8 +26,11 @@ from harness.scoring.comparison_published import CONDITIONS, PublishedComparison
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
 
-PROMPTS = frozenset(("prompt", "system_prompt"))
+PROMPTS = ("prompt", "system_prompt")
 """Settings that ask another question, if the source states them."""
+
+UNKNOWN = "unknown"
+"""Our value of a setting that the record of another tool's outputs does not have."""
 
 MAX_BLUNTNESS = 2.0
 """A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
@@ -76,8 +79,11 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
     else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
-    stated = PROMPTS & published.settings.keys() if published.stated else frozenset[str]()
-    if any(name in comparison.differing for name in (*CONDITIONS, *stated)):
+    # Another tool's outputs do not say with which prompt they were asked.
+    prompts = [
+        name for name in PROMPTS if published.stated and comparison.differing.get(name, (UNKNOWN,))[0] != UNKNOWN
+    ]
+    if any(name in comparison.differing for name in (*CONDITIONS, *prompts)):
         return APART
     if suite and published.source.url == suite and not published.quoted:
         return OWN
@@ -107,7 +113,7 @@ def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, sui
     """The sources that stand beside a run's score, each once, with its nearest number of this metric.
 
     The nearest comes first, then the model's own authors, then the others in their order; `MAX_SOURCES` in all. A score
-    of another attention budget stands there only if nothing else is published. comparisons: `in_order`. suite: address
+    of another attention budget or prompt stands there only if nothing else is published. comparisons: `in_order`. suite: address
     of the source of the suite that the run belongs to; empty for none.
     """
     of_metric = [entry for entry in comparisons if entry.published.metric == metric]

@@ -334,7 +334,8 @@ def sampling_cell(estimate: Estimate | None) -> str:
     if estimate is None or estimate.sampling is None:
         return ABSENT
     if estimate.unit:
-        return f"{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
+        at_most = "at most " if estimate.at_most else ""
+        return f"{at_most}{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
     return interval_cell(estimate.sampling, at_most=estimate.at_most)
 
 

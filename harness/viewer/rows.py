@@ -216,8 +216,8 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
         majority=counted[0] if counted and not tied else None,
         marks=Counter(mark for row in rows for mark in row.marks),
-        facets={name: sorted(values) for name, values in found.items() if values}
-        | {name: [value] for name, value in fields(question.metadata).items()},
+        facets={name: [value] for name, value in fields(question.metadata).items()}
+        | {name: sorted(values) for name, values in found.items() if values},
     )
 
 

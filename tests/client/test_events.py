@@ -532,6 +532,11 @@ def test_log_probabilities_are_counted_and_odd_ones_too() -> None:
     value["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": None}, 7]}
     got = reply(event(value) + DONE)
     assert (got.n_logprobs, got.n_odd_logprobs) == (3, 2)
+    # Of the completions API.
+    value = {
+        "choices": [{"index": 0, "text": "42", "finish_reason": "stop", "logprobs": {"token_logprobs": [-0.1, None]}}]
+    }
+    assert reply(event(value) + DONE).n_logprobs == 2
 
 
 def test_a_text_that_each_event_repeats_is_taken_once() -> None:

@@ -19,6 +19,8 @@ import harness
 from harness.asking.options import VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.reports.tables import Table
+from harness.scoring import PublishedComparison, beside
+from harness.scoring.published import load_published
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import run_notes, table, whole
 from harness.verbs.sweep.results import Results, results
@@ -222,6 +224,18 @@ def test_a_run_stands_beside_the_row_of_its_own_prompt(
         for line in shown.rows
     ]
     assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
+
+
+@pytest.mark.parametrize(("ours", "is_apart"), [("unknown", False), ("boxed", True)])
+def test_an_unknown_prompt_is_no_other_prompt(ours: str, is_apart: bool) -> None:
+    """Of another tool's outputs nobody knows the prompt."""
+    (published, *_) = (one for one in load_published() if one.settings.get("prompt") == "long_thought")
+    differing = {"prompt": (ours, "long_thought")}
+    compared = PublishedComparison(
+        published=published, ours=0.1, difference=0.0, error=0.1, p=1.0, detectable=0.1, verdict="compatible",
+        reason="", differing=differing,
+    )  # fmt: skip
+    assert (beside.kind(compared) == beside.APART) is is_apart
 
 
 def test_another_number_of_samples_is_said_in_the_cell(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ def lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
         n_bytes = 0
         try:
             for line in child.stdout:
+                if not line.endswith(b"\n"):
+                    raise DamagedError("it is damaged, or a row of it needs too much memory")
                 if line.startswith(b'"'):
                     raise DamagedError(str(json.loads(line)))
                 n_bytes += len(line)

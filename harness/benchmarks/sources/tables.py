@@ -384,7 +384,8 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
         except UnicodeDecodeError as error:
             raise UsageError(f"{shown} is not UTF-8; save the file as UTF-8") from error
         finally:
-            text.detach()  # otherwise it would close the file
+            if not file.closed:
+                text.detach()  # otherwise it would close the file
         return
     file.seek(0)
     content = _text(file, shown)

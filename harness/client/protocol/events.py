@@ -53,6 +53,7 @@ class Logprobs(msgspec.Struct, gc=False):
     """The log-probabilities of an event's tokens."""
 
     content: list[Token] | None = None
+    token_logprobs: None = None  # of the completions API: an event of another form
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -65,6 +66,7 @@ class Choice(msgspec.Struct, gc=False):
     message: None = None
     error: None = None
     token_ids: Any = None
+    prompt_token_ids: None = None
     logprobs: Logprobs | None = None
 
 

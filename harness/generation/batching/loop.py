@@ -196,15 +196,17 @@ class BatchLoop:
                 break
             state = provider.look(name)
             if isinstance(state, EndedBatch):
-                self._read(state)
-                any_ended = True
+                any_ended |= self._read(state)
             elif self._states.get(name) != state:
                 self._states[name] = state
                 self._on_status(state)
         return any_ended
 
-    def _read(self, ended: EndedBatch) -> None:
-        """Take the results of a batch; requests without a reply are asked again, or given up."""
+    def _read(self, ended: EndedBatch) -> bool:
+        """Take the results of a batch; requests without a reply are asked again, or given up.
+
+        Returns False where the results broke off: the rest is read at a later look.
+        """
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
@@ -225,14 +227,14 @@ class BatchLoop:
                 left.discard(result.ask)
                 self._take(result)
                 if not self._carry_out() or self._stopped.is_set():
-                    return
+                    return True
         except RequestFailed as failure:  # The results broke off; the next look reads the rest.
             self._cuts[ended.name] += 1
             if not failure.retryable or self._cuts[ended.name] >= self._settings.patience.attempts:
                 raise
             self._on_event("batch_results_cut", batch=ended.name, kind=failure.kind, message=failure.message)
             self._batches[ended.name] = left
-            return
+            return False
         if left or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
             self._on_status(
@@ -244,6 +246,7 @@ class BatchLoop:
         for ask in left:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
             self._take(BatchResult(ask, None, lacking))
+        return True
 
     def _take(self, result: BatchResult) -> None:
         """Report a result to the dispatcher; after a failure that may pass, the request goes into the next batch."""

@@ -310,6 +310,16 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Mapping[str, Any]) ->
     axes = [[(name, value) for value in values] for name, values in by_option.items() if values]
     if not axes:
         return entries
+    sizes = content.get("samples") or ()
+    if len(set(sizes)) < len(sizes):
+        raise UsageError(f"{file.where(('samples',))}: a number of samples stands twice")
+    for name in (name for name, values in by_option.items() if values):
+        own = [entry.where for entry in entries if name in entry.options]
+        benchmarks = [*enumerate(content.get("benchmarks", ()))] if name == "seed" else []
+        own += [file.where(("benchmarks", i)) for i, one in benchmarks if not isinstance(one, str) and "seed" in one]
+        if own:
+            key = "repeat" if name == "seed" else name
+            raise UsageError(f"{own[0]}: the file's `{key}` sets the {name} of each run: leave {name} out here")
     numbered = [given for given in content.get("benchmarks", ()) if _has_number(given)]
     if content.get("samples") and numbered:
         raise UsageError(

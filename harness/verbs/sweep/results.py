@@ -125,7 +125,7 @@ class CellResult:
     def nearest(self, metric: str) -> PublishedComparison | None:
         """The comparison with the nearest published score of this metric; None if none is published.
 
-        A score with another attention budget comes last in the order of `harness.scoring.beside`.
+        A score of another attention budget or prompt comes last in the order of `harness.scoring.beside`.
         """
         return next((comparison for comparison in self.published if comparison.published.metric == metric), None)
 
