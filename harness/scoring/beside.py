@@ -113,8 +113,8 @@ def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, sui
     """The sources that stand beside a run's score, each once, with its nearest number of this metric.
 
     The nearest comes first, then the model's own authors, then the others in their order; `MAX_SOURCES` in all. A score
-    of another attention budget or prompt stands there only if nothing else is published. comparisons: `in_order`. suite: address
-    of the source of the suite that the run belongs to; empty for none.
+    of another attention budget or prompt stands there only if nothing else is published. comparisons: `in_order`.
+    suite: address of the source of the suite that the run belongs to; empty for none.
     """
     of_metric = [entry for entry in comparisons if entry.published.metric == metric]
     fitting = [entry for entry in of_metric if kind(entry, suite) != APART] or of_metric[:1]
