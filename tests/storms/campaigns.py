@@ -110,7 +110,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         stored=False,
         server=True,
     ),
-    "judge": Campaign(_judged, stored=False, server=True),
+    "judge": Campaign(_judged, stored=False, server=True, told=True),
     "merge": Campaign(_only("merge", "half-1", "half-2", "--out", "joined")),
     "score": Campaign(_scored()),
     "score again": Campaign(_scored("--k", "2", "--answer-from-reasoning")),

@@ -54,8 +54,8 @@ ENDS = (0, 1, 2, 3, 4)
 UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
 """Files of a run that hold times, the order in which things happened, or replies that were asked for once more."""
 
-COST_OF_SESSIONS = re.compile(r"^(?:all sessions of| *cost in all sessions:) .*\n", re.MULTILINE)
-"""What all requests took, those that a kill or a gateway cut off as well: a quiet campaign has none."""
+COST_OF_SESSIONS = re.compile(r"^all sessions of .*\n", re.MULTILINE)
+"""What all requests took, those that a kill cut off as well: a quiet campaign has none."""
 
 CREATED = re.compile(rb'"created": "[^"]*"')
 """When a folder of scores was made, in its record."""
