@@ -169,11 +169,11 @@ def time_left(
     """The range of the time until everything has ended; None while nothing arrives.
 
     waiting: tokens that the samples to come will bring if they are like the finished ones. pace: seconds per token of
-    one stream. tokens_per_s: now, of all
-    streams together. mean, n, longest: tokens of a finished sample, their number, tokens of the longest. The end is
-    that of the longest stream. So the range begins where all tokens have come at the present rate, or the streams at
-    work are as long as the mean. It ends where one of them, or a sample that starts last, is `LONGER` times the longest
-    one so far; short samples finish first, so the tokens that have come of unfinished ones make the mean longer.
+    one stream. tokens_per_s: now, of all streams together. mean, n, longest: tokens of a finished sample, their number,
+    tokens of the longest. The end is that of the longest stream. So the range begins where all tokens have come at the
+    present rate, or the streams at work are as long as the mean. It ends where one of them, or a sample that starts
+    last, is `LONGER` times the longest one so far; short samples finish first, so the tokens that have come of
+    unfinished ones make the mean longer.
     """
     if not tokens_per_s or not running:
         return None

@@ -189,9 +189,7 @@ class SamplingSession:
         )
 
     def adopt(self) -> None:
-        """Make the session's plan that of the run: write manifest and questions, and take over the samples of another
-        tool. A second call does nothing new.
-        """
+        """Make the session's plan that of the run: write manifest and questions. A second call does nothing new."""
         for name in self._changed:
             if name not in self._bound:
                 stored_questions.forget(self._folder.benchmark(name))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
@@ -28,7 +28,7 @@ from harness.generation.dispatch.actions import Ask, Cancel, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Request, Requests
-from harness.generation.network.thread import LOOK_AROUND_S
+from harness.generation.network.thread import LOOK_AROUND_S, AskingThread
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
 from harness.runs.layout import RunFolder
@@ -40,8 +40,8 @@ LINE_BYTES = 200
 """Largest number of bytes of a request's line besides the body and its id."""
 
 
-class BatchLoop:
-    """A thread that asks for the samples of a session in batches. The runner uses it as it uses a `Network`.
+class BatchLoop(AskingThread):
+    """A thread that asks for the samples of a session in batches.
 
     on_event: writes to the run's log. on_status: gets a sentence for a person when the state of a batch changes.
     """
@@ -56,9 +56,9 @@ class BatchLoop:
         on_event: Callable[..., None],
         on_status: Callable[[Sentence], None],
     ) -> None:
+        super().__init__(dispatcher, "batches")
         self._settings = settings
         self._folder = folder
-        self._dispatcher = dispatcher
         self._requests = requests
         self._on_event = on_event
         self._on_status = on_status
@@ -72,21 +72,8 @@ class BatchLoop:
         self._states: dict[str, Sentence] = {}  # Name of a batch → the last sentence on its state.
         self._stopped = threading.Event()
         self._why = ""
-        self._next_look = 0.0
-        self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
-        self.progress = dispatcher.progress()
-        """The latest facts; replaced as a whole, so any thread may read it."""
-        self.lag = None
 
     # ---- for the owner's thread
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def join(self, seconds: float) -> bool:
-        """Wait up to `seconds`; return whether the thread has ended."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
 
     def obey(self, orders: Orders, _former: Orders) -> None:
         """Follow a user's order to end; the number of requests and pauses mean nothing to a batch."""
@@ -97,16 +84,6 @@ class BatchLoop:
         """End the session after the present step, and leave the batches as they are."""
         self._why = self._why or why
         self._stopped.set()
-
-    @property
-    def server_model(self) -> str | None:
-        """The name of the model in the run's first reply; None before that."""
-        return self._dispatcher.model_name.name
-
-    @property
-    def builds(self) -> Mapping[str, Sequence[str]]:
-        """By base URL, the values of `system_fingerprint` in this session."""
-        return self._dispatcher.builds.seen
 
     # ---- the thread
 

@@ -35,7 +35,42 @@ LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
 
 
-class Network:
+class AskingThread:
+    """A thread that carries out a dispatcher's actions. Call `start`, then `join` until it returns True."""
+
+    def __init__(self, dispatcher: Dispatcher, name: str) -> None:
+        self._dispatcher = dispatcher
+        self.lag: Lag | None = None
+        """How long arrived data waited for the event loop, in seconds; None where nothing measures it."""
+        self.progress = dispatcher.progress()
+        """The latest facts; replaced as a whole, so any thread may read it."""
+        self._next_look = 0.0
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, seconds: float) -> bool:
+        """Wait up to `seconds`; return whether the thread has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    @property
+    def server_model(self) -> str | None:
+        """The name of the model in the run's first reply; None before that."""
+        return self._dispatcher.model_name.name
+
+    @property
+    def builds(self) -> Mapping[str, Sequence[str]]:
+        """By base URL, the values of `system_fingerprint` in this session."""
+        return self._dispatcher.builds.seen
+
+    def _run(self) -> None:
+        """The body of the thread."""
+        raise NotImplementedError
+
+
+class Network(AskingThread):
     """Runs the network thread, which sends the requests of a session.
 
     Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread.
@@ -55,7 +90,7 @@ class Network:
         admission: Admission | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._dispatcher = dispatcher
+        super().__init__(dispatcher, "network")
         self._steering = Steering(dispatcher, endpoints_file, on_event, admission)
         self._open_sampler = open_sampler
         self._loop_factory = loop_factory
@@ -67,30 +102,14 @@ class Network:
 
         Only the loop may use it until its end.
         """
-        self.lag: Lag | None = None
-        """How long arrived data waited for the event loop, in seconds; None if this kind of loop does not measure it.
-        """
-        self.progress = dispatcher.progress()
-        """The latest facts; replaced as a whole, so any thread may read it."""
-
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: OneByOne | None = None
-        self._next_look = 0.0
         # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_run_on_loop` inside it.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="network", daemon=True)
 
     # ---- for the owner's thread
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def join(self, seconds: float) -> bool:
-        """Wait up to `seconds`; return whether the thread has ended."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
 
     def drain(self, grace: float | None, why: str) -> None:
         """Send no more requests; those in flight may end, within `grace` seconds if given."""
@@ -113,16 +132,6 @@ class Network:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
-
-    @property
-    def server_model(self) -> str | None:
-        """The name of the model in the run's first reply; None before that."""
-        return self._dispatcher.model_name.name
-
-    @property
-    def builds(self) -> Mapping[str, Sequence[str]]:
-        """By base URL, the values of `system_fingerprint` in this session."""
-        return self._dispatcher.builds.seen
 
     def _run_on_loop(self, action: Callable[[], None]) -> None:
         """Run `action` on the loop's thread; at once if the loop does not run."""
