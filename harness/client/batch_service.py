@@ -2,7 +2,7 @@
 
     upload (file → id) ──▶ create (batch) ──▶ look, until it has ended ──▶ lines (results, errors)
 
-The protocol is OpenAI's (`/files`, `/batches`). All calls block: code on an event loop uses `asyncio.to_thread`.
+The protocol is OpenAI's (`/files`, `/batches`). All calls block.
 Guarantees: every answer is bounded in bytes and seconds; the provider's words are made harmless before they are shown;
 no request is sent twice, so the caller decides about retries.
 """
@@ -46,9 +46,6 @@ FILE_WAIT_S = 600.0
 
 _FILE_LOOK_S = 2.0
 """Seconds between two questions whether an uploaded file has been checked."""
-
-MAX_WORDS_CHARS = 1500
-"""Largest number of characters of a provider's words about a batch that are shown."""
 
 MARK = "harness_batch"
 """Key in a batch's metadata under which our name for the batch stands."""
@@ -183,7 +180,7 @@ class BatchService:
         """The provider's error messages about a batch, safe to print."""
         problems = (batch.errors.data or [])[:3] if batch.errors else []
         words = "; ".join(f"{problem.message or ''} ({problem.code or ''})" for problem in problems)
-        return quote_safely(words[:MAX_WORDS_CHARS], self._secrets)
+        return quote_safely(words, self._secrets)
 
     def lines(self, file_id: str) -> Iterator[bytes]:
         """The lines of a file of results, while it downloads. Lines above `MAX_RECORD_BYTES` are left out."""

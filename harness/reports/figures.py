@@ -161,10 +161,10 @@ def _repeats_made(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
     by_size: dict[int, list[RunBenchmark]] = {}
     for part in group:
         by_size.setdefault(part.benchmark.record.plan.samples, []).append(part)
-    cells: dict[int, tuple[Counts, Counts]] = {
-        n: (np.array([_counts(part)[0] for part in of_size]), np.array([_counts(part)[1] for part in of_size]))
-        for n, of_size in sorted(by_size.items())
-    }
+    cells: dict[int, tuple[Counts, Counts]] = {}
+    for n, of_size in sorted(by_size.items()):
+        correct, counts = zip(*map(_counts, of_size), strict=True)
+        cells[n] = np.array(correct), np.array(counts)
     n, most = max(by_size.items(), key=lambda size: len(size[1]))
     if len(most) > 1:
         yield repeats_plot(real_repeats(name, tuple(part.run.label for part in most), *cells[n]))

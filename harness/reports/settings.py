@@ -29,6 +29,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     settings_by_path,
 )
+from harness.scoring.beside import UNKNOWN
 from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.workload import Workload
 
@@ -151,7 +152,7 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     stated: names of the settings that the published score states; those that an imported run does not record are
     "unknown".
     """
-    unknown = dict.fromkeys(stated, "unknown") if run.benchmarks[benchmark].record.imported else {}
+    unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
     return {**unknown, **flat_settings(run, benchmark), **run.suite.conditions}
 
 

@@ -48,15 +48,17 @@ def lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
         try:
             for line in child.stdout:
                 if not line.endswith(b"\n"):
-                    raise DamagedError("it is damaged, or a row of it needs too much memory")
+                    break  # the child has ended within a row
                 if line.startswith(b'"'):
                     raise DamagedError(str(json.loads(line)))
                 n_bytes += len(line)
                 if n_bytes > max_bytes:
                     raise TooLargeError
                 yield line
-            if child.wait():
-                raise DamagedError("it is damaged, or a row of it needs too much memory")
+            else:
+                if not child.wait():
+                    return
+            raise DamagedError("it is damaged, or a row of it needs too much memory")
         finally:
             child.kill()
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from harness.asking import servers
 from harness.asking.options import WhichServer
@@ -45,9 +44,7 @@ class ProbedEndpoint(ProbedServer):
 
     def send(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
-        # A base URL may have a query (Azure's api-version), and the path goes before it.
-        base = urlsplit(self.endpoint.base_url)
-        url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
+        url = self.endpoint.base_url + path
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()

@@ -307,13 +307,13 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Mapping[str, Any]) ->
     """
     content = file.content
     by_option = {"samples": content.get("samples"), "seed": range(1, content.get("repeat", 0) + 1)}
-    axes = [[(name, value) for value in values] for name, values in by_option.items() if values]
-    if not axes:
+    chosen_by_file = {name: values for name, values in by_option.items() if values}
+    if not chosen_by_file:
         return entries
     sizes = content.get("samples") or ()
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"{file.where(('samples',))}: a number of samples stands twice")
-    for name in (name for name, values in by_option.items() if values):
+    for name in chosen_by_file:
         own = [entry.where for entry in entries if name in entry.options]
         benchmarks = [*enumerate(content.get("benchmarks", ()))] if name == "seed" else []
         own += [file.where(("benchmarks", i)) for i, one in benchmarks if not isinstance(one, str) and "seed" in one]
@@ -325,8 +325,9 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Mapping[str, Any]) ->
         raise UsageError(
             f"{file.where(('samples',))}: `samples` sets the numbers of samples: leave the number out of `benchmarks`"
         )
-    if clash := [name for name, values in by_option.items() if values and over.get(name) is not None]:
+    if clash := [name for name in chosen_by_file if over.get(name) is not None]:
         raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
+    axes = [[(name, value) for value in values] for name, values in chosen_by_file.items()]
     return [
         replace(
             entry,
