@@ -1,4 +1,4 @@
-"""The values that `harness.run`, `score`, `repeats`, `sweep` and `pilot` return. They print well; pandas reads them."""
+"""The values that `harness.run`, `score`, `sweep` and `pilot` return. They print well; pandas reads them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`harness status`: shows what a run or a sweep is doing, from another terminal.
 
-A running process is asked; without one, the run's files are read.
+A running process states its progress in a file; without one, the run's other files are read.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class Status:
     """The state of a run.
 
     shard: which part of a run the folder holds, such as 2/8; None: a whole run. state: "silent" if a process holds the
-    run and does not answer. progress: the answer of the running process; None without one. files: what the disk shows;
-    None if the process answered. scores: by benchmark.
+    run and states no progress. progress: of the running process; None without one. files: what the disk shows;
+    None if the process stated its progress. scores: by benchmark.
     """
 
     folder: RunFolder
@@ -133,7 +133,7 @@ class Status:
 
 
 def look(folder: RunFolder) -> Status:
-    """Ask the running process, or read the run's files. Raises `StoreError`."""
+    """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
     from harness.generation.network.control import progress_of
     from harness.runs.going import on_disk
     from harness.showing.running_score import RunningScores
@@ -182,7 +182,7 @@ def _under_way(results: Path) -> list[Status]:
 
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """Those runs whose process answers, by path."""
+    """Those runs whose process states its progress, by path."""
     from harness.generation.network.control import progress_of
     from harness.runs.layout import STATUS
 
@@ -241,7 +241,7 @@ def _ascii_only() -> bool:
 
 
 def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
-    """The lines of a run whose process does not answer or has ended, from its files.
+    """The lines of a run whose process states no progress or has ended, from its files.
 
     scores: by benchmark, its accuracy so far.
     """

@@ -35,7 +35,8 @@ _GRADE = ("question_id", "sample_index", "verdict", "extracted", "rule", "vote",
 def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     """The samples, grades or scores of runs, a row each, with the run's name in the first column.
 
-    Verdicts by hand count. Raises `UsageError` for another word and for runs without a row, `StoreError`.
+    Verdicts by hand count in samples and grades; a score has an accuracy of its own with them. Raises `UsageError` for
+    another word and for runs without a row, `StoreError`.
     """
     named = zip(labels(folders), folders, [Manifest.load(folder) for folder in folders], strict=True)
     benchmarks = [

@@ -66,8 +66,7 @@ class RowIdentities:
     name; _first_of_text: the same by the digest of the question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. n_replies, n_missing: numbers of replies, and
-    of those that are null.
+    all rows name; None if they do not. n_replies, n_missing: numbers of replies, and of those that are null.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads what the files of a run show if no process answers: who holds it, how much is stored, how it ended."""
+"""Reads what the files of a run show without a stated progress: who holds it, how much is stored, how it ended."""
 
 from __future__ import annotations
 

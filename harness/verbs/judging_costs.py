@@ -36,7 +36,7 @@ class ExpectedJudging:
     """What the judge would be asked about one source.
 
     benchmarks: by name, those with an answer in the judge's scope. n_answers, n_requests: of all; requests are for
-    replies that are missing or without a verdict. prompt_tokens, new_tokens: the most that these requests can take if
+    replies that are missing. prompt_tokens, new_tokens: the most that these requests can take if
     each is sent once.
     """
 
@@ -52,7 +52,7 @@ class ExpectedJudging:
 
     @property
     def n_requests(self) -> int:
-        """The number of requests for replies that are missing or without a verdict."""
+        """The number of requests for replies that are missing."""
         return sum(of.n_requests for of in self.benchmarks.values())
 
     @property

@@ -1,8 +1,8 @@
 """One event of a stream, or a whole body, as typed fields: what `Completion` adds to the reply.
 
 Nearly all events are of the usual form, and decode straight into `Event`, in a third of the time of plain JSON: at most
-one choice, of index 0, with texts that are strings and no unknown field. `odd_event` makes the same value of any other
-form, or says why the event cannot be believed.
+one choice, of index 0, with texts that are strings and no unknown field beside them. `odd_event` makes the same value
+of any other form, or says why the event cannot be believed.
 """
 
 from __future__ import annotations
