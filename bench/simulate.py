@@ -729,7 +729,7 @@ def _audited(
         weight = sizes[verdict] / right.size
         parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))
     certain = float((called & ~by_judge).mean())
-    return audit.estimate(parts, certain, raw).accuracy, raw
+    return audit.estimate(parts, certain, raw, one_sample=n == 1).accuracy, raw
 
 
 def _holds(interval: stats.Interval | None, truth: float) -> bool:

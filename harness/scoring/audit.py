@@ -244,7 +244,14 @@ def audited(
     corrections = by_hand if in_force is None else in_force
     decided = {key: corrections[key] for key in population.undecided if key in corrections}
     right = math.fsum(population.undecided[key] for key, verdict in decided.items() if verdict.verdict == "correct")
-    estimated = estimate(parts, population.certain + right, graded, n_differing, n_accepted)
+    estimated = estimate(
+        parts,
+        population.certain + right,
+        graded,
+        n_differing,
+        n_accepted,
+        one_sample=all(item.n <= 1 for item in items),
+    )
     left = [weight for key, weight in population.undecided.items() if key not in decided]
     estimated = msgspec.structs.replace(
         estimated,
@@ -265,12 +272,19 @@ def audited(
 
 
 def estimate(
-    parts: Sequence[AuditedPart], certain: float, graded: Estimate, n_differing: int = 0, n_accepted: int = 0
+    parts: Sequence[AuditedPart],
+    certain: float,
+    graded: Estimate,
+    n_differing: int = 0,
+    n_accepted: int = 0,
+    *,
+    one_sample: bool = False,
 ) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
     certain: the part of the accuracy that comes from samples which no judge decided. graded: the accuracy by the
-    grades. n_differing, n_accepted: as in `Audited`.
+    grades. n_differing, n_accepted: as in `Audited`. one_sample: whether every question has one sample, whose
+    spread is that of a coin, so that no error of the grader makes it smaller.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     # The shares of the samples that the grader calls correct, and that both the grader and the person do.
@@ -284,7 +298,7 @@ def estimate(
     assert sampling is not None
     sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
-    stretch = _stretch(accuracy, by_both, by_grader)
+    stretch = 1.0 if one_sample else _stretch(accuracy, by_both, by_grader)
     return Audited(
         accuracy=Estimate(
             value=accuracy,

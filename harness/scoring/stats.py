@@ -16,6 +16,7 @@ Methodology 24:193):
 | pass@k, pass^k, maj@k; k ≤ n/2 | same questions, asked again | Q n/k, at least Q | jackknife over samples | ½ | 1.96 | n/k draws of k samples are independent |
 | pass@k, pass^k, maj@k; k > n/2 | the same, at most | Q | p̄(1−p̄) / Q | – | 1.96 | two draws overlap, so nothing shows their spread |
 | difference of two runs | same questions, asked again | – | of each run | – | 1.96 | the nearer ends of both intervals add as squares |
+| difference of two runs, one sample | the same, at most | Q | of the pairs | one pair of each kind | 1.96 | a shared difficulty drops out |
 | difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 | the difference itself varies from question to question |
 | mean of benchmarks | both | – | half-widths add as squares | – | – | benchmarks are independent |
 
@@ -297,6 +298,18 @@ def question_limits(
     trials = _tosses_worth(mean, variance, total, QUESTION_TOSSES, effective if weights is None else 0.0)
     limits = wilson(mean, trials, t_factor(freedom))
     return _with_poisson_ends(limits, total * mean, total * (1 - mean), total)
+
+
+def paired_limits(first: Array, second: Array, n_questions: int) -> IntervalEnds:
+    """The interval of a difference of two runs with one sample of each question.
+
+    first, second: questions that only the first, only the second run has right. Bonett and Price (2012, J. Educ. Behav.
+    Stat. 37:479): the normal interval after one more pair of either kind.
+    """
+    total = n_questions + 2
+    gap, apart = (first - second) / total, (first + second + 2) / total
+    reach = Z_95 * np.sqrt((apart - gap * gap) / total)
+    return IntervalEnds(np.maximum(gap - reach, -1.0), np.minimum(gap + reach, 1.0))
 
 
 def draw_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:

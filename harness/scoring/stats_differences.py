@@ -26,6 +26,7 @@ from harness.scoring.stats import (
     IntervalEnds,
     between,
     effective_samples,
+    paired_limits,
     sampling_limits,
     sampling_limits_of,
     sampling_variance_of_mean,
@@ -78,8 +79,13 @@ def sampling_difference_limits(
 ) -> IntervalEnds:
     """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
 
-    Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
+    Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares. With
+    one sample of every question in both runs it is that of the pairs, `paired_limits`: how the pairs vary bounds how a
+    rerun varies, and the difficulty of a question, which both runs share, drops out.
     """
+    if (counts == 1).all() and (other_counts == 1).all():
+        first, second = (correct * (1 - other_correct)).sum(axis=-1), (other_correct * (1 - correct)).sum(axis=-1)
+        return paired_limits(first, second, counts.shape[-1])
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
     our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)
     return IntervalEnds(
@@ -305,12 +311,16 @@ def margin_reach(spread: SampleSpread, samples: int, other_samples: int | None =
     ours, theirs = (np.asarray(float(spread.n_questions * n)) for n in sizes)
     total = np.minimum(spread.total, ours + theirs)
     single = smoothed_variance(mean, spread.variance / total, total)
+    error = np.sqrt(single * (1 / ours + 1 / theirs))
+    if sizes == [1, 1]:
+        apart = np.asarray(single * spread.n_questions)
+        return MarginReach(paired_limits(apart, apart, spread.n_questions).high, error)
     our, their = (
         # One sample of each question does not show its variance.
         sampling_limits_of(mean, np.asarray(np.nan if n == 1 else single / size), size)
         for n, size in zip(sizes, (ours, theirs), strict=True)
     )
-    return MarginReach(np.hypot(mean - our.low, their.high - mean), np.sqrt(single * (1 / ours + 1 / theirs)))
+    return MarginReach(np.hypot(mean - our.low, their.high - mean), error)
 
 
 def mean_detection(parts: Sequence[Detection]) -> Detection:

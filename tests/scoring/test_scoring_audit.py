@@ -128,11 +128,13 @@ def test_the_interval_of_new_questions_holds_for_a_judge_near_an_end(called: flo
     assert held >= 186
 
 
-def test_a_grader_that_levels_questions_has_a_wider_question_interval() -> None:
+def test_a_grader_that_levels_questions_has_a_wider_question_interval_unless_each_has_one_sample() -> None:
     sharp = estimate([AuditedPart(True, 0.5, 50, 50, 1.0, 50.0), AuditedPart(False, 0.5, 50, 50, 0.0, 50.0)], 0, RAW)
-    dull = estimate([AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)], 0, RAW)
+    levelled = [AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)]
+    dull, coin = estimate(levelled, 0, RAW), estimate(levelled, 0, RAW, one_sample=True)
     assert sharp.accuracy.question == pytest.approx((0.3, 0.7))
     assert dull.accuracy.question == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
+    assert coin.accuracy.question == pytest.approx((0.3, 0.7))
 
 
 def test_only_what_a_judge_decided_is_audited() -> None:

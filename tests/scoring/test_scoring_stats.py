@@ -401,3 +401,15 @@ def test_a_published_score_near_one_has_an_error() -> None:
         ours, variance = (correct / counts).mean(), stats.sampling_variance_of_mean(correct, counts)
         error = published_variance(ours, variance, np.asarray(120.0), np.asarray(0.967), np.asarray(30.0), 0.001)
         assert abs(float(ours) - 0.967) < stats.Z_95 * math.sqrt(float(error))
+
+
+def test_the_interval_of_two_runs_of_one_sample_is_that_of_their_pairs() -> None:
+    """Of 8 questions only the first run has 3 right, only the second 1: 0.2 ± 1.96 √((0.6 − 0.04) / 10)."""
+    ours, theirs = np.array([1.0, 1, 1, 0, 1, 1, 0, 0]), np.array([0.0, 0, 0, 1, 1, 1, 0, 0])
+    one, two = np.ones(8), np.full(8, 2.0)
+    reach = 1.959963984540054 * math.sqrt(0.056)
+    found = sampling_difference_limits(ours, one, theirs, one)
+    assert (float(found.low), float(found.high)) == pytest.approx((0.2 - reach, 0.2 + reach), abs=1e-12)
+    assert float(sampling_difference_limits(ours, two, theirs, one).low) != pytest.approx(0.2 - reach, abs=0.01)
+    same = sampling_difference_limits(ours, one, ours, one)
+    assert float(same.high) == -float(same.low) == pytest.approx(1.959963984540054 * math.sqrt(0.02), abs=1e-12)
