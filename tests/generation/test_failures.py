@@ -84,8 +84,7 @@ def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_o
 
     with FaultServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=30, patience=replace(QUICK, outage=20))
-        longest = {("sums", "q3"): 30_000.0, ("sums", "q4"): 10.0}
-        outcome = run(settings, question_set(tmp_path, 6), prior_lengths=longest)
+        outcome = run(settings, question_set(tmp_path, 6))
     assert outcome.stopped == ""
     assert [(c.kind, c.count) for c in outcome.causes] == [("server", 30)]
     assert keys_of(settings) == expected_keys(6, 30) - {("q3", i) for i in range(30)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
-from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
+from tests.faults.server import FaultServer, delta, event_stream, http
 from tests.generation.small_runs import (
     changed,
     expected_keys,
@@ -243,20 +242,6 @@ def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: P
     assert caught.value.exit_code == 130
     with RunLock(RunFolder(settings.out)):
         pass
-
-
-def test_a_former_runs_lengths_are_read_and_decide_the_order(tmp_path: Path) -> None:
-    def answer(request: Request) -> Iterator[bytes]:
-        number = int(request.json["messages"][-1]["content"].split()[2])
-        return completion(f"seed {request.json['seed']}", tokens=100 * (number + 1))
-
-    with FaultServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        run(settings, question_set(tmp_path, 4))
-        prior = {("sums", f"q{i}"): 100.0 * (i + 1) for i in range(4)}
-        again = run_settings(tmp_path / "again", server.base_url, samples=1, concurrency=1)
-        run(again, question_set(tmp_path, 4), prior_lengths=prior)
-    assert [s.question_id for s in samples_of(again)] == ["q3", "q2", "q1", "q0"]
 
 
 def refuse_contact(*_: object) -> Any:
