@@ -79,7 +79,8 @@ class Dispatcher:
         self._clock = clock
         self._jitter = jitter
         self._concurrency = settings.concurrency
-        self._paused = False
+        self.paused = False
+        """Whether the user wants no request to be sent."""
         self._actions: deque[Action] = deque()
         self._flights: dict[Task, Ticket] = {}
         self._store, self._log = store, log
@@ -116,7 +117,7 @@ class Dispatcher:
         """The next action. `Wait` and `Done` come only when there is no other."""
         if not self._actions:
             self._let_time_pass()
-            if self.ending.phase == "asking" and not self._paused:
+            if self.ending.phase == "asking" and not self.paused:
                 self._fill()
         if self._actions:
             return self._actions.popleft()
@@ -133,7 +134,7 @@ class Dispatcher:
             if ending.grace_ends is not None and now >= ending.grace_ends:
                 self.stop(ending.why)
             # Nobody is asked during a pause, so silence is no sign.
-            elif not self._paused and (hopeless := self._lanes.gave_up()) is not None:
+            elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
                 else:
@@ -443,11 +444,11 @@ class Dispatcher:
 
     def pause(self) -> None:
         """Send no more requests until `resume`; those in flight end."""
-        self._paused = True
+        self.paused = True
 
     def resume(self) -> None:
         """Continue after a pause. The pause uses up no patience, since no endpoint could answer during it."""
-        self._paused = False
+        self.paused = False
         self._lanes.end_pause()
 
     def set_concurrency(self, number: int) -> None:
@@ -473,7 +474,7 @@ class Dispatcher:
             self._clock(), counts=self.counts, causes=self.causes, arrivals=self._arrivals,
             ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
             n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self._paused, eta=self._time_left(),
+            paused=self.paused, eta=self._time_left(),
         )  # fmt: skip
 
     def _time_left(self) -> TimeLeft | None:
