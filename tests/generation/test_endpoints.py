@@ -7,13 +7,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core.errors import ServerError
-from harness.generation.dispatch.lanes import MAX_SHARES, SET_ASIDE_AFTER, Lane, Lanes
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lane, Lanes
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
@@ -59,15 +57,6 @@ def fill(lanes: Lanes) -> list[int]:
     while free := room(lanes):
         lanes.sent(at(lanes, free[0]))
     return [lane.in_flight for lane in lanes]
-
-
-@pytest.mark.parametrize(
-    ("weights", "shares"),
-    [((1.0, 1.0), [8, 8]), ((3.0, 1.0), [12, 4]), ((1.0,), [16]), ((100.0, 1.0), [16, 1])],
-)
-def test_requests_in_flight_follow_the_weights(weights: tuple[float, ...], shares: list[int]) -> None:
-    lanes, _ = two(16, weights)
-    assert fill(lanes) == shares
 
 
 def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
@@ -166,41 +155,6 @@ def test_a_server_that_says_429_for_ever_ends_the_run() -> None:
         pytest.fail("it never gave up")
 
 
-def test_a_pause_asked_for_is_waited_out_and_then_the_server_is_tried_once_more() -> None:
-    lanes, clock = two(weights=(1.0,))
-    fail(lanes, clock, 0, "server", SET_ASIDE_AFTER, after=10 * PATIENCE.start_up)
-    clock.now += at(lanes, 0).pause(clock.now)
-    assert lanes.gave_up() is None
-    assert room(lanes) == [0]
-    probe = lanes.sent(at(lanes, 0))
-    clock.now += 1
-    lanes.failed(probe, RequestFailed("server", "still loading", retry_after=10 * PATIENCE.start_up))
-    assert "still loading" in (lanes.gave_up() or "")
-
-
-outcomes = st.sampled_from(["good", "connect", "cut", "server", "rate_limited"])
-
-
-@given(steps=st.lists(st.tuples(st.integers(0, 1), outcomes, st.floats(0, 5)), max_size=200))
-def test_limits_stay_between_one_and_the_share_and_some_endpoint_always_opens_again(
-    steps: list[tuple[int, str, float]],
-) -> None:
-    lanes, clock = two()
-    for place, what, seconds in steps:
-        clock.now += seconds
-        if place not in room(lanes):
-            continue
-        if what == "good":
-            answer(lanes, place)
-        else:
-            fail(lanes, clock, place, what)  # type: ignore[arg-type]
-        lanes.advance()
-        assert 1 <= at(lanes, place).limit <= MAX_SHARES * at(lanes, place).share
-        assert at(lanes, place).in_flight == 0
-    clock.now += 61
-    assert set(room(lanes)) == {0, 1}
-
-
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     lanes, clock = two(24, (1.0, 1.0, 1.0))
     dead = [lanes.sent(at(lanes, 2)) for _ in range(8)]
@@ -213,22 +167,6 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
     at(lanes, 2).until = clock.now
     answer(lanes, 2)
     assert [at(lanes, i).limit for i in range(3)] == [8, 8, 8]
-
-
-def test_endpoints_join_leave_and_come_back() -> None:
-    lanes, clock = two(16)
-    first, second = at(lanes, 0).endpoint, at(lanes, 1).endpoint
-    third = Endpoint.parse("http://server2:80")
-    assert fill(lanes) == [8, 8]
-    assert lanes.replace([first, third]) == ([third.base_url], [second.base_url])
-    assert at(lanes, 1).state(clock.now) == "left"
-    assert at(lanes, 1).in_flight == 8, "what is in flight ends"
-    assert fill(lanes) == [8, 8, 8]
-    assert lanes.replace([replace(first, weight=3.0), third]) == ([], [])
-    assert [at(lanes, 0).limit, at(lanes, 2).limit] == [12, 4]
-    assert lanes.replace([second]) == ([second.base_url], [first.base_url, third.base_url])
-    assert at(lanes, 3).limit == 16
-    assert room(lanes) == [3]
 
 
 def test_an_endpoint_that_leaves_is_checked_no_more_and_a_late_verdict_is_not_believed() -> None:

@@ -18,7 +18,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
 from harness.core.codec import sample_seed
-from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
+from harness.core.errors import Interrupted, ServerError, StoreError
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
@@ -97,14 +97,6 @@ def test_other_settings_are_refused_and_the_difference_is_shown(tmp_path: Path, 
             run(changed(settings, **change), questions)
     assert RunFolder(settings.out).benchmark("sums").samples.read_bytes() == before
     assert len(server.requests) == n_requests
-
-
-def test_another_prompt_is_refused(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        run(settings, question_set(tmp_path, 2))
-        with pytest.raises(StoreError, match="prompt"):
-            run(settings, question_set(tmp_path, 2, system_prompt="Be brief."))
 
 
 def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
@@ -190,12 +182,6 @@ def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -
     assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))
 
 
-def test_a_second_client_on_the_run_is_refused(tmp_path: Path) -> None:
-    settings = run_settings(tmp_path / "run")
-    with RunLock(RunFolder(settings.out)), pytest.raises(StoreError, match="in use by process"):
-        run(settings, question_set(tmp_path, 2))
-
-
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
     def broken(progress: Progress) -> None:
         raise ValueError("no terminal")
@@ -208,14 +194,6 @@ def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) 
         assert run(settings, question_set(tmp_path, 8)).n_session == 400 - stored
     assert keys_of(settings) == expected_keys(8, 50)
     assert threading.active_count() < 40
-
-
-def test_a_token_budget_ends_at_a_whole_round(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=10, concurrency=3, budget_tokens=7 * 5 * 4)
-        with pytest.raises(StoppedByRule, match=r"by the budget: 140 of 140 tokens used.* 20 of 50 samples are"):
-            run(settings, question_set(tmp_path, 5))
-    assert keys_of(settings) == expected_keys(5, 4)
 
 
 def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:

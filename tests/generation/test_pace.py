@@ -181,17 +181,3 @@ def played(word: str) -> float:
 )  # fmt: skip
 def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
     assert played(word) == pytest.approx(rest, rel=1e-3)
-
-
-def test_of_a_lower_ceiling_the_slots_that_rest_longest_go() -> None:
-    pace = Pace(8, lambda: 0.0, lambda low, high: high)
-    tickets = [pace.sent() for _ in range(8)]
-    for ticket in tickets[:6]:
-        pace.refused(ticket)
-    assert (pace.limit, pace.in_flight) == (2, 2)
-    pace.set_ceiling(3)
-    assert (pace.limit, pace.in_flight) == (2, 2)
-    pace.set_ceiling(8)
-    assert pace.limit == 7
-    pace.set_ceiling(1)
-    assert pace.limit == 1

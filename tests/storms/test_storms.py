@@ -1,7 +1,4 @@
-"""Storms end as a quiet campaign does. `make storms` plays many, `make soak` goes on for hours; a few are played here.
-
-For: harness.generation, harness.runs.
-"""
+"""Storms end as a quiet campaign does. `make storms` plays many, `make soak` goes on for hours; a few are played here."""
 
 from __future__ import annotations
 
