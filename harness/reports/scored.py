@@ -14,10 +14,8 @@ from harness.benchmarks import catalogue
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History, read_history
-from harness.runs import grades as grade_file
-from harness.runs import questions as question_file
 from harness.runs import suite_file
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
+from harness.runs.layout import RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
@@ -25,6 +23,7 @@ from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.judging import JudgeBill
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
@@ -143,8 +142,7 @@ def read_runs(
         manifest = Manifest.load(folder)
         benchmarks = {
             name: _benchmark(
-                folder.benchmark(name),
-                record,
+                OpenBenchmark(folder.benchmark(name), record),
                 withheld=not (show_withheld or catalogue.may_publish(name, record.settings)),
                 ks=ks,
                 alone=len(folders) == 1,
@@ -179,11 +177,10 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     Raises `StoreError` for a damaged manifest, scores file or note.
     """
     manifest = Manifest.load(folder)
+    opened = [OpenBenchmark(folder.benchmark(name), record) for name, record in manifest.benchmarks.items()]
     benchmarks = {
-        name: ScoredBenchmark(
-            name, record, Score.load(folder.benchmark(name)), questions=(), withheld=False, known_as=name
-        )
-        for name, record in manifest.benchmarks.items()
+        each.name: ScoredBenchmark(each.name, each.record, each.score, (), withheld=False, known_as=each.name)
+        for each in opened
     }
     (label,) = labels([folder])
     return ScoredRun(label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
@@ -247,8 +244,7 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 
 
 def _benchmark(
-    folder: BenchmarkFolder,
-    record: BenchmarkRecord,
+    opened: OpenBenchmark,
     *,
     withheld: bool,
     ks: Sequence[int],
@@ -260,17 +256,15 @@ def _benchmark(
     withheld: its authors ask not to publish its questions. ks: further values of k of pass@k. alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
-    score = Score.load(folder)
-    if score is None:
-        return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
-    planned = question_file.read_planned(folder, record)
-    if not folder.grades.is_file():
+    folder, record, score = opened.folder, opened.record, opened.score
+    planned = () if score is None else opened.planned()
+    if score is None or not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
     questions = [
         question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
         for number, question in enumerate(planned)
     ]
-    grades = grade_file.read(folder)
+    grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions
     if ks and tallies:

@@ -12,13 +12,13 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.runs import RunFolder
-from harness.viewer.library import OpenBenchmark, OpenRun
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer.rows import ListedSample, Mark
 from harness.viewer.sample_filter import SampleFilter, matching_samples
 from tests.viewer.small_run import SMALL, RunReply, write_run
 
 PLAIN = ListedSample(
-    index=0, verdict="wrong", extracted="3", vote="3", rule="integer", anomalies=(), tokens=7, stored=True, labels=(),
+    index=0, verdict="wrong", extracted="3", vote="3", rule="integer", anomalies=(), tokens=7, stored=True,
     marks={},
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ import pytest
 from harness.asking.options import CompareOptions
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, overrides, read_samples, sample_labels
+from harness.runs import Manifest, RunFolder, overrides, read_samples
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import accuracy_cell
@@ -478,44 +478,6 @@ def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> 
     before = path.read_bytes() if path.exists() else b""
     assert client.post("/api/override", json=correction()).status_code == 403
     assert (path.read_bytes() if path.exists() else b"") == before
-
-
-# --- labels ---
-def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: httpx.Client) -> None:
-    query = {"run": "hand", "benchmark": "demo"}
-    wish = query | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
-    assert client.post("/api/label", json=wish, headers=WRITES).json() == {"stored": True}
-    assert client.post("/api/label", json=wish | {"sample": 0}, headers=WRITES).status_code == 200
-    rows = client.get("/api/benchmark", params=query).json()["questions"]
-    assert next(row["facets"]["label"] for row in rows if row["id"] == "q1") == ["off by one"]
-    page = client.get("/api/sample", params={**query, "question": "q1", "sample": 1}).json()
-    assert (page["row"]["labels"], page["row"]["verdict"]) == (["off by one"], "wrong")
-    client.post("/api/label", json=wish | {"put": False}, headers=WRITES)
-    samples = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"]
-    assert [sample["labels"] for sample in samples[:2]] == [["off by one"], []]
-    assert [record.put for record in sample_labels.read(by_hand.benchmark("demo"))] == [True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("changed", "status", "sentence"),
-    [
-        ({"label": " "}, 400, "a label has 1 to 60 characters, this one has 0"),
-        ({"label": "x" * 61}, 400, "this one has 61"),
-        ({"who": ""}, 400, "needs the name"),
-        ({"sample": 9}, 409, "has no sample 9"),
-        ({"put": "yes"}, 400, "the label cannot be read"),
-        ({"more": 1}, 400, "unknown field `more`"),
-    ],
-)
-def test_a_label_that_says_too_little_is_refused(
-    by_hand: RunFolder, client: httpx.Client, changed: dict[str, Any], status: int, sentence: str
-) -> None:
-    wish = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "label": "a", "put": True, "who": "Ada"}
-    before = sample_labels.read(by_hand.benchmark("demo"))
-    answer = client.post("/api/label", json=wish | changed, headers=WRITES)
-    assert (answer.status_code, sentence in answer.json()["error"]) == (status, True)
-    assert client.post("/api/label", json=wish).status_code == 403
-    assert sample_labels.read(by_hand.benchmark("demo")) == before
 
 
 # --- the command ---

@@ -16,9 +16,9 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades, opinions, overrides
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
+from harness.scoring.opened import OpenRun
 from harness.scoring.pipeline import score_run
 from harness.viewer import differ
-from harness.viewer.library import OpenRun
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run

@@ -20,8 +20,8 @@ from harness.runs import RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.pipeline import score_run
-from harness.viewer.library import OpenBenchmark
 from harness.viewer.why import why
 from tests.system.command import harness
 from tests.viewer.small_run import RunQuestion, RunReply, write_run
@@ -92,7 +92,6 @@ class Changing:
     def why(self) -> Sequence[str]:
         """The steps to the verdict on the sample."""
         benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
-        benchmark.refresh()
         return why(benchmark, benchmark.question("q1"), benchmark.offsets.read(KEY))
 
 
