@@ -33,7 +33,7 @@ from harness.reports.scored import (
     read_runs,
 )
 from harness.reports.settings import differing_table
-from harness.reports.spending_tables import judge_table, money_table
+from harness.reports.spending_tables import judge_table
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -43,8 +43,8 @@ from harness.reports.tables import (
     score_table,
     short,
     speed_table,
+    token_table,
 )
-from harness.reports.token_tables import token_table
 from harness.reports.trainings import training_tables
 from harness.runs.layout import OutputsFolder, RunFolder, labels
 from harness.runs.manifest import Manifest
@@ -89,7 +89,7 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
-        money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
+        breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
         return (
@@ -123,7 +123,6 @@ class Report:
             budget_table(labelled),
             speed_table(labelled),
             judge_table(self.runs),
-            money_table(self.runs),
         )
         return (
             score_table(labelled, with_notes=False),

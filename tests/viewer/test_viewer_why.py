@@ -60,7 +60,6 @@ class Changing:
         self.card = folder / "numbers.yaml"
         (folder / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
         asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
-        asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
         self.run = write_run(folder / "a", {"numbers": asked}, scored=False)
         manifest = Manifest.load(self.run)
         record = msgspec.structs.replace(manifest.benchmarks["numbers"], settings={"card": str(self.card)})

@@ -113,7 +113,9 @@ ROOMS = {
         "extensions.answers.program.bubblewrap extensions.answers.program.sandboxes extensions.answers.program.cells",
         "programs/test_program_cells.py programs/test_program_bubblewrap.py programs/test_program_sandboxes.py",
     ),
-    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
+    "viewer": Room(
+        "viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_viewer_commands.py"
+    ),
     "viewer-app": Room("viewer.app", "viewer/test_viewer_app.py viewer/test_viewer_run_page.py"),
 }
 
