@@ -27,9 +27,6 @@ from harness.reports.scored import (
     Remarks,
     ScoredBenchmark,
     ScoredRun,
-    no_judges,
-    no_remarks,
-    own_name,
     read_runs,
 )
 from harness.reports.settings import differing_table
@@ -170,8 +167,8 @@ class Report:
     @property
     def _commands(self) -> list[tuple[str, str]]:
         """(run label, line) of each line of the commands that repeat the runs."""
-        repeat = self.repeat or _no_lines
-        return [(run.label, line) for run in self.runs for line in repeat(run.manifest, run.label, run.scores)]
+        repeat, runs = self.repeat, self.runs
+        return [(run.label, line) for run in runs if repeat for line in repeat(run.manifest, run.label, run.scores)]
 
     @property
     def _with_models(self) -> list[tuple[str, str, Score]]:
@@ -180,11 +177,18 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
-        from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
+        from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.
 
-        tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
-        return page(self.runs, tables, self._commands, view=view, title=self.title)
+        return page(
+            self.runs,
+            summary_table(self.runs),
+            self._comparisons,
+            self._numbers,
+            commands=self._commands,
+            view=view,
+            title=self.title,
+        )
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -281,11 +285,6 @@ class Report:
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
-def _no_lines(_manifest: Manifest, _run: str, _scores: Sequence[Score]) -> Sequence[str]:
-    """The `repeat` of a report whose caller gave none: returns no command."""
-    return ()
-
-
 def _remove(path: Path) -> None:
     """Remove the file, if it is there. Raises `StoreError`."""
     try:
@@ -307,9 +306,9 @@ def report(
     repeat: Repeat | None = None,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
-    known_as: KnownAs = own_name,
-    remarks: Remarks = no_remarks,
-    judges: JudgeBills = no_judges,
+    known_as: KnownAs | None = None,
+    remarks: Remarks | None = None,
+    judges: JudgeBills | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).

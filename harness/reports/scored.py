@@ -96,27 +96,12 @@ are published; None if the card of that name has other questions.
 """
 
 
-def own_name(name: str, _record: BenchmarkRecord, _questions: Sequence[Question]) -> str:
-    """A `KnownAs` that returns the benchmark's own name, without comparing its questions with a card's."""
-    return name
-
-
 Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 """A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
 
 
-def no_remarks(_folder: RunFolder) -> Sequence[str]:
-    """A `Remarks` without a sentence."""
-    return ()
-
-
 JudgeBills: TypeAlias = Callable[[RunFolder], Sequence[JudgeBill]]
 """A function that returns what each judge of a run took, by benchmark."""
-
-
-def no_judges(_folder: RunFolder) -> Sequence[JudgeBill]:
-    """A `JudgeBills` without a judge."""
-    return ()
 
 
 def read_runs(
@@ -124,14 +109,15 @@ def read_runs(
     *,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
-    known_as: KnownAs = own_name,
-    remarks: Remarks = no_remarks,
-    judges: JudgeBills = no_judges,
+    known_as: KnownAs | None = None,
+    remarks: Remarks | None = None,
+    judges: JudgeBills | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
-    named_by_sweep: the benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
+    known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
+    benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
     A damaged run that was found beside others is left out (`readable`). Raises `StoreError` for a damaged manifest,
     scores, questions or grades file of another.
     """
@@ -161,9 +147,9 @@ def read_runs(
             read_history(folder),
             suite_file.read(folder),
             is_sampling,
-            tuple(remarks(folder)),
+            tuple(remarks(folder)) if remarks else (),
             sweep,
-            tuple(judges(folder)),
+            tuple(judges(folder)) if judges else (),
         )
 
     for _, run in readable(folders, read):
@@ -249,7 +235,7 @@ def _benchmark(
     withheld: bool,
     ks: Sequence[int],
     alone: bool,
-    known_as: KnownAs,
+    known_as: KnownAs | None,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
@@ -277,7 +263,7 @@ def _benchmark(
     if n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
-    known_name = known_as(folder.name, record, planned)
+    known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else None
     text = "" if rubric is None else rubric.text
     return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text)

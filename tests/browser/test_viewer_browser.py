@@ -351,6 +351,18 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.wait(lambda: words in browser.text())
 
 
+def test_a_refusal_that_is_no_json_is_said(browser: Browser, viewer: Viewer, results: Path) -> None:
+    run = write_run(results / "results" / "refused")
+    browser.open(viewer, "/run/refused/demo/q1/s1")
+    browser.one("details[data-key=correct] summary").click()
+    why = "const why = document.querySelector('form.correct textarea'); why.maxLength = 99999; why.value = arguments[0]"
+    browser.script(why, "x" * 70_000)  # more than the server reads
+    browser.one("form.correct button").click()
+    browser.wait(lambda: "Too Large" in browser.text("details[data-key=correct] [role=status]"))
+    assert overrides.read(run.benchmark("demo")) == []
+    assert "413" in browser.complaints()[0]
+
+
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
