@@ -263,9 +263,6 @@ class Request:
             self._error_body += body
             if len(self._error_body) >= MAX_ERROR_BODY_BYTES:
                 raise self._refusal()
-        # The way of nearly every token: a chunk that is one event on one line.
-        elif body[:7] == b"data: {" and body[-2:] == b"\n\n" and body.count(b"\n") == 2 and self.parser.at_event_border:
-            self.parser.feed_event(body[6:-2], self._now)
         else:
             self.parser.feed(body, self._now)
 
