@@ -119,7 +119,7 @@ def ask(make: Maker, answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
 
     with FaultServer(answer) as server:
         outcome = run(make, main(server.base_url))
-        assert len(server.requests) == 1, "no transport asks again by itself"
+        assert len(server.requests) <= 1, "no transport asks again by itself"
         return outcome  # type: ignore[no-any-return]
 
 
@@ -329,7 +329,7 @@ FAILURES: dict[str, tuple[Answer, str, str, Deadlines]] = {
     ),
     "a refusal that unpacks to much": (steps(http(500, BOMB, content_encoding="gzip")), "server", "", PATIENT),
     "a refusal without end": (repeated(ENDLESS_ERROR, chunk(b"no " * 100_000), 0), "server", "no", PATIENT),
-    "a compressed reply": (
+    "a compressed reply that unpacks to much": (
         steps(http(200, BOMB, content_encoding="gzip", content_type="text/event-stream")), "malformed", "", PATIENT,
     ),
     "no finish before the end": (steps(UNTIL_CLOSED, delta("42"), CLOSE), "cut", "", PATIENT),
@@ -356,12 +356,14 @@ FAILURES: dict[str, tuple[Answer, str, str, Deadlines]] = {
 @pytest.mark.parametrize("name", FAILURES)
 def test_each_answer_that_is_no_reply_has_its_kind(make: Maker, name: str) -> None:
     answer, kind, words, deadlines = FAILURES[name]
-    tracemalloc.start()
-    try:
-        failure = failed(ask(make, answer, deadlines))
-        assert tracemalloc.get_traced_memory()[1] < 25_000_000
-    finally:
+    is_small = "unpacks" not in name
+    if not is_small:
+        tracemalloc.start()
+    failure = failed(ask(make, answer, deadlines))
+    if not is_small:
+        is_small = tracemalloc.get_traced_memory()[1] < 25_000_000
         tracemalloc.stop()
+    assert is_small
     if make is MAKERS["openai"]:  # whose words for it are its own
         kind, words = {"no HTTP": "connect"}.get(name, kind), "" if name == "bad framing" else words
     assert (failure.kind, words in failure.message, failure.message.isprintable()) == (kind, True, True), failure
