@@ -210,7 +210,7 @@ def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> 
 
 def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
     got = failure(b"".join(event(delta(content="x") | {"id": name}) for name in "abcda") + DONE)
-    assert "the stream holds a second reply, under another id: a and d" in got.message
+    assert "the stream holds a second reply, under another id: d and a" in got.message
 
 
 def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:

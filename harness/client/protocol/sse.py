@@ -52,9 +52,6 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_BODY_VALUES = 1_000_000
 """Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
-_SNIPPET_BYTES = 400
-"""First bytes of a body that are kept, to be quoted if the body turns out not to be an event stream."""
-
 _EVENT_NAME_BYTES = 32
 """First bytes of an event's name that are kept; only the name `error` has a meaning here."""
 
@@ -83,7 +80,7 @@ class ReplyParser:
 
     __slots__ = (
         "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_has_data",
-        "_max_bytes", "_partial", "_snippet", "_started_utc", "_state", "request_id", "secrets", "started",
+        "_max_bytes", "_partial", "_started_utc", "_state", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -112,7 +109,6 @@ class ReplyParser:
         self._has_data = False  # whether a data line came, even an empty one
         self._event_name = b""  # the `event:` field of the unfinished event
         self._events = 0  # events read so far
-        self._snippet = b""  # the first bytes of the body
 
     @property
     def done(self) -> bool:
@@ -255,8 +251,6 @@ class ReplyParser:
 
     def _read(self, data: bytes) -> None:
         """Read a piece of an event stream; an unfinished last line is kept for the next piece."""
-        if not self._events and len(self._snippet) < _SNIPPET_BYTES:
-            self._snippet += data[: _SNIPPET_BYTES - len(self._snippet)]
         if data:
             ended, self._after_cr = self._after_cr and data[:1] == b"\n", data[-1:] == b"\r"
             data = data[ended:]
@@ -458,7 +452,7 @@ class ReplyParser:
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
-            return "malformed", f"not an event stream: {self._quote(self._snippet)}"
+            return "malformed", "not an event stream: it holds no event"
         how = "[DONE] came all the same" if self.done else "the body ended cleanly"
         if cut:
             how = quoted(cut)
