@@ -72,16 +72,6 @@ def test_an_appended_sample_is_in_the_file_and_its_key_known(folder: BenchmarkFo
         journal.append(sample("b"))
 
 
-def test_a_resume_knows_the_keys_and_appends_behind_them(folder: BenchmarkFolder) -> None:
-    first, second = twenty()[:12], twenty()[12:]
-    before = store(folder, *first)
-    with Journal.open(folder) as journal:
-        assert (journal.keys, journal.report.n_records) == ({entry.key for entry in first}, 12)
-    assert store(folder, *second).startswith(before)
-    assert [*read_samples(folder)] == twenty()
-    assert [entry.key for entry in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
-
-
 def test_a_sample_is_synced_within_a_second_and_at_the_end(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,17 +211,6 @@ def test_foreign_lines_cost_nothing_but_themselves(
             assert (len(journal.keys), journal.report.n_records) == (7, 7)
             assert journal.report.damaged == reader.report.damaged
     assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
-
-
-def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
-    texts = [("a", "first"), ("b", "same"), ("a", "second"), ("b", "same")]
-    folder.create()
-    folder.samples.write_bytes(b"".join(record.encode(sample(name, 0, text)) for name, text in texts))
-    reader = read_samples(folder)
-    assert [entry.text for entry in reader] == ["first", "same"]
-    assert (reader.report.n_records, reader.report.n_duplicates) == (4, 2)
-    with Journal.open(folder) as journal:
-        assert (journal.report.n_records, journal.report.n_duplicates) == (4, 2)
 
 
 @pytest.mark.parametrize("n_lines", [1, 2, 5])
