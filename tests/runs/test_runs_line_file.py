@@ -32,6 +32,7 @@ from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.appended_files import FILES, Appended, correct, plan, planned
 from tests.runs.recorded import BENCHMARK
+from tests.runs.test_runs_lock import descriptors_of
 
 
 @pytest.fixture(params=FILES)
@@ -212,26 +213,15 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
     assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
 
 
-def n_open(path: Path) -> int:
-    """How many descriptors of this process are of the file."""
-    n = 0
-    for descriptor in Path("/dev/fd").iterdir():
-        try:
-            n += os.path.samestat(os.fstat(int(descriptor.name)), path.stat())
-        except OSError:  # the descriptor by which the folder itself was listed
-            continue
-    return n
-
-
 def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
     path, other = tmp_path / "log.jsonl", tmp_path / "other"
     with LineFile(path, durable=False) as file:
-        assert n_open(path) == 1
-    assert n_open(path) == 0
+        assert descriptors_of(path) == 1
+    assert descriptors_of(path) == 0
     with other.open("wb"):  # may get the number that the file had
         file.close()
         file.close()
-        assert n_open(other) == 1
+        assert descriptors_of(other) == 1
 
 
 def synced_by(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[bool]:

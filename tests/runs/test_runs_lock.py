@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,24 +77,14 @@ def test_the_holder_is_told_while_it_holds_the_run_and_a_killed_one_holds_nothin
         assert holder_of(run) is None
 
 
-def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder) -> None:
+def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     run.create()
-    run.lock.write_text("{}")
+    run.lock.write_text("x" * 2000)
     with run.lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        threading.Timer(0.05, file.close).start()
+        monkeypatch.setattr("harness.runs.lock.time.sleep", lambda _seconds: file.close())
         with RunLock(run):
-            pass
-
-
-@pytest.fixture
-def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that has no locks, as some network ones."""
-
-    def refuse(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+            assert json.loads(run.lock.read_text())["pid"] == os.getpid(), "nothing of a longer former text stays"
 
 
 def descriptors_of(path: Path) -> int:
@@ -111,12 +100,6 @@ def descriptors_of(path: Path) -> int:
     return n_open
 
 
-def test_a_lock_keeps_one_descriptor_and_none_after_its_release(run: RunFolder) -> None:
-    with RunLock(run):
-        assert descriptors_of(run.lock) == 1
-    assert descriptors_of(run.lock) == 0
-
-
 def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFolder) -> None:
     """As a forked process has it."""
     lock = RunLock(run)
@@ -124,16 +107,13 @@ def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFo
     copy = os.dup(lock._descriptor)
     lock.release()
     with RunLock(run):
+        pass
+    os.close(copy)
+    assert descriptors_of(run.lock) == 0
+    with RunLock(run):
         lock.release()  # A second release touches nothing.
         assert holder_of(run) is not None
-    os.close(copy)
-
-
-def test_nothing_of_a_longer_former_text_stays_in_the_lock_file(run: RunFolder) -> None:
-    run.create()
-    run.lock.write_text("x" * 2000)
-    with RunLock(run):
-        assert json.loads(run.lock.read_text())["pid"] == os.getpid()
+        assert descriptors_of(run.lock) == 1
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
@@ -159,22 +139,21 @@ def test_a_lock_that_fails_for_another_reason_is_no_missing_lock(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flock(_descriptor: int, _operation: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", flock)
+    number = errno.EIO
     with pytest.raises(StoreError, match=r"cannot lock .*Input/output error"):
         RunLock(run).acquire()
-
-
-def test_a_held_run_has_its_folder_and_the_warning_of_its_lock(
-    run: RunFolder, request: pytest.FixtureRequest, quick_path: Path
-) -> None:
-    with hold(run) as ours:
-        assert (ours.folder, ours.manifest, ours.warning) == (run, None, "")
-    request.getfixturevalue("without_locks")
+    number = errno.ENOLCK  # a file system that has no locks, as some network ones
     with hold(run) as ours:
         assert "without working locks" in ours.warning
         assert holder_of(run) is None
+
+
+def test_a_held_run_has_its_folder_and_another_purposes_folder_is_refused(run: RunFolder, quick_path: Path) -> None:
+    with hold(run) as ours:
+        assert (ours.folder, ours.manifest, ours.warning) == (run, None, "")
     other = RunFolder(quick_path / "photos")
     other.path.mkdir()
     (other.path / "cat.jpg").write_text("")
