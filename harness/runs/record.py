@@ -218,7 +218,7 @@ class KeySet(Set[Key]):
 
     def beyond(self, samples: int) -> Iterator[Key]:
         """The keys with an index of at least `samples`."""
-        return (key for key in self if key.sample_index >= samples)
+        return (Key(name, i) for name, indices in self._indices.items() for i in sorted(indices) if i >= samples)
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """The number of keys of these distinct questions with indices 0 … samples-1."""
