@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.core.errors import UsageError
 from server_launchers.engines import table
-from server_launchers.errors import SpecError
-from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -29,7 +29,7 @@ class PastedCommand(NamedTuple):
 def read(words: Sequence[str]) -> PastedCommand | None:
     """The command line in these words; None if they start no engine known here.
 
-    Raises SpecError where a key stands in them, which everybody on the machine could read.
+    Raises `UsageError` where a key stands in them, which everybody on the machine could read.
     """
     flags: list[str] = []
     rest = list(words)
@@ -53,17 +53,16 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         if not word.startswith("-") and not model:
             model = word
         elif field == "api_key":
-            raise SpecError(
-                "api_key_env",
+            raise UsageError(
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
-                f"give {OPTIONS['api_key_env'].flag} VARIABLE before the --",
+                f"give {flag_of('api_key_env')} VARIABLE before the --"
             )
         elif field is None:
             passed.append(word)
             while rest and not rest[0].startswith("-"):
                 passed.append(rest.pop(0))
-        elif option is not None and option.kind is bool:
-            flags.append(f"--no-{option.flag[2:]}" if field.startswith("!") else option.flag)
+        elif option is not None and option.type is bool:
+            flags.append(f"--no-{flag_of(option.name)[2:]}" if field.startswith("!") else flag_of(option.name))
         else:
             value = value if equals else rest.pop(0) if rest else ""
             if option is None:
@@ -71,9 +70,9 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             elif field == "chat_template" and not Path(value).is_file():
                 passed += [name, value]
             else:
-                flags += [option.flag, value, *(["--dp-mode", "engine"] if field == "dp" else [])]
+                flags += [flag_of(option.name), value, *(["--dp-mode", "engine"] if field == "dp" else [])]
     if not model:
-        raise SpecError("model", "the command names no model: put it behind the engine's name, or give it by --model")
+        raise UsageError("the command names no model: put it behind the engine's name, or give it by --model")
     return PastedCommand(engine, model, flags, passed)
 
 

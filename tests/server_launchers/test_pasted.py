@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import UsageError
 from server_launchers import pasted
 from server_launchers.engines import table
-from server_launchers.errors import SpecError
 from server_launchers.spec import OPTIONS
 from tests.system.command import harness
 
@@ -52,7 +52,7 @@ def test_any_other_program_is_none(line: str) -> None:
 
 def test_a_key_in_the_open_is_refused() -> None:
     for line in (f"{VLLM} --api-key sk-0123", f"{SGLANG} --api-key=sk-0123"):
-        with pytest.raises(SpecError, match="--server-key-env VARIABLE") as refused:
+        with pytest.raises(UsageError, match="--server-key-env VARIABLE") as refused:
             pasted.read(shlex.split(line))
         assert "sk-0123" not in str(refused.value)
 
