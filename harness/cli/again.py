@@ -37,9 +37,9 @@ def score_command(run: str, judge: Mapping[str, Any]) -> str:
 
 def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
     """The command `harness serve …` with these fields of `ServerSpec`, which leaves the server running."""
-    from server_launchers.spec import OPTIONS, flag_of  # reports of other servers need none
+    from server_launchers.spec import OPTIONS, words_of  # reports of other servers need none
 
-    words = [word for name in OPTIONS if name in fields for word in (flag_of(name), str(fields[name]))]
+    words = words_of({name: fields[name] for name in OPTIONS if name in fields})
     return shlex.join(["harness", "serve", engine, model, *words, "--detach"])
 
 

@@ -19,6 +19,7 @@ from harness.core.errors import near_names
 from harness.core.inert import visible
 from server_launchers import shown
 from server_launchers.engines import table as engines
+from server_launchers.spec import words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +49,8 @@ class ServeGroup(SpelledGroup):
                     "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
                     "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
                 )
-            engine, model, flags, passed = command
+            engine, model, fields, passed = command
+            flags = words_of(fields)
             ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
             terminal.note(f"read as: {visible(shlex.join(ours))}")
             args = [engine, model, *flags, *args[:end], "--", *passed]

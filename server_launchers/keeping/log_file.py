@@ -1,4 +1,4 @@
-"""The log of a member as the guard writes it: bounded, terminal-safe, without secrets. Standard library only."""
+"""The log of a member as the guard writes it: bounded, terminal-safe, without secrets."""
 
 from __future__ import annotations
 
