@@ -49,7 +49,8 @@ ROOMS = {
     ),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
+        " generation.dispatch.arrivals generation.dispatch.causes generation.dispatch.budget"
+        " generation.dispatch.canary",
         f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_dispatcher.py generation/test_schedule.py"
         " generation/test_budget.py"
         " generation/test_pace.py generation/test_retry.py"
