@@ -59,12 +59,8 @@ def test_work_by_hand_that_stays_behind_is_named(quick_path: Path) -> None:
     first, second = shards(quick_path, 2)
     assert merge([first, second], RunFolder(quick_path / "before")).notes == ()
     first.benchmark(NAME).overrides.touch()
-    second.benchmark(NAME).labels.touch()
     merged = merge([first, second], RunFolder(quick_path / "all"))
-    assert [str(note) for note in merged.notes] == [
-        "verdicts corrected by hand stay in shard1",
-        "labels given by hand stay in shard2",
-    ]
+    assert [str(note) for note in merged.notes] == ["verdicts corrected by hand stay in shard1"]
 
 
 def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> None:

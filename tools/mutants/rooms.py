@@ -52,12 +52,12 @@ ROOMS = {
         " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
         f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_dispatcher.py generation/test_schedule.py"
         " generation/test_budget.py"
-        " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py"
+        " generation/test_pace.py generation/test_retry.py"
         " generation/test_failures.py::test_replies_that_end_in_a_loop_are_counted",
     ),
     "retries": Room(
         "generation.dispatch.retry",
-        "generation/test_retry.py generation/test_elsewhere.py generation/test_dispatcher.py",
+        f"{_SIMULATED} generation/test_retry.py generation/test_dispatcher.py",
     ),
     "pace": Room(
         "generation.dispatch.too_many_requests",
@@ -111,7 +111,9 @@ ROOMS = {
         "extensions.answers.program.bubblewrap extensions.answers.program.sandboxes extensions.answers.program.cells",
         "programs/test_program_cells.py programs/test_program_bubblewrap.py programs/test_program_sandboxes.py",
     ),
-    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
+    "viewer": Room(
+        "viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_viewer_commands.py"
+    ),
     "viewer-app": Room("viewer.app", "viewer/test_viewer_app.py viewer/test_viewer_run_page.py"),
 }
 
