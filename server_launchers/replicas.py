@@ -5,7 +5,6 @@ A pure function of the spec and the machine's facts, so a dry run prints exactly
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import msgspec
@@ -69,7 +68,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
 
 def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     """The dry run: one line per process, ready for a shell; for several nodes, the lines of every node in order."""
-    nodes = [spec] if spec.nodes == 1 else [dataclasses.replace(spec, node_rank=rank) for rank in range(spec.nodes)]
+    nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from harness.core.errors import UsageError
 from server_launchers.engines.dialect import Dialect
 from server_launchers.engines.engine import Engine, Launcher
-from server_launchers.errors import LaunchError, SpecError
+from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def anonymous() -> Dialect:
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError for the first field of the spec that does not fit its engine.
+    """Raise `UsageError` for the first field of the spec that does not fit its engine.
 
     Such a field is empty although the engine needs it, or set although the engine does not support it. So no setting is
     dropped silently.
@@ -106,22 +107,22 @@ def check(spec: ServerSpec) -> None:
     launcher = launcher_of(spec)
     if not getattr(spec, launcher.needs):
         what = "a model" if launcher.needs == "model" else "the command line after `--`"
-        raise SpecError(launcher.needs, f"engine {spec.engine} needs {what}")
+        raise UsageError(f"engine {spec.engine} needs {what}", field=launcher.needs)
     for name, option in OPTIONS.items():
-        if name in launcher.takes or getattr(spec, name) == ({} if option.kind is dict else option.default):
+        if name in launcher.takes or getattr(spec, name) == option.default:
             continue
         able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
-        raise SpecError(name, f"{spec.engine} does not support it{others}")
+        raise UsageError(f"{spec.engine} does not support it{others}", field=name)
     if spec.dp_mode == "engine" and not launcher.spreads:
-        raise SpecError(
-            "dp_mode",
+        raise UsageError(
             f"{spec.engine} cannot run several replicas in one process; choose client (the client spreads the requests "
             "over a process per replica) or router (a router does)",
+            field="dp_mode",
         )
     if spec.router_python is not None and not launcher.always_routed and spec.dp_mode != "router":
-        raise SpecError(
-            "router_python", "no router is started: give --dp-mode router, or leave the router's interpreter out"
+        raise UsageError(
+            "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
         )
 
 
