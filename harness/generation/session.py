@@ -215,8 +215,8 @@ class SamplingSession:
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
         keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
-        if keeper.damaged:
-            self.warn(f"{keeper.damaged} damaged lines of {self._folder.inflight.name} do not count (see log.jsonl).")
+        if keeper.damage:
+            self.warn(f"half-written answers do not count: {keeper.damage}")
         return keeper
 
     @property

@@ -16,10 +16,11 @@ from harness.core.records import Key, Question, Sample
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
-from harness.viewer.library import Library, OpenBenchmark, OpenRun
+from harness.viewer.library import Library
 from harness.viewer.request import curl
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
@@ -75,9 +76,7 @@ def _run_line(run: OpenRun) -> dict[str, Any]:
 
 def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     """The line of a benchmark in the overview. in_words: its accuracy. notes: what one should know beside it."""
-    benchmark.glance()
-    if benchmark.overrides:
-        benchmark.refresh()
+    benchmark.refresh()
     score, notes = benchmark.score, []
     planned = score.n_questions * benchmark.record.plan.samples if score else 0
     if benchmark.n_stored < planned:
@@ -167,7 +166,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
             ("rule", "–" if grade is None else f"{grade.rule} ({grade.grader})"),
             *_course(sample),
         ],
-        "history": [override for override in benchmark.override_history() if override.key == key],
+        "history": [override for override in benchmark.override_history if override.key == key],
         "curl": curl(benchmark.record, question, sample),
     }
 

@@ -11,8 +11,8 @@ from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, why_undecided
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
-from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, sample_row, shown_text, votes
 
 MAX_ANSWER_CHARS = 60

@@ -16,8 +16,8 @@ from harness.core.records import Grade, Key, Question, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson
-from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 1000
 """Characters of a question that a list holds: a line on the screen, all of them on paper."""
@@ -51,7 +51,7 @@ class ListedSample:
     """One sample in a list.
 
     verdict: the verdict that counts; None: not graded. anomalies: signs that its text is broken. stored: whether its
-    text is in the journal. labels: words that a person put on it. marks: what is notable of it, each in words.
+    text is in the journal. marks: what is notable of it, each in words.
     """
 
     index: int
@@ -62,7 +62,6 @@ class ListedSample:
     anomalies: tuple[str, ...]
     tokens: int | None
     stored: bool
-    labels: Sequence[str]
     marks: Mapping[Mark, str]
 
     @property
@@ -90,8 +89,7 @@ class QuestionRow:
     number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
     order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95 % interval, in words; empty
     before any grading. marks: mark → number of samples. majority: the most frequent answer; None if no sample gave one,
-    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules, labels and so
-    on.
+    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules and so on.
     """
 
     number: int
@@ -144,7 +142,6 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         anomalies=grade.anomalies if grade else (),
         tokens=grade.completion_tokens if grade else location.tokens if location else None,
         stored=location is not None,
-        labels=benchmark.labels.get(key, ()),
         marks=_marks(benchmark, key, grade, cut=bool(grade.truncated if grade else location and location.truncated)),
     )
 
@@ -200,7 +197,6 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         "near miss": {row.marks["near"] for row in rows if "near" in row.marks},
         "looks wrong": {sign for row in rows for sign in row.anomalies},
         "decided by": {row.rule for row in rows if row.rule is not None},
-        "label": {label for row in rows for label in row.labels},
     }
     return QuestionRow(
         number=number,

@@ -116,7 +116,6 @@ class Session:
             log=lambda event, **facts: self.logged.append((event, facts)),
             clock=lambda: world.now,
             jitter=world.jitter,
-            prior_lengths=world.prior,
             answered=lambda task, text, reasoning: world.manner != "no answer",
             account=world.account,
         )
