@@ -17,7 +17,7 @@ from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
 from harness.runs import sample_labels
-from harness.runs.layout import BenchmarkFolder, OutputsFolder, RunFolder, labels, runs_below
+from harness.runs.layout import BenchmarkFolder, RunFolder, labels, runs_below
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
@@ -368,6 +368,6 @@ def _as_runs(paths: Sequence[Path]) -> list[RunFolder]:
 
 def _runs_at(path: Path) -> list[Path]:
     """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
-    if (path / "manifest.json").is_file() or not path.is_dir() or OutputsFolder.scored_at(path) is not None:
+    if (path / "manifest.json").is_file() or not path.is_dir():
         return [RunFolder.open(path).path]
     return [run.path for run in runs_below(path)]
