@@ -186,6 +186,8 @@ def facts_of(sample: Sample) -> list[tuple[str, str]]:
         "attempts": sample.attempts,
         "endpoint": sample.endpoint,
         "model": sample.server_model,
+        "provider": sample.provider or None,
+        "fingerprint": sample.fingerprint,
     }
     return [(name, str(value)) for name, value in facts.items() if value is not None]
 
