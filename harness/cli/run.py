@@ -44,6 +44,7 @@ _END_FLAGS = under(
     OUTPUT,
     json_option(_prints, "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
+    click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 
@@ -59,7 +60,9 @@ def _end_flags(function: F) -> F:
 @run_options(SpreadRunOptions)
 @flags.tried_judge_options
 @flags.env_file_option
-def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
+def command(
+    dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, shards: int | None, **given: Any
+) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
@@ -74,10 +77,10 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     harness run one-cell.yaml
     """
     with terminal.stopped_with_a_line():
-        _command(dry_run, pilot, as_json, OnRay.of(on=on, shards=shards), given)
+        _command(dry_run, pilot, scores, as_json, OnRay.of(on=on, shards=shards), given)
 
 
-def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
+def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
@@ -85,6 +88,8 @@ def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dic
         raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
     if where.on is not None and pilot:
         raise UsageError("--on does not work with --pilot: make the pilot without --on")
+    if scores and (pilot or where.on is not None):
+        raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
     if pilot and given["judge_model"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
     for default in flags.environment_values(click.get_current_context()):
@@ -96,19 +101,26 @@ def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dic
     elif pilot:
         sys.exit(_pilot(options))
     else:
-        _run(options, where, judge, as_json=as_json)
+        _run(options, where, judge, scores=scores, as_json=as_json)
 
 
-def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, as_json: bool) -> NoReturn:
-    """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code."""
+def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, scores: bool, as_json: bool) -> NoReturn:
+    """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code.
+
+    scores: score the run meanwhile; the tables stand at the end.
+    """
+    from harness.cli.following import ScoredTerminal
     from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
-    with Terminal() as watcher:
+    with ScoredTerminal() if scores else Terminal() as watcher:
         ran = run_at(where, options, watcher, judge)
     for sentence in watcher.advice if ran.sampled.outcome.tally.finished else ():
         terminal.warn(sentence)
     code = _print_end(ran)
+    if isinstance(watcher, ScoredTerminal):
+        tables = watcher.tables()
+        click.echo(tables, nl=False, err=as_json)
     if as_json:
         say(_record(ran, code))
     sys.exit(code)
