@@ -89,10 +89,9 @@ def _number(text: str, kind: Any) -> Any:
 
 def _length_of_program(engine: EngineName, words: Sequence[str]) -> int:
     """The number of words that call the engine: `vllm serve`, `python3 -m sglang.launch_server`; 0 if they do not."""
-    launcher = table.by_name(engine).launcher
-    if launcher.program is None or not words:
+    program = table.by_name(engine).program(ServerSpec(engine=engine))
+    if program is None or not words:
         return 0
-    program = launcher.program(ServerSpec(engine=engine))
     name = Path(words[0]).name
     scripts = [(program.script or program.package, *(program.subcommand or ("serve",)))]
     modules = [(name, *program.module)] if name.startswith("python") else []

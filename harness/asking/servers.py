@@ -470,7 +470,7 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 
     Raises `UsageError`.
     """
-    if engines.launcher_of(spec_without_download(engine, model, **fields)).fetches_weights:
+    if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
         model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
     return spec_without_download(engine, model, **fields)
 
@@ -478,7 +478,7 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 def takes(engine: str, field: str) -> bool:
     """Whether servers of that engine have the option; False for an unknown engine."""
     known_engine = engines.find(engine)
-    return known_engine is not None and field in known_engine.launcher.takes
+    return known_engine is not None and field in known_engine.takes
 
 
 def parsers_of(engine: str) -> str:
@@ -493,7 +493,7 @@ def _lists_models(engine: str | None) -> bool:
     engine: of a server started here; None for other servers.
     """
     known_engine = engines.find(engine)
-    return known_engine is None or known_engine.launcher.lists_models
+    return known_engine is None or known_engine.lists_models
 
 
 def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:

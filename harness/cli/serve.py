@@ -34,7 +34,7 @@ class ServeGroup(SpelledGroup):
         of_ours = super().get_command(ctx, cmd_name)
         if of_ours is not None or cmd_name not in plugins.names("launcher"):
             return of_ours
-        takes = engines.by_name(engines.ANY_PROGRAM).launcher.takes
+        takes = engines.by_name(engines.ANY_PROGRAM).takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -179,7 +179,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
 
 
 for _name, _engine in engines.every().items():
-    command.add_command(_engine_command(_name, _engine.summary, _engine.launcher.takes))
+    command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
 def _prints_servers() -> Any:

@@ -271,7 +271,7 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
     """
     for process in deployment.processes:
         if process.role == "router":
-            router = table.launcher_of(spec).router
+            router = table.engine_of(spec).router
             python = process.command.argv[0]
             done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:

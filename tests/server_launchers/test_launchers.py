@@ -27,8 +27,7 @@ from tests.system.command import harness
 
 def engines_with(field: str) -> list[str]:
     """The engines that are Python packages and take this field."""
-    each = {name: engine.launcher for name, engine in table.every().items()}
-    return [name for name, launcher in each.items() if launcher.program is not None and field in launcher.takes]
+    return [name for name, engine in table.every().items() if engine.assumed_version and field in engine.takes]
 
 
 def spec(engine: str, model: str = "org/model", **fields: Any) -> ServerSpec:
@@ -114,7 +113,7 @@ def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(en
     shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
     with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
         dry(engine, **shape)
-    if table.by_name(engine).launcher.spreads:
+    if table.by_name(engine).spreads:
         assert len(dry(engine, **shape, dp_mode="engine")) == 2
 
 
@@ -255,10 +254,9 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    program = table.by_name(engine).launcher.program
+    program = table.by_name(engine).program(spec(engine))
     assert program is not None
-    package = program(spec(engine)).package
-    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{package}"):
+    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
         supervisor.launch(spec(engine))
 
 

@@ -65,7 +65,7 @@ def test_a_key_in_the_open_is_refused() -> None:
 def test_each_name_stands_for_a_field_that_the_engine_takes() -> None:
     for engine in table.every().values():
         fields = {name.removeprefix("!") for name in engine.pasted} - {"model", "api_key"}
-        assert fields <= OPTIONS.keys() & engine.launcher.takes
+        assert fields <= OPTIONS.keys() & engine.takes
         names = [name for spelt in engine.pasted.values() for name in spelt.split()]
         assert len(set(names)) == len(names)
 

@@ -65,7 +65,7 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> None:
     assert set(OTHERS) == set(OPTIONS)
-    takes = table.by_name(engine).launcher.takes
+    takes = table.by_name(engine).takes
     for field, value in OTHERS.items():
         beside = BESIDE.get(field, {})
         if field not in takes:
@@ -103,7 +103,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
     shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
     # click keeps the spelling of a command's own help from its first call, whichever test made that.
     own = {"--name", "--detach", "--dry-run", "--help", "--register", "--models"}
-    assert shown - own == {flag_of(field) for field in table.by_name(engine).launcher.takes}
+    assert shown - own == {flag_of(field) for field in table.by_name(engine).takes}
 
 
 @pytest.mark.parametrize(

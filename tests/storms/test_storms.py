@@ -1,4 +1,4 @@
-"""Storms end as a quiet campaign does. `make storms` plays many, `make soak` hours of them; a few are played here."""
+"""Storms end as a quiet campaign does. A few are played here; `make storms` plays many, `make soak` for hours."""
 
 from __future__ import annotations
 

@@ -60,18 +60,6 @@ class Rows:
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class Checksum:
-    """Number of bytes and CRC-32 of what was read of a file."""
-
-    size: int = 0
-    crc: int = 0
-
-    def add(self, piece: bytes) -> None:
-        """Add the next bytes."""
-        self.size, self.crc = self.size + len(piece), zlib.crc32(piece, self.crc)
-
-
 def read(
     path: Path,
     split: str | None = None,
@@ -92,7 +80,6 @@ def stream(
     responses: bool = False,
     damaged_rows: int = 0,
     half_done: bool = False,
-    checksum: Checksum | None = None,
 ) -> Iterator[Row]:
     """The rows of a file, one at a time if the format allows. Raises `UsageError`.
 
@@ -100,7 +87,7 @@ def stream(
     shown: the file's name in messages; None: its path. responses: whether the file holds replies of models. Their texts
     may be long and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
     damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to leave out an unfinished last line,
-    whose writer was killed. checksum: counts the bytes of a JSONL file that is read line by line.
+    whose writer was killed.
     """
     if path.is_dir():
         for part in _split_files(path, split):
@@ -121,7 +108,7 @@ def stream(
         else:
             if suffix not in (".jsonl", ".ndjson"):
                 _refuse_table(file, shown)
-            rows = _json_lines(file, shown, half_done, checksum)
+            rows = _json_lines(file, shown, half_done)
         yield from _check_rows(rows, shown, responses)
 
 
@@ -169,15 +156,11 @@ def _refuse_table(file: BinaryIO, shown: str) -> None:
     file.seek(0)
 
 
-def _json_lines(
-    lines: Iterable[bytes], shown: str, half_done: bool = False, checksum: Checksum | None = None
-) -> Iterator[Row]:
+def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> Iterator[Row]:
     """The rows of JSON Lines; the parameters are those of `stream`. Raises `UsageError`."""
     size = 0
     for number, line in enumerate(lines, 1):
         size += len(line)
-        if checksum is not None:
-            checksum.add(line)
         if size > MAX_DATA_BYTES:
             raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
         if line.isspace():
