@@ -149,7 +149,6 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
         (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
-        (["score", "file.jsonl", "--on", "ray"], "--on is for run folders"),
     ],
 )
 def test_without_ray_it_is_one_sentence(

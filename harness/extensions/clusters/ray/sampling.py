@@ -22,7 +22,7 @@ from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.generation.dispatch.snapshot import Cause
+from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
