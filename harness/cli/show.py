@@ -19,7 +19,7 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
     from harness.runs.layout import BenchmarkFolder
-    from harness.viewer.library import OpenBenchmark, OpenRun
+    from harness.scoring.opened import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
     from harness.viewer.rows import Mark
     from harness.viewer.sample_filter import SampleFilter
@@ -110,14 +110,10 @@ def _open_source(run: Path) -> OpenRun:
 
     Raises `StoreError` if its manifest cannot be read.
     """
+    from harness.scoring.opened import OpenRun
     from harness.verbs.outputs import open_scored
-    from harness.viewer.library import OpenRun
 
-    opened = OpenRun(run.name, open_scored(run))
-    opened.refresh()
-    if opened.problem:
-        raise StoreError(opened.problem)
-    return opened
+    return OpenRun.of(open_scored(run), run.name)
 
 
 def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
