@@ -61,8 +61,8 @@ from harness.core.options import Options, options_of
 from harness.exports import Written
 from harness.generation.progress import Progress
 from harness.grading import Verdict
-from harness.reports import Report
 from harness.reports.plots import draw
+from harness.reports.report import Report
 from harness.results import Pilot, Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged

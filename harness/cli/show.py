@@ -20,7 +20,7 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
     from harness.runs.layout import BenchmarkFolder
-    from harness.viewer.library import OpenBenchmark, OpenRun
+    from harness.scoring.opened import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
     from harness.viewer.rows import Mark
     from harness.viewer.sample_filter import SampleFilter
@@ -113,15 +113,11 @@ def _open_source(run: Path) -> Iterator[OpenRun]:
 
     Raises `StoreError` if its manifest cannot be read.
     """
+    from harness.scoring.opened import OpenRun
     from harness.verbs.outputs import open_samples
-    from harness.viewer.library import OpenRun
 
     with open_samples(run) as folder:
-        opened = OpenRun(run.name, folder)
-        opened.refresh()
-        if opened.problem:
-            raise StoreError(opened.problem)
-        yield opened
+        yield OpenRun.of(folder, run.name)
 
 
 def _level(benchmarks: list[OpenBenchmark], level: str) -> str:

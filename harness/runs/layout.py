@@ -2,7 +2,7 @@
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
-                          grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
+                          grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
 <run> and <benchmark> are names as `safe_name` writes them.
@@ -40,7 +40,7 @@ MANIFEST = "manifest.json"
 
 _RUN_FILES = (
     MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
-    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl", "labels.jsonl",
+    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl",
     "scores.json",
 )  # fmt: skip
 """Names of the files that a run writes; other tools use some of these names, too."""
@@ -101,11 +101,6 @@ class BenchmarkFolder:
     def overrides(self) -> Path:
         """The file of verdicts that a person corrected."""
         return self.path / "overrides.jsonl"
-
-    @property
-    def labels(self) -> Path:
-        """The file of words (labels) that a person put on samples."""
-        return self.path / "labels.jsonl"
 
     @property
     def opinions(self) -> Path:

@@ -45,7 +45,14 @@ from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
-from harness.scoring.observed import Observed, Rows, hidden_limit, salvage_warnings, takeover_warnings
+from harness.scoring.observed import (
+    Observed,
+    Rows,
+    answerer_warnings,
+    hidden_limit,
+    salvage_warnings,
+    takeover_warnings,
+)
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
@@ -172,6 +179,7 @@ def _grade_benchmark(
             *warned("journal", journal_warnings(files, journal.report)),
             *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
             *warned("continued", () if record.imported else takeover_warnings(journal.observed, planned_rows)),
+            *warned("answerers", answerer_warnings(journal.observed, counted)),
             *warned("replies", reply_doubts(folder)),
             *warned("card", [by_card]),
             *warned("regraded", journal.changes),

@@ -19,12 +19,12 @@ from harness.runs import RunFolder, overrides
 from harness.runs.layout import OutputsFolder
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.verbs import audit_file
 from harness.verbs.audit_file import FileRow, VerdictLine
 from harness.verbs.outputs import command_as_run, is_outputs
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
-from harness.viewer.library import OpenBenchmark, OpenRun
 
 WHY_UNDECIDED = "undecided by the grader"
 """The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
@@ -124,11 +124,7 @@ def open_run(source: Path) -> OpenRun:
             f"{visible(str(source))} holds outputs of another tool, and verdicts by hand are stored with runs only. "
             f"Make a run of it: `{command_as_run(source)}`"
         )
-    opened = OpenRun(source.name, RunFolder.open(source))
-    opened.refresh()
-    if opened.problem:
-        raise StoreError(opened.problem)
-    return opened
+    return OpenRun.of(RunFolder.open(source), source.name)
 
 
 def judge(

@@ -9,17 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
-from harness.core.errors import StoreError
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
+from harness.generation.dispatch.actions import Action, Ask, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.plan import SessionPlan
-from harness.generation.settings import Patience, RunSettings
-from harness.runs.record import RecordRefused, Task, missing_samples
+from harness.generation.settings import RunSettings
+from harness.runs.record import Task, missing_samples
 from tests.generation.small_runs import run_settings
 
 
@@ -74,70 +71,6 @@ class Played:
 
 
 TASK = Task("sums", "q0", 0)
-
-
-def test_a_session_asks_stores_and_is_done_when_all_is_on_disk() -> None:
-    played = Played()
-    ask, wait = played.do()
-    assert isinstance(ask, Ask)
-    assert (ask.task, ask.attempt, wait) == (TASK, 1, Wait(None))
-    played.answer(TASK)
-    assert played.do() == [Done()]
-    assert (len(played.stored), played.dispatcher.counts.done) == (1, {"sums": 1})
-
-
-@pytest.mark.parametrize(
-    ("kind", "status"), [("rate_limited", 429), ("connect", None), ("server", 503), ("out_of_files", None)]
-)
-def test_what_is_not_the_samples_fault_costs_it_no_attempt(kind: FailureKind, status: int | None) -> None:
-    played = Played(patience=Patience(attempts=2))
-    actions = played.do()
-    for number in range(1, 4):
-        assert [a.attempt for a in actions if isinstance(a, Ask)] == [number]
-        played.fail(TASK, kind, status)
-        actions = played.do()
-        if not isinstance(actions[0], Ask):
-            actions = played.sleep()
-    played.fail(TASK, "cut", words="a first accident")
-    while not isinstance((actions := played.sleep())[0], Ask):
-        assert isinstance(actions[0], Wait), "one attempt of two is left"
-
-
-def test_a_request_that_nobody_cancelled_and_that_is_cancelled_is_listed() -> None:
-    played = Played()
-    played.do()
-    played.dispatcher.cancelled(TASK)
-    assert played.do() == [Done()]
-    assert played.dispatcher.causes.given_up() == {TASK: "internal"}
-
-
-def test_a_stop_cancels_each_request_once() -> None:
-    played = Played(questions=3)
-    first, second, third = (a.task for a in played.do() if isinstance(a, Ask))
-    played.answer(first)
-    played.dispatcher.drain("ctrl-c", grace=5.0)
-    assert played.do()[-1] == Wait(5.0)
-    played.dispatcher.stop("again")
-    played.dispatcher.stop("and again")
-    assert [a for a in played.do() if isinstance(a, Cancel)] == [Cancel(second), Cancel(third)]
-    played.dispatcher.cancelled(second)
-    assert played.do() == [Wait(None)]
-    played.answer(third)
-    assert played.do() == [Done()]
-    assert played.dispatcher.ending.why == "ctrl-c"
-
-
-def test_a_record_that_is_refused_is_listed_and_a_journal_that_stops_ends_the_session() -> None:
-    played = Played(questions=2, concurrency=1)
-    played.do()
-    played.disk = RecordRefused("a lone surrogate")
-    played.answer(TASK)
-    assert played.dispatcher.causes.given_up() == {TASK: "malformed"}
-    played.do()
-    played.disk = StoreError("no space left")
-    played.answer(Task("sums", "q1", 0))
-    assert played.do() == [Done()]
-    assert isinstance(played.dispatcher.ending.error, StoreError)
 
 
 def test_a_retry_after_holds_the_endpoint_and_not_the_sample() -> None:

@@ -19,10 +19,10 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
+from harness.scoring.opened import OpenRun
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
 from harness.scoring.score import score_benchmark
 from harness.viewer.differ import compare as compare_viewed
-from harness.viewer.library import OpenRun
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 

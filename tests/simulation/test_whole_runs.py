@@ -48,16 +48,13 @@ def over_ideal(seed: int) -> float:
         for q, mean in enumerate(means)
         for i in range(n_samples)
     }
-    is_known = chance.random() < 0.5
-    prior = {("b", f"q{q}"): mean * chance.uniform(0.8, 1.2) for q, mean in enumerate(means)} if is_known else None
     ideal = max(sum(lengths.values()) / n_places, max(lengths.values()))
-    return _seconds(lengths, n_places, prior, chance) / ideal
+    return _seconds(lengths, n_places, chance) / ideal
 
 
 def _seconds(
     lengths: dict[Task, int],
     n_places: int,
-    prior: dict[tuple[str, str], float] | None,
     chance: random.Random,
 ) -> float:
     """Virtual seconds until all is on disk."""
@@ -79,7 +76,6 @@ def _seconds(
         store=stored.append,
         clock=lambda: now,
         jitter=chance.uniform,
-        prior_lengths=prior,
     )
     running: list[tuple[float, Task, str]] = []
     while not isinstance(action := session.next(), Done):

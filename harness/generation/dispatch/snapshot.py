@@ -17,22 +17,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import Sentence
-from harness.core.records import Sample
 from harness.generation.dispatch.budget import Ending
-from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.forecast import Streaming, TimeLeft
-from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.progress import (
-    BenchmarkProgress,
-    Continued,
-    FailureProgress,
-    OldestInFlight,
-    Progress,
-)
-from harness.generation.spending import Spent
+from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
 from harness.runs.record import Task
 
 # ---- tokens under way
@@ -238,67 +228,16 @@ class Causes:
         return sorted(causes, key=lambda cause: -cause.count)
 
 
-# ---- counts
-
-
-class Counts:
-    """Counts the samples, tokens and failures of a session.
-
-    done: samples on disk by benchmark, earlier sessions included. total: samples expected, by benchmark. finished:
-    replies of this session; truncated: those cut at max_tokens; loops: those that end in a loop. tokens: completion
-    tokens of the finished replies, without a part that an earlier request had written. continued: samples that
-    continued such a part; kept_tokens: the tokens of these parts. spent: by the finished samples; beside: by
-    fingerprints, and by requests that ended without a sample. failures, retries: failed requests, and requests made
-    again. notes: oddities of replies → how often.
-    """
-
-    def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
-        self.done = dict(done)
-        self.total = dict(total)
-        self.finished = 0
-        self.truncated = 0
-        self.loops = 0
-        self.tokens = 0
-        self.continued = 0
-        self.kept_tokens = 0
-        self.spent, self.beside = Spent(), Spent()
-        self.failures = 0
-        self.failed: dict[str, tuple[int, str, float]] = {}
-        """By kind: number of failed requests, the latest cause, and its time."""
-        self.retries = 0
-        self.notes: dict[str, int] = {}
-
-    def add(self, sample: Sample, reply: Reply, billed: Spent) -> None:
-        """Count a finished sample, its reply and what this was billed for."""
-        self.finished += 1
-        self.truncated += sample.truncated
-        self.loops += ends_in_loop(reply)
-        n_before = tokens_before(sample)
-        self.continued += bool(sample.salvaged_at)
-        self.kept_tokens += n_before
-        self.tokens += max(0, completion_tokens(sample) - n_before)
-        self.spent = self.spent.plus(billed)
-        for note in reply.notes:
-            self.note(note, 1)
-
-    def note(self, note: str, n: int) -> None:
-        """Count `n` replies that have this note."""
-        if n:
-            self.notes[note] = self.notes.get(note, 0) + n
-
-    def fail(self, failure: RequestFailed, now: float) -> None:
-        """Count a failed request."""
-        self.failures += 1
-        self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
-
-
 # ---- the snapshot
 
 
 def snapshot(
     now: float,
     *,
-    counts: Counts,
+    tally: Tally,
+    done: Mapping[str, int],
+    total: Mapping[str, int],
+    failed: Mapping[str, tuple[int, str, float]],
     causes: Causes,
     arrivals: Arrivals,
     ending: Ending,
@@ -312,66 +251,46 @@ def snapshot(
 ) -> Progress:
     """Return the state of the session at `now`, a monotonic second, as one value.
 
-    retrying: samples that wait for another attempt. n_waiting:
-    number of samples that nobody has asked yet. concurrency: the present limit of requests in flight. eta: when the
-    session ends.
+    done, total: samples by benchmark. failed: by kind, the number of failed requests, the latest cause, and its time.
+    retrying: samples that wait for another attempt. n_waiting: number of samples that nobody has asked yet.
+    concurrency: the present limit of requests in flight. eta: when the session ends.
     """
-    flying, again = _by_benchmark(in_flight), _by_benchmark(retrying)
+    flying, again = Counter([task.benchmark for task in in_flight]), Counter([task.benchmark for task in retrying])
     oldest = arrivals.oldest
+    # Notes are copied, because another thread reads the value.
     return Progress(
+        **{**msgspec.structs.asdict(tally), "notes": dict(tally.notes)},
         elapsed_s=now - arrivals.started,
-        done=sum(counts.done.values()),
-        total=sum(counts.total.values()),
+        done=sum(done.values()),
+        total=sum(total.values()),
         in_flight=len(in_flight),
         waiting=n_waiting,
         given_up=causes.n_given_up,
-        failures=counts.failures,
-        retries=counts.retries,
-        finished=counts.finished,
-        truncated=counts.truncated,
-        tokens=counts.tokens,
         arrived=round(arrivals.tokens),
         tokens_per_s=arrivals.rate,
         tokens_per_s_now=arrivals.rate_now,
         benchmarks=tuple(
             BenchmarkProgress(
                 name=name,
-                done=counts.done[name],
-                total=total,
-                in_flight=flying.get(name, 0),
-                retrying=again.get(name, 0),
+                done=done[name],
+                total=n_total,
+                in_flight=flying[name],
+                retrying=again[name],
                 given_up=causes.n_given_up_of(name),
             )
-            for name, total in counts.total.items()
+            for name, n_total in total.items()
         ),
         endpoints=lanes.progress(),
         failed=tuple(
             FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
-            for kind, (n, message, failed_at) in sorted(counts.failed.items(), key=lambda item: -item[1][2])
+            for kind, (n, message, failed_at) in sorted(failed.items(), key=lambda item: -item[1][2])
         ),
-        oldest=oldest and _oldest(*oldest),
+        oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
         eta=eta,
         concurrency=concurrency,
         paused=paused,
         stopping=not ending.asking,
-        continued=Continued(counts.continued, counts.kept_tokens),
         why=ending.why,
         grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
         patience_s=lanes.patience_left,
-    )
-
-
-def _by_benchmark(tasks: Collection[Task]) -> Mapping[str, int]:
-    """Return the number of these samples by benchmark; a benchmark without samples is left out."""
-    return Counter([task.benchmark for task in tasks]) if tasks else {}
-
-
-def _oldest(task: Task, seconds: float, tokens: float) -> OldestInFlight:
-    """The oldest request in flight, as the display shows it."""
-    return OldestInFlight(
-        benchmark=task.benchmark,
-        question_id=task.question_id,
-        sample_index=task.sample_index,
-        seconds=seconds,
-        tokens=round(tokens),
     )

@@ -13,7 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple
+from functools import reduce
 from typing import Any
 
 from harness.asking.options import RunOptions
@@ -24,7 +24,7 @@ from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.snapshot import Cause
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Spent
+from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
 from harness.runs.going import on_disk
 from harness.runs.merging import Joined, merge
@@ -43,12 +43,6 @@ _ONE_CLIENT = (
     "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
-
-
-_SUMMED = (
-    "n_missing", "n_session", "n_truncated", "n_duplicates", "n_loops", "n_continued", "kept_tokens", "tokens",
-)  # fmt: skip
-"""Counts in a shard's outcome that the run adds up."""
 
 
 def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
@@ -103,12 +97,13 @@ def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _account(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as plain values, which Ray carries between nodes."""
-    return {name: getattr(outcome, name) for name in _SUMMED} | {
+    """The outcome as values which Ray carries between nodes."""
+    return {
+        "n_missing": outcome.n_missing,
+        "tally": outcome.tally,
         "complete": outcome.complete,
         "warnings": [Sentence(warning).marked for warning in outcome.warnings],
         "causes": [(cause.kind, cause.count, cause.example, cause.cure) for cause in outcome.causes],
-        "spent": astuple(outcome.spent),
     }
 
 
@@ -127,8 +122,6 @@ def _outcome_of_all(
         examples.setdefault(kind, tuple(example))
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
-    # For each field of `Spent`, the numbers of all shards.
-    spent = zip(*(account["spent"] for account in accounts), strict=True)
     return Outcome(
         complete=all(account["complete"] for account in accounts),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
@@ -137,8 +130,8 @@ def _outcome_of_all(
         elapsed_s=elapsed_s,
         warnings=[Sentence(sentence) for sentence in sentences],
         causes=[Cause(kind, count, *examples[kind]) for kind, count in counts.most_common()],
-        spent=Spent(*map(sum, spent)),
-        **{name: sum(account[name] for account in accounts) for name in _SUMMED},
+        n_missing=sum(account["n_missing"] for account in accounts),
+        tally=reduce(Tally.plus, (account["tally"] for account in accounts)),
     )
 
 
