@@ -82,7 +82,7 @@ _DENIED_BEHIND = regex(
     r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
     r"|[)\s]*+\?)"
 )
-_FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
+_FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
 """Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
