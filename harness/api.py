@@ -207,8 +207,8 @@ def score(
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
     source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
-    card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
-    decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
+    card, and the file becomes the run folder `FILE.scored`, for which it stands wherever a run is taken. judge: a model
+    that decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
     replies; `judging.cost` of each score then has its cost.
     The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
     cluster grade the run.

@@ -1,17 +1,28 @@
-"""`harness score --follow`: grades a growing run from another process, until the run has ended."""
+"""`harness score --follow`: grades a growing run from another process, until the run has ended; `harness run --score`
+starts this process itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from harness.core.errors import StoreError
+from harness.cli.terminal import Terminal
+from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from harness.generation.progress import Progress
     from harness.presets.grading import GradingOptions
     from harness.runs.layout import RunFolder
     from harness.scoring import Score
@@ -61,6 +72,87 @@ def follow(
         sleep(PAUSE_S)
         while clock() < next_look and _goes_on(folder):
             sleep(PAUSE_S)
+
+
+NICENESS = 19
+"""The process that scores beside a run takes only the processor time that nothing else wants."""
+
+END_SECONDS = 10.0
+"""Seconds that this process has to end by itself when the run breaks off."""
+
+
+class ScoredTerminal(Terminal):
+    """A terminal whose run is scored meanwhile by `harness score --follow`, a process of its own; the display of
+    progress shows the accuracy that this process stores. A run is never stopped or held up by it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder: RunFolder | None = None
+        self._scoring: subprocess.Popen[bytes] | None = None
+        self._told = False
+
+    def __enter__(self) -> Self:
+        self._out, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        super().__exit__(kind, error, tb)
+        if kind is not None:
+            self._end()
+
+    def sampling(self, what: str, folder: RunFolder) -> None:
+        """As `Terminal`; notes which run is to be scored."""
+        super().sampling(what, folder)
+        self._folder = folder
+
+    def progressed(self, progress: Progress) -> None:
+        """As `Terminal`; starts the scoring once the run holds its folder, and says if it has ended early."""
+        super().progressed(progress)
+        if self._scoring is None and self._folder is not None:
+            command = [sys.executable, "-P", "-m", "harness", "score", str(self._folder.path), "--follow"]
+            self._folder = None
+            with contextlib.suppress(OSError):
+                self._scoring = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True
+                )
+                os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
+            if self._scoring is None:
+                self._tell()
+        if self._scoring is not None and self._scoring.poll():
+            self._tell()
+
+    def _tell(self) -> None:
+        """Warn once that the run is not scored, with the last words of the process."""
+        if not self._told:
+            self._told = True
+            self._errors.seek(0)
+            words = self._errors.read().decode("utf-8", "replace").strip().splitlines() or [
+                "no process could be started"
+            ]
+            self.warn(Sentence(f"the accuracy so far cannot be shown, and the run goes on: {visible(words[-1], 400)}"))
+
+    def tables(self) -> str:
+        """Wait until all samples are scored; return what the scoring printed."""
+        if self._scoring is None:
+            return ""
+        try:
+            if self._scoring.wait():
+                self._tell()
+        finally:
+            self._end()
+        self._out.seek(0)
+        return self._out.read().decode("utf-8", "replace")
+
+    def _end(self) -> None:
+        """Leave no process behind."""
+        if self._scoring is not None and self._scoring.poll() is None:
+            self._scoring.terminate()
+            try:
+                self._scoring.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._scoring.kill()
+                self._scoring.wait()
 
 
 def _goes_on(folder: RunFolder) -> bool:

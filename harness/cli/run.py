@@ -44,6 +44,7 @@ _END_FLAGS = under(
     OUTPUT,
     json_option(_prints, "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
+    click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 
@@ -59,7 +60,9 @@ def _end_flags(function: F) -> F:
 @run_options(SpreadRunOptions)
 @flags.tried_judge_options
 @flags.env_file_option
-def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
+def command(
+    dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, shards: int | None, **given: Any
+) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
@@ -74,10 +77,10 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     harness run one-cell.yaml
     """
     with terminal.stopped_with_a_line():
-        _command(dry_run, pilot, as_json, OnRay.of(on=on, shards=shards), given)
+        _command(dry_run, pilot, scores, as_json, OnRay.of(on=on, shards=shards), given)
 
 
-def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
+def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
@@ -85,6 +88,8 @@ def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dic
         raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
     if where.on is not None and pilot:
         raise UsageError("--on does not work with --pilot: make the pilot without --on")
+    if scores and (pilot or where.on is not None):
+        raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
     if pilot and given["judge_model"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
     for default in flags.environment_values(click.get_current_context()):
@@ -96,19 +101,26 @@ def _command(dry_run: bool, pilot: bool, as_json: bool, where: OnRay, given: dic
     elif pilot:
         sys.exit(_pilot(options))
     else:
-        _run(options, where, judge, as_json=as_json)
+        _run(options, where, judge, scores=scores, as_json=as_json)
 
 
-def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, as_json: bool) -> NoReturn:
-    """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code."""
+def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, scores: bool, as_json: bool) -> NoReturn:
+    """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code.
+
+    scores: score the run meanwhile; the tables stand at the end.
+    """
+    from harness.cli.following import ScoredTerminal
     from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
-    with Terminal() as watcher:
+    with ScoredTerminal() if scores else Terminal() as watcher:
         ran = run_at(where, options, watcher, judge)
-    for sentence in watcher.advice if ran.sampled.outcome.n_session else ():
+    for sentence in watcher.advice if ran.sampled.outcome.tally.finished else ():
         terminal.warn(sentence)
     code = _print_end(ran)
+    if isinstance(watcher, ScoredTerminal):
+        tables = watcher.tables()
+        click.echo(tables, nl=False, err=as_json)
     if as_json:
         say(_record(ran, code))
     sys.exit(code)
@@ -184,10 +196,10 @@ def _record(ran: Ran, code: int) -> SessionEnd:
             done=outcome.n_done,
             owed=outcome.n_owed,
             accepted_as_missing=outcome.n_missing,
-            this_session=outcome.n_session,
-            truncated_this_session=outcome.n_truncated,
+            this_session=outcome.tally.finished,
+            truncated_this_session=outcome.tally.truncated,
         ),
-        new_tokens=outcome.tokens,
+        new_tokens=outcome.tally.tokens,
         seconds=outcome.elapsed_s,
         causes=[CauseCount(kind=one.kind, count=one.count, example=spell(one.example)) for one in outcome.causes],
         warnings=[spell(cause) for cause in outcome.warnings],
@@ -208,24 +220,25 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
     repeating = (
         f"repeating word by word an earlier reply of {MIN_DUPLICATE_CHARS} characters or more to the same question"
     )
-    if outcome.n_session:
+    tally = outcome.tally
+    if tally.finished:
         terminal.note(
-            f"{count_noun(outcome.n_session, 'sample')} in {duration(outcome.elapsed_s)}, "
-            f"{count_noun(outcome.tokens, 'new token')}"
-            f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
+            f"{count_noun(tally.finished, 'sample')} in {duration(outcome.elapsed_s)}, "
+            f"{count_noun(tally.tokens, 'new token')}"
+            f" ({tally.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
         for n, what in (
-            (outcome.n_truncated, "truncated"),
-            (outcome.n_loops, "ending in a loop of the same words"),
-            (outcome.n_duplicates, repeating),
+            (tally.truncated, "truncated"),
+            (tally.loops, "ending in a loop of the same words"),
+            (tally.duplicates, repeating),
         ):
             if n:
-                terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
+                terminal.note(f"  {n} of them {what} ({n / tally.finished:.1%})")
         if outcome.progress is not None and outcome.progress.failed:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
-        if outcome.n_continued:
-            terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
+        if tally.continued:
+            terminal.note(f"  {continued_in_words(tally.continued, tally.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
     if prices is not None and outcome.spent_before != Spent():
@@ -242,7 +255,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
         click.echo(f"harness: {spell(str(cause))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
-        what = "complete" if outcome.n_session else "no sample is missing"
+        what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         terminal.note(_score_with(out, deadline))
         return EXIT_COMPLETE

@@ -211,7 +211,8 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
     interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
     odd_logprobs: log-probabilities were asked for and are missing ("none") or not all of them are numbers ("not
-    numbers"). The journal adds a checksum to each line (see `harness.runs.journal`).
+    numbers"). provider: who answered behind a router, as stated; unset where nobody is. The journal adds a checksum to
+    each line (see `harness.runs.journal`).
     """
 
     text: str | None
@@ -228,6 +229,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     prompt_digest: str = ""
     salvaged_at: tuple[Seam, ...] = ()
     odd_logprobs: Literal["none", "not numbers"] | None = None
+    provider: str | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property

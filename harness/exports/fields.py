@@ -71,6 +71,8 @@ FIELDS = (
     Field("total", "double", "seconds from request to end", lambda r: r.sample.timing.total),
     Field("endpoint", "string", "base URL that replied; file:NAME = another tool's", lambda r: r.sample.endpoint),
     Field("server_model", "string", "the model's name as the server gave it", lambda r: r.sample.server_model),
+    Field("provider", "string", "who answered behind a router", lambda r: r.sample.provider or None),
+    Field("fingerprint", "string", "`system_fingerprint`, as sent", lambda r: r.sample.fingerprint),
     Field("request_id", "string", "the server's id of the request", lambda r: r.sample.request_id),
     Field("seed", "int64", "seed of the sample; null = none was sent", lambda r: r.sample.seed),
     Field("attempts", "int32", "requests made for this sample", lambda r: r.sample.attempts),

@@ -43,7 +43,7 @@ from harness.reports.tables import (
     token_table,
 )
 from harness.reports.trainings import training_tables
-from harness.runs.layout import OutputsFolder, RunFolder, labels
+from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring import (
     PublishedComparison,
@@ -328,6 +328,6 @@ def report(
     folders = tuple(
         _from_here(folder.path)
         for label, folder in zip(labels(run_folders), run_folders, strict=True)
-        if label in shown and not isinstance(folder, OutputsFolder)
+        if label in shown
     )
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

@@ -52,6 +52,12 @@ No server means them, and above it a float is not exact.
 MAX_NAME_CHARS = 120
 """Largest number of characters of a file's name in a warning."""
 
+_MAX_ANSWERERS = 256
+"""Largest number of values of a field that says who answered; later values count as not stated."""
+
+_MAX_NAMED = 5
+"""Largest number of them that a warning names."""
+
 _BUFFERED = 8192
 """Recent numbers that a column holds in memory before it moves them to its store."""
 
@@ -134,6 +140,9 @@ class Observed:
         self._cut_tokens = Column()
         """Of cut samples only: their length as `cut_tokens` gives it, -1 if it is unknown."""
         self._endpoint = array("I")
+        self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
+        """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
+        self._answerer = {field: array("H") for field in self._answerers}
         self._facts, self._signs = BitRows(), BitRows()
         self.checksums = array("q")
         """Of each sample, the checksum of its text and reasoning."""
@@ -143,6 +152,11 @@ class Observed:
         row, timing, usage = self.n, sample.timing, sample.usage
         self.n += 1
         self._endpoint.append(self.endpoints.setdefault(sample.endpoint, len(self.endpoints)))
+        for field, name in (("provider", sample.provider), ("system_fingerprint", sample.fingerprint)):
+            numbers = self._answerers[field]
+            if name and len(numbers) < _MAX_ANSWERERS:
+                numbers.setdefault(name, len(numbers) + 1)
+            self._answerer[field].append(numbers.get(name or "", 0))
         self.started.put(row, timing.started)
         self.total.put(row, timing.total)
         self.first_token.put(row, timing.first_token)
@@ -173,6 +187,17 @@ class Observed:
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
         """The number of each row's endpoint, (len(rows),)."""
         return np.frombuffer(self._endpoint, dtype=np.uint32)[rows]
+
+    def answerers(self, rows: Rows) -> dict[str, dict[str, int]]:
+        """By field of the replies that says who answered, how many of these samples have each of its values, the most
+        frequent first.
+        """
+        counted = {}
+        for field, numbers in self._answerers.items():
+            n = np.bincount(np.frombuffer(self._answerer[field], dtype=np.uint16)[rows], minlength=len(numbers) + 1)
+            named = {name: int(n[number]) for name, number in numbers.items() if n[number]}
+            counted[field] = dict(sorted(named.items(), key=lambda item: -item[1]))
+        return counted
 
     def stamped_by_kernel(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether the kernel stamped the times of receipt."""
@@ -246,6 +271,19 @@ def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
         for name, n in shown.items()
         if n
     ]
+
+
+def answerer_warnings(observed: Observed, rows: Rows) -> list[str]:
+    """A warning for each field that names more than one answerer of the samples `rows`: a provider or a build."""
+    warnings = []
+    for field, counts in observed.answerers(rows).items():
+        if len(counts) > 1:
+            named = ", ".join(f"{visible(name, MAX_NAME_CHARS)} {n:,}" for name, n in [*counts.items()][:_MAX_NAMED])
+            more = f" and {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
+            what = "providers" if field == "provider" else "builds of the server"
+            of = f"replies come from {len(counts)} {what} (`{field}`: {named}{more})"
+            warnings.append(f"{of}, which may serve the model differently")
+    return warnings
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:

@@ -129,9 +129,9 @@ class GPass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WarningKind = Literal[
-    "journal", "continued", "replies", "card", "regraded", "hidden limit", "left out", "stored since", "unequal",
-    "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders", "file",
-    "judge", "judge errors", "by hand", "audit",
+    "journal", "continued", "answerers", "replies", "card", "regraded", "hidden limit", "left out", "stored since",
+    "unequal", "breakdown", "cut", "missing", "verifier", "undecided", "near misses", "copies", "one sample", "graders",
+    "file", "judge", "judge errors", "by hand", "audit",
 ]  # fmt: skip
 """What a warning of a score is about."""
 

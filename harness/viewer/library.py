@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.runs.layout import OutputsFolder, RunFolder, labels, runs_below
+from harness.runs.layout import RunFolder, labels, runs_below
 from harness.scoring.opened import OpenRun
 
 MAX_RUNS = 10_000
@@ -47,6 +47,6 @@ class Library:
 
 def _runs_at(path: Path) -> list[RunFolder]:
     """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
-    if (path / "manifest.json").is_file() or not path.is_dir() or OutputsFolder.scored_at(path) is not None:
+    if (path / "manifest.json").is_file() or not path.is_dir():
         return [RunFolder.open(path)]
     return runs_below(path)

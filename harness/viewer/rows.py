@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.core import codec
 from harness.core.inert import visible
-from harness.core.records import Grade, Key, Question, VerdictName
+from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
@@ -163,6 +163,33 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
     if others := benchmark.disputed_by(key):
         marks["disputed"] = f"{', '.join(visible(name, 80) for name in others)} disagrees"
     return marks
+
+
+def facts_of(sample: Sample) -> list[tuple[str, str]]:
+    """How the request of a sample went: name → value in words. What another tool's file does not state is left out."""
+    usage, timing = sample.usage, sample.timing
+    first, last, tokens = timing.first_token, timing.last_token, usage.completion_tokens
+    counted = "?" if tokens is None else f"{tokens:,}"
+    if usage.reasoning_tokens:
+        counted += f", {usage.reasoning_tokens:,} of them reasoning"
+    facts = {
+        "finish reason": None if sample.foreign and sample.finish_reason == "unknown" else sample.finish_reason,
+        "tokens": None if sample.foreign and tokens is None else counted,
+        "prompt tokens": usage.prompt_tokens,
+        # A sample of a file has no time: it stores 0.
+        "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
+        "first token": None if first is None else f"{first:.2f} s",
+        "tokens a second": f"{(tokens - 1) / (last - first):.1f}"
+        if tokens and last and first and last > first
+        else None,
+        "seed": sample.seed,
+        "attempts": sample.attempts,
+        "endpoint": sample.endpoint,
+        "model": sample.server_model,
+        "provider": sample.provider or None,
+        "fingerprint": sample.fingerprint,
+    }
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:

@@ -244,6 +244,38 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
             scoring.communicate()
 
 
+def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tables(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server, "--score") as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        holding.let_go.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+        assert (run.returncode, "6 × 2" in out) == (0, True), err
+    assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
+
+
+def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server, "--score", "--json") as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "results" / "run" / "sums" / "scores.json").symlink_to(tmp_path / "elsewhere")
+        holding.let_go.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert (run.returncode, json.loads(out)["complete"]) == (0, True)
+    assert "warning: the accuracy so far cannot be shown, and the run goes on: " in err
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_run_that_breaks_off_leaves_no_scoring_behind(tmp_path: Path) -> None:
+    with FaultServer(Holding()) as server, going(tmp_path, server, "--score") as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        interrupted(run)
+    running = Path("/proc").glob("[0-9]*/cmdline")
+    words = [path.read_bytes() for path in running if path.exists()]
+    assert not [line for line in words if b"--follow" in line and str(tmp_path).encode() in line]
+
+
 def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,8 @@ def test_providers_names_and_extra_fields() -> None:
     assert got["chat_template_kwargs"] == {"enable_thinking": False}
     assert (got["temperature"], got["reasoning_effort"]) == (0.1, "high")
     assert "max_tokens" not in got
+    given = RequestTemplate(model="m", max_tokens=5, spelling=Spelling(extra_body={"max_tokens": 7}))
+    assert body(given)["max_tokens"] == 7
 
 
 @pytest.mark.parametrize("field", ["n", "messages", "prompt", "model", "stream", "seed"])

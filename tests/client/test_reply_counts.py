@@ -103,7 +103,8 @@ def test_a_body_of_the_bound_is_whole_and_one_byte_more_is_a_runaway_however_it_
 
 def test_names_have_a_longest_length_and_may_have_it() -> None:
     name = "n" * MAX_NAME_CHARS
-    for field, attribute in (("id", "request_id"), ("model", "server_model"), ("system_fingerprint", "fingerprint")):
+    fields = ("id", "request_id"), ("model", "server_model"), ("system_fingerprint", "fingerprint")
+    for field, attribute in (*fields, ("provider", "provider")):
         value = delta(content="x", finish="stop")
         assert getattr(reply(event(value | {field: name}) + DONE), attribute) == name
         assert "has 1025 characters, more than 1024" in failure(event(value | {field: name + "n"}) + DONE).message

@@ -77,7 +77,7 @@ def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, 
     assert run.complete
     assert set(times(provider).values()) == {1}
     assert len(provider.batches) == 1, "all in one batch, and nothing more when nothing is owed"
-    assert (again.complete, again.outcome.n_session) == (True, 0)
+    assert (again.complete, again.outcome.tally.finished) == (True, 0)
     stored = list(run.samples())
     assert {one.key for one in stored} == KEYS
     assert all(one.text == f"seed {one.seed}" for one in stored), "each result belongs to its request"

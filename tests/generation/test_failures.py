@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -56,6 +57,10 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
         # A kept connection that is closed before a byte came may have been closed before the request: asked at once.
         assert sample.attempts in (1, seen[sample.seed or 0])
     assert {s.attempts for s in samples_of(settings)} == {1, 2}
+    logged = [json.loads(line) for line in RunFolder(settings.out).log.read_text().splitlines()]
+    failed = [event for event in logged if event["event"] == "request_failed"]
+    assert {event["kind"] for event in failed} >= {"server", "cut"}
+    assert all(event["task"][0] == "sums" and event["message"] and event["attempt"] == 1 for event in failed)
     assert outcome.progress is not None
     n_cut = {failure.kind: failure.count for failure in outcome.progress.failed}["cut"]
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]
@@ -134,7 +139,7 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
         accepted = run(replace(settings, accept_missing=True), question_set(tmp_path, 4))
     assert accepted.complete
     assert (accepted.n_owed, accepted.n_missing) == (6, 6)
-    assert accepted.n_session == 0
+    assert accepted.tally.finished == 0
 
 
 def test_what_is_missing_for_good_is_asked_again_without_accept_missing(tmp_path: Path) -> None:
@@ -213,7 +218,7 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
     with FaultServer(cached) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=4)
         outcome = run(settings, question_set(tmp_path, 6))
-    assert outcome.n_duplicates == 18
+    assert outcome.tally.duplicates == 18
     (warning,) = (warning for warning in outcome.warnings if "word by word" in warning)
     assert warning.startswith("18 of 24 replies have 80 characters or more and repeat another one to the same question")
     assert "or the model has few ways to word such a reply, as a judge its verdict" in warning
@@ -223,7 +228,7 @@ def test_equal_replies_that_are_loops_accuse_no_server(tmp_path: Path) -> None:
     with FaultServer(lambda _request: completion("the " * 200)) as server:
         settings = replace(run_settings(tmp_path / "run", server.base_url, samples=4), canary=False)
         outcome = run(settings, question_set(tmp_path, 6))
-    assert (outcome.n_duplicates, outcome.n_loops) == (0, 24)
+    assert (outcome.tally.duplicates, outcome.tally.loops) == (0, 24)
     assert any("end in a loop of the same words" in w for w in outcome.warnings)
     assert not any("word by word" in w for w in outcome.warnings)
 

@@ -55,7 +55,7 @@ def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path)
         run(settings, questions)
     again = run(settings, questions, context_of=refuse_contact, transport_factory=refuse_contact)
     assert again.complete
-    assert again.n_session == 0
+    assert again.tally.finished == 0
 
 
 def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
         settings = run_settings(tmp_path / "run", server.base_url, samples=1)
         run(settings, questions)
         more = run_settings(tmp_path / "run", server.base_url, samples=4)
-        assert run(more, questions).n_session == 9
+        assert run(more, questions).tally.finished == 9
         fewer = run_settings(tmp_path / "run", server.base_url, samples=2)
         outcome = run(fewer, questions)
-    assert (outcome.complete, outcome.n_expected, outcome.n_session) == (True, 6, 0)
+    assert (outcome.complete, outcome.n_expected, outcome.tally.finished) == (True, 6, 0)
     assert keys_of(settings) == expected_keys(3, 4)
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
 
@@ -176,7 +176,7 @@ def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -
         settings = run_settings(tmp_path / "run", server.base_url)
         outcome = run(settings, question_set(tmp_path, 3))
     assert outcome.complete
-    assert outcome.n_truncated == outcome.n_session > 0
+    assert outcome.tally.truncated == outcome.tally.finished > 0
     assert any("6 of 6 samples (100%) are truncated" in w for w in outcome.warnings)
     assert len(server.requests) == 6
     assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))
@@ -191,7 +191,7 @@ def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) 
         with pytest.raises(ValueError, match="no terminal"):
             run(settings, question_set(tmp_path, 8), on_progress=broken, interval=0.01)
         stored = len(samples_of(settings))
-        assert run(settings, question_set(tmp_path, 8)).n_session == 400 - stored
+        assert run(settings, question_set(tmp_path, 8)).tally.finished == 400 - stored
     assert keys_of(settings) == expected_keys(8, 50)
     assert threading.active_count() < 40
 

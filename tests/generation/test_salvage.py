@@ -343,7 +343,7 @@ def test_broken_streams_go_on_and_their_texts_are_those_of_a_quiet_server(tmp_pa
     assert outcome.complete
     samples = whole_samples(model, settings, tmp_path)
     assert sum(len(one.salvaged_at) for one in samples) > 0
-    assert outcome.n_continued == sum(bool(one.salvaged_at) for one in samples)
+    assert outcome.tally.continued == sum(bool(one.salvaged_at) for one in samples)
     for one in samples:
         n_tags = 1 if thinks else 0
         assert one.usage.completion_tokens == len(ids_of((one.reasoning or "") + (one.text or ""))) + n_tags
@@ -363,7 +363,7 @@ def test_what_is_not_exact_is_asked_anew(tmp_path: Path, engine: str, mode: str)
         outcome = run(settings, question_set(tmp_path, 1))
         paths = {request.path for request in server.requests}
     (sample,) = whole_samples(model, settings, tmp_path)
-    assert outcome.n_continued == len(sample.salvaged_at) == 0
+    assert outcome.tally.continued == len(sample.salvaged_at) == 0
     assert "/v1/completions" not in paths
 
 
@@ -396,8 +396,8 @@ def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> 
         assert len(partials) == 2
         outcome = run(settings, question_set(tmp_path, 2))
         samples = whole_samples(model, settings, tmp_path)
-        assert outcome.kept_tokens == sum(one.tokens for one in partials.values())
-        assert server.generated == sum(one.usage.completion_tokens or 0 for one in samples) - outcome.kept_tokens
+        assert outcome.tally.kept_tokens == sum(one.tokens for one in partials.values())
+        assert server.generated == sum(one.usage.completion_tokens or 0 for one in samples) - outcome.tally.kept_tokens
     assert all(one.salvaged_at for one in samples)
     assert not RunFolder(settings.out).inflight.exists()
 
@@ -455,7 +455,7 @@ def test_another_prompt_other_sampling_or_another_server_is_asked_anew(tmp_path:
         else:
             settings = replace(settings, salvage=Salvage(mode="exact", engine="sglang"))
         outcome = run(settings, questions)
-        assert outcome.n_continued == 0
+        assert outcome.tally.continued == 0
         assert not any(one.salvaged_at for one in samples_of(settings))
         assert {request.path for request in server.requests} == {"/v1/chat/completions"}
         log = RunFolder(settings.out).log.read_text()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.core.packed import Packed
 from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
-from harness.runs import grades
+from harness.runs import grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import ById, basis, grade_journal
 from harness.scoring.observed import Column, Observed, salvage_warnings, takeover_warnings
@@ -102,6 +102,29 @@ def test_each_fact_of_a_sample_has_a_bit_of_its_own() -> None:
     rows = np.array([observed.observe(one) for one in several.values()], dtype=np.int64)
     for fact in several:
         assert getattr(observed, fact)(rows).tolist() == [fact == other for other in several]
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ([{}, {}], []),
+        ([{"provider": "A"}, {"provider": "A", "fingerprint": "fp1"}, {}], []),
+        ([{"provider": "B"}, {"provider": "A"}, {"provider": "A"}, {}], ["2 providers (`provider`: A 2, B 1)"]),
+        (
+            [{"provider": str(n), "fingerprint": f"fp{n % 2}"} for n in range(7)],
+            ["7 providers (`provider`: 0 1, 1 1, 2 1, 3 1, 4 1 and 2 more)", "`system_fingerprint`: fp0 4, fp1 3)"],
+        ),
+    ],
+)
+def test_a_score_names_more_than_one_answerer(tmp_path: Path, stated: list[dict[str, str]], words: list[str]) -> None:
+    """Of a field that says who answered; a router's providers, a server's builds."""
+    samples = [msgspec.structs.replace(sample("q", n, A), **fields) for n, fields in enumerate(stated)]
+    run = stored(tmp_path, [question("q")], samples, len(samples))
+    (score,) = score_run(run, GradingOptions(workers=1))
+    told = [warning.text for warning in score.warnings if warning.kind == "answerers"]
+    assert len(told) == len(words)
+    assert all(word in text for word, text in zip(words, told, strict=True)), told
+    assert [one.provider or None for one in read_samples(run.benchmark("demo"))] == [f.get("provider") for f in stated]
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=40), st.floats(0.01, 1))

@@ -649,14 +649,14 @@ class Rules:
 
     def ended(self) -> None:
         """The session has ended by itself."""
-        ending, counts, sums = self.dispatcher.ending, self.dispatcher.counts, self.sums
+        ending, counts, sums = self.dispatcher.ending, self.dispatcher.tally, self.sums
         if ending.rule:
             self._look_at_end_by_budget(ending.rule)
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
             spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
-            beside.completion_tokens, counts.failures, self.dispatcher.duplicates.n,
+            beside.completion_tokens, counts.failures, counts.duplicates,
         )  # fmt: skip
         builds = {url: set(seen) for url, seen in self.dispatcher.builds.seen.items()}
         if builds != self.builds:

@@ -71,12 +71,15 @@ def in_head(text: str) -> Iterator[bytes]:
 def whole(text: str) -> Iterator[bytes]:
     message = {"content": f"\\boxed{{0}} {text}", "reasoning_content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    yield http(200, {"id": text, "model": "test-model", "system_fingerprint": text, "choices": [choice]})
+    yield http(
+        200, {"id": text, "model": "test-model", "system_fingerprint": text, "provider": text, "choices": [choice]}
+    )
 
 
 WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
     "text": in_text, "text, split": split, "reasoning": in_reasoning, "id": in_field("id"),
-    "fingerprint": in_field("system_fingerprint"), "finish reason": as_finish_reason, "head": in_head, "whole": whole,
+    "fingerprint": in_field("system_fingerprint"), "provider": in_field("provider"),
+    "finish reason": as_finish_reason, "head": in_head, "whole": whole,
 }  # fmt: skip
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "whole": lambda key: key,

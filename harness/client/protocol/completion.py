@@ -59,7 +59,7 @@ class Completion:
 
     __slots__ = (
         "_blocks", "_came", "_fingerprint", "_id", "_latest", "_n_grown", "_n_logprobs", "_n_odd_logprobs",
-        "_n_pending", "_pieces", "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage",
+        "_n_pending", "_pieces", "_provider", "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage",
         "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "written",
     )  # fmt: skip
 
@@ -82,6 +82,7 @@ class Completion:
         self._id: str | None = None
         self._server_model: str | None = None
         self._fingerprint: str | None = None
+        self._provider: str | None = None
         # Events with text or a finish reason, to which the rule above applies:
         self._text_id: str | None = None  # the latest such event's id
         self._text_id_from = 0  # number of token events before the first one with that id
@@ -95,6 +96,8 @@ class Completion:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
             self._fingerprint = name_of(event.system_fingerprint, "system_fingerprint")
+        if event.provider and event.provider != self._provider:
+            self._provider = name_of(event.provider, "provider")
         if self.written is not None:
             self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
@@ -163,6 +166,7 @@ class Completion:
             server_model=self._server_model,
             fingerprint=self._fingerprint,
             request_id=self._id or request_id,
+            provider=self._provider,
             n_logprobs=self._n_logprobs,
             n_odd_logprobs=self._n_odd_logprobs,
             notes=tuple(self.notes),

@@ -80,6 +80,7 @@ class Event(msgspec.Struct, gc=False):
     model: str | None = None
     id: str | None = None
     system_fingerprint: str | None = None
+    provider: str | None = None
 
 
 decode_event = msgspec.json.Decoder(Event).decode
@@ -108,6 +109,7 @@ def odd_event(value: dict[str, Any], *, begun: bool) -> tuple[Event, list[str]]:
         model=_string_or_none(value.get("model")),
         id=_string_or_none(value.get("id")),
         system_fingerprint=_string_or_none(value.get("system_fingerprint")),
+        provider=_string_or_none(value.get("provider")),
     )
     return event, notes
 

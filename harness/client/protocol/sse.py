@@ -158,7 +158,6 @@ class ReplyParser:
             and data[:7] == b"data: {" and data[-2:] == b"\n\n" and data.count(b"\n") == 2 and b"\r" not in data
             and over <= 0 and len(data) <= MAX_EVENT_BYTES
         ):  # fmt: skip
-            self._after_cr = False
             self._dispatch(data[6:-2])
             return
         if over > 0:

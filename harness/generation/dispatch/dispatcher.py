@@ -17,8 +17,10 @@ of their own in this package.
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -29,16 +31,17 @@ from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
+from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
-from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
+from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName, ends_in_loop
+from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.lanes import Lane, Lanes, Ticket
 from harness.generation.dispatch.retry import Retries, fault_of
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
 from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
@@ -90,9 +93,13 @@ class Dispatcher:
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
         self._canary = Canary(answered, on=settings.canary)
-        self.counts = Counts(plan.done, plan.total)
+        self.done, self.total = dict(plan.done), plan.total
+        """Samples by benchmark: on disk, earlier sessions included, and expected."""
+        self.tally = Tally()
+        # By kind: number of failed requests, the latest cause, and its time.
+        self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
-        self.duplicates = Duplicates()
+        self._duplicates = Duplicates()
         self.lengths = ReplyLengths()
         self.cut_lengths = CutLengths()
         self.model_name = ModelName(plan.server_model)
@@ -200,7 +207,7 @@ class Dispatcher:
 
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
-        self.counts.beside = self.counts.beside.plus(spent)
+        self.tally.beside = self.tally.beside.plus(spent)
         self._budget.used_beside(spent)
 
     # ---- how a request ended
@@ -225,10 +232,10 @@ class Dispatcher:
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
         self.causes.arrived(task)
-        self.counts.add(sample, reply, billed)
+        self._count(sample, reply, new, billed)
         stated = sample.usage.completion_tokens
         # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
-        self.counts.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
+        self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
         if stated is not None:
             checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
@@ -238,12 +245,25 @@ class Dispatcher:
             self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.
         if sampling.temperature != 0:
-            self.duplicates.observe(task, reply)
+            self.tally.duplicates += self._duplicates.repeats(task, reply)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
         return is_stored
+
+    def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent) -> None:
+        """Count a finished sample, its reply, the `new` tokens and what they were billed for."""
+        tally = self.tally
+        tally.finished += 1
+        tally.truncated += sample.truncated
+        tally.loops += ends_in_loop(reply)
+        tally.continued += bool(sample.salvaged_at)
+        tally.kept_tokens += tokens_before(sample)
+        tally.tokens += new
+        tally.spent = tally.spent.plus(billed)
+        for note in reply.notes:
+            tally.note(note)
 
     def _write(self, task: Task, sample: Sample) -> bool:
         """Store the sample of `task`; returns whether it is stored."""
@@ -254,14 +274,16 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
         else:
-            self.counts.done[task.benchmark] += 1
+            self.done[task.benchmark] += 1
             return True
         return False
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
         flight = self._landed(task, failure)
-        self.counts.fail(failure, self._clock())
+        self.tally.failures += 1
+        n_failed, *_ = self._failed.get(failure.kind, (0,))
+        self._failed[failure.kind] = (n_failed + 1, failure.message, self._clock())
         lane = flight.lane
         endpoint = lane.endpoint.base_url
         self._log(
@@ -337,7 +359,7 @@ class Dispatcher:
         # The server may have begun a reply, and bills it though it never states its tokens.
         if failure is None or not failure.free:
             billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
-            self.counts.beside = self.counts.beside.plus(billed)
+            self.tally.beside = self.tally.beside.plus(billed)
         self._budget.failed(billed)
         return self._flights.pop(task)
 
@@ -346,7 +368,7 @@ class Dispatcher:
     def _again(self, task: Task, failure: RequestFailed, after: float = 0.0) -> None:
         """Ask for `task` again, `after` seconds from now."""
         self.causes.met(task, failure)
-        self.counts.retries += 1
+        self.tally.retries += 1
         if after > 0:
             self._retries.postpone(task, self._clock() + after)
         else:
@@ -404,7 +426,7 @@ class Dispatcher:
             # A runaway was accepted and answered, so the request itself is not wrong.
             return
         self._refused_questions.add((task.benchmark, task.question_id))
-        if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
+        if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             cure = self.cure(task, failure.kind, failure.message)
             error = ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}")
             self.fail(error, repeats=True)
@@ -463,19 +485,62 @@ class Dispatcher:
 
     # ---- facts
 
+    @property
+    def n_cut(self) -> int:
+        """Streams that broke off."""
+        return self._failed.get("cut", (0,))[0]
+
     def arrived(self, events: Mapping[Task, int]) -> None:
         """Note how many token events each of these requests in flight has received so far."""
         self._arrivals.look(events)
 
     def progress(self) -> Progress:
         """The present state of the session."""
+        now, arrivals, ending = self._clock(), self._arrivals, self.ending
         retrying = [*self._retries.postponed, *self._scheduler.returned]
-        return snapshot(
-            self._clock(), counts=self.counts, causes=self.causes, arrivals=self._arrivals,
-            ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
-            n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self.paused, eta=self._time_left(),
-        )  # fmt: skip
+
+        flying, again = (
+            Counter([task.benchmark for task in self._flights]),
+            Counter([task.benchmark for task in retrying]),
+        )
+        oldest = arrivals.oldest
+        # Notes are copied, because another thread reads the value.
+        return Progress(
+            **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
+            elapsed_s=now - arrivals.started,
+            done=sum(self.done.values()),
+            total=sum(self.total.values()),
+            in_flight=len(self._flights),
+            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
+            given_up=self.causes.n_given_up,
+            arrived=round(arrivals.tokens),
+            tokens_per_s=arrivals.rate,
+            tokens_per_s_now=arrivals.rate_now,
+            benchmarks=tuple(
+                BenchmarkProgress(
+                    name=name,
+                    done=self.done[name],
+                    total=n_total,
+                    in_flight=flying[name],
+                    retrying=again[name],
+                    given_up=self.causes.n_given_up_of(name),
+                )
+                for name, n_total in self.total.items()
+            ),
+            endpoints=self._lanes.progress(),
+            failed=tuple(
+                FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
+                for kind, (n, message, failed_at) in sorted(self._failed.items(), key=lambda item: -item[1][2])
+            ),
+            oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
+            eta=self._time_left(),
+            concurrency=self._concurrency,
+            paused=self.paused,
+            stopping=not ending.asking,
+            why=ending.why,
+            grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
+            patience_s=self._lanes.patience_left,
+        )
 
     def _time_left(self) -> TimeLeft | None:
         """The forecast of the session's end; None while too little is known."""

@@ -89,6 +89,7 @@ class Requests:
             prompt_digest=request.question.prompt_digest,
             salvaged_at=seams,
             odd_logprobs=_odd_logprobs(reply) if self._logprobs else None,
+            provider=reply.provider or msgspec.UNSET,
         )
 
 

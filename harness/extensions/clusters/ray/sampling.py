@@ -13,7 +13,8 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from harness.asking.options import RunOptions
@@ -22,9 +23,9 @@ from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.generation.dispatch.snapshot import Cause
+from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Spent
+from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
 from harness.runs.going import on_disk
 from harness.runs.merging import Joined, merge
@@ -43,12 +44,6 @@ _ONE_CLIENT = (
     "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
-
-
-_SUMMED = (
-    "n_missing", "n_session", "n_truncated", "n_duplicates", "n_loops", "n_continued", "kept_tokens", "tokens",
-)  # fmt: skip
-"""Counts in a shard's outcome that the run adds up."""
 
 
 def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
@@ -117,8 +112,6 @@ def _outcome_of_all(
         examples.setdefault(cause.kind, cause)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning.marked for outcome in outcomes for warning in outcome.warnings)])
-    # For each field of `Spent`, the numbers of all shards.
-    spent = zip(*(astuple(outcome.spent) for outcome in outcomes), strict=True)
     return Outcome(
         complete=all(outcome.complete for outcome in outcomes),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
@@ -127,8 +120,8 @@ def _outcome_of_all(
         elapsed_s=elapsed_s,
         warnings=[Sentence(sentence) for sentence in sentences],
         causes=[replace(examples[kind], count=count) for kind, count in counts.most_common()],
-        spent=Spent(*map(sum, spent)),
-        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in _SUMMED},
+        n_missing=sum(outcome.n_missing for outcome in outcomes),
+        tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
 
 
