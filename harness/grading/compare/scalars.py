@@ -51,8 +51,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 }
 """Dimensions of temperatures, each with its zero in kelvin."""
 
-_FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
+_POUNDS = ("pound", "pounds")
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -274,22 +274,13 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
 
 
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
-    """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
-
-    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan, also in 分/千克, if that
-    gives the dimension of the other side, else a minute. None for a name that is no known unit.
+    """Return the units of two names, None for a name that is no known unit. "pound" is a currency beside another name
+    of that currency, else a mass.
     """
-    names, units = (name, answer_name), [unit_of(name), unit_of(answer_name)]
-    for first, second in ((0, 1), (1, 0)):
-        beside = units[second]
-        if beside is None:
-            continue
-        if names[first].lower() in ("pound", "pounds") and beside.dimension == _STERLING.dimension:
-            units[first] = _STERLING
-        money = unit_of(_FEN_OR_MINUTE.sub("分钱", names[first])) if "分" in names[first] else None
-        if money is not None and money.dimension == beside.dimension:
-            units[first] = money
-    return units[0], units[1]
+    first, second = unit_of(name), unit_of(answer_name)
+    if second == _STERLING and name.lower() in _POUNDS:
+        return second, second
+    return (first, first) if first == _STERLING and answer_name.lower() in _POUNDS else (first, second)
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
@@ -377,7 +368,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return Comparison(None, "endless" if _has_no_end(reference) or _has_no_end(answer) else "unsettled")
+        return Comparison(None, "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(verdict, rule)
@@ -406,16 +397,6 @@ def _infinity(node: Node) -> int:
     # The infinite limit of a sum, limit or integral is no infinite value.
     endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
-
-
-def _has_no_end(node: Node) -> bool:
-    """Whether a limit, or a sum or product with an infinite limit, occurs in the tree."""
-    for here in walk(node):
-        if here.op == "fn" and here.args[0] == "lim":
-            return True
-        if here.op == "fn" and here.args[0] in ("sum", "prod") and any(INFINITY in walk(end) for end in here.args[2:4]):
-            return True
-    return False
 
 
 def _within_tolerance(
@@ -480,25 +461,17 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None
     return value is not None and _rounds_to(reference, value)
 
 
-def _decimal(node: Node, value: Fraction | None) -> Any:
-    """Return the value of `node` as a Fraction: `value`, its exact value, if it has one, else to 30 digits.
-
-    None if the value is not real or cannot be computed.
+def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
+    """Return `value`, the exact value of `node`, if it has one, else its value to 30 digits; None if it is not real or
+    cannot be computed.
     """
-    if value is not None:
-        return value
-    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.numeric import real_of
     from harness.grading.compare.point import NotNumeric
 
     try:
-        number = number_of(node)
+        return real_of(node, 30, _DECIMALS) if value is None else value
     except NotNumeric:
         return None
-    if hasattr(number, "_mpc_"):
-        if number.imag != 0:
-            return None
-        number = number.real
-    return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
 
 
 def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
