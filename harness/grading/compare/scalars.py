@@ -51,8 +51,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 }
 """Dimensions of temperatures, each with its zero in kelvin."""
 
+_FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
-_POUNDS = ("pound", "pounds")
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -274,13 +274,22 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
 
 
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
-    """Return the units of two names, None for a name that is no known unit. "pound" is a currency beside another name
-    of that currency, else a mass.
+    """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
+
+    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan, also in 分/千克, if that
+    gives the dimension of the other side, else a minute. None for a name that is no known unit.
     """
-    first, second = unit_of(name), unit_of(answer_name)
-    if second == _STERLING and name.lower() in _POUNDS:
-        return second, second
-    return (first, first) if first == _STERLING and answer_name.lower() in _POUNDS else (first, second)
+    names, units = (name, answer_name), [unit_of(name), unit_of(answer_name)]
+    for first, second in ((0, 1), (1, 0)):
+        beside = units[second]
+        if beside is None:
+            continue
+        if names[first].lower() in ("pound", "pounds") and beside.dimension == _STERLING.dimension:
+            units[first] = _STERLING
+        money = unit_of(_FEN_OR_MINUTE.sub("分钱", names[first])) if "分" in names[first] else None
+        if money is not None and money.dimension == beside.dimension:
+            units[first] = money
+    return units[0], units[1]
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
