@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Policy, Server, makespan
 
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.schedule import Scheduler, Speed
 from harness.runs.record import Task, missing_samples
 from harness.scoring.race import RaceVerdict
 from harness.scoring.stats import Z_95
@@ -85,7 +85,7 @@ class Run:
     def sample_to(self, n: int) -> Outcomes:
         n_questions = len(self.lengths)
         plan = missing_samples("sim", [str(q) for q in range(n_questions)], n, self.stored)
-        scheduler = Scheduler(plan, self.clock, n_endpoints=2)
+        scheduler, speeds = Scheduler(plan, self.clock), [Speed(), Speed()]
 
         def finished(task: Task, tokens: int) -> None:
             scheduler.finish(task, tokens)
@@ -93,7 +93,13 @@ class Run:
 
         servers = [Server(0.012 * pace, 0.00004 * pace, SLOTS) for pace in (1.0, SLOWER)]
         n_owed = n * n_questions - len(self.stored)
-        makespan(self.lengths, servers, Policy(scheduler.next, finished), self.clock, n_owed)
+        makespan(
+            self.lengths,
+            servers,
+            Policy(lambda server: scheduler.next(speeds[server], speeds), finished),
+            self.clock,
+            n_owed,
+        )
         per_round = np.zeros(len(self.right), dtype=int)
         for key in self.stored:
             per_round[key.sample_index] += 1

@@ -118,7 +118,7 @@ def evict(path: Path) -> None:
 
 def open_and_read(path: Path, *, cold: bool) -> None:
     """Open the run as the viewer does, read samples at random and search; print a line for each figure."""
-    from harness.viewer.library import OpenBenchmark
+    from harness.scoring.opened import OpenBenchmark
     from harness.viewer.pages import benchmark_page
     from harness.viewer.search import search
 
@@ -131,7 +131,7 @@ def open_and_read(path: Path, *, cold: bool) -> None:
     label = "cold" if cold else "warm"
     begun, used = time.perf_counter(), time.process_time()
     opened = OpenBenchmark(benchmark, Manifest.load(folder).benchmarks[BENCHMARK])
-    opened.refresh()
+    _ = opened.questions, opened.grades, opened.offsets
     spent = time.perf_counter() - begun
     print(
         f"{label}: open {spent:.2f} s ({time.process_time() - used:.2f} s of CPU), {opened.offsets.n_samples} samples"
@@ -203,7 +203,7 @@ def full_text(benchmark: BenchmarkFolder) -> None:
     """Build an FTS5 index over the texts and query it. It stores no texts and indexes trigrams, since LaTeX needs
     searches for any substring.
     """
-    from harness.viewer.offsets import SampleOffsets
+    from harness.runs.offsets import SampleOffsets
 
     path = benchmark.path / "fts.sqlite"
     base = sqlite3.connect(path)

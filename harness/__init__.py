@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from harness.exports import Written
     from harness.grading import Verdict
-    from harness.reports import Report
+    from harness.reports.report import Report
     from harness.results import Pilot, Run, Scores, Swept
     from harness.runs.merging import Merged
 

@@ -61,8 +61,8 @@ from harness.core.options import Options, options_of
 from harness.exports import Written
 from harness.generation.progress import Progress
 from harness.grading import Verdict
-from harness.reports import Report
 from harness.reports.plots import draw
+from harness.reports.report import Report
 from harness.results import Pilot, Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
@@ -207,8 +207,8 @@ def score(
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
     source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
-    card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
-    decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
+    card, and the file becomes the run folder `FILE.scored`, for which it stands wherever a run is taken. judge: a model
+    that decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
     replies; `judging.cost` of each score then has its cost.
     The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
     cluster grade the run.

@@ -12,7 +12,8 @@ import msgspec
 from harness.core.errors import UsageError
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Sample
-from harness.reports import sample_table, score_table, to_markdown
+from harness.reports.formats import to_markdown
+from harness.reports.tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring import Score
 from harness.scoring.columns import numbers

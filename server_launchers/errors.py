@@ -1,31 +1,17 @@
 """What a launcher refuses or fails at, as one sentence for the person at the keyboard.
 
 LaunchError          a server cannot be started, found, made ready or stopped
-├── SpecError        a field of the spec is wrong: `field` names it, so that a command line can name its flag
 ├── ModelError       the model is a path, and no model that the engine serves lies there
 └── DownloadError    model weights cannot be had
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
-NEAR_SHARE = 0.7
-"""Two names count as near when difflib finds at least this fraction of their characters equal."""
+from harness.core.errors import ServerError
 
 
-class LaunchError(Exception):
+class LaunchError(ServerError):
     """A server could not be started, found, made ready or stopped; the text says why and what to do."""
-
-
-class SpecError(LaunchError):
-    """A field of a `ServerSpec` is wrong."""
-
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(f"{field}: {sentence}")
-        self.field = field
-        self.sentence = sentence
 
 
 class ModelError(LaunchError):
@@ -55,8 +41,3 @@ def in_short(text: str) -> str:
     last = next((line.strip() for line in reversed(written) if not line.lstrip().startswith(GUARDS_MARK)), "")
     is_told = (last.partition(": ")[2] or last) in head
     return f"{head}\nits log: {path.removesuffix(':')}" + ("" if is_told else f"\nits last line: {last}")
-
-
-def near_name(name: str, names: Iterable[str]) -> str | None:
-    """The known name nearest to a misspelt one; None where none is near."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=NEAR_SHARE)), None)

@@ -5,36 +5,39 @@ Options that `ServerSpec` has become ours, and the rest is passed on. Which are 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from harness.core.errors import UsageError
+from harness.core.errors import option as mark
 from server_launchers.engines import table
-from server_launchers.errors import SpecError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 class PastedCommand(NamedTuple):
-    """A command line of an engine. flags: ours, as words. passed: the words that the engine gets as they are."""
+    """A command line of an engine. fields: those of the spec that it sets. passed: words for the engine as they are."""
 
     engine: EngineName
     model: str
-    flags: list[str]
+    fields: dict[str, Any]
     passed: list[str]
 
 
 def read(words: Sequence[str]) -> PastedCommand | None:
     """The command line in these words; None if they start no engine known here.
 
-    Raises SpecError where a key stands in them, which everybody on the machine could read.
+    Raises `UsageError` where a key stands in them, which everybody on the machine could read.
     """
-    flags: list[str] = []
+    given: dict[str, Any] = {}
     rest = list(words)
     while rest and _ASSIGNMENT.match(rest[0]):
-        flags += ["--env", rest.pop(0)]
+        variable, _, value = rest.pop(0).partition("=")
+        given.setdefault("environment", {})[variable] = value
     for engine in ENGINES:
         if (known := table.by_name(engine).pasted) and (n_words := _length_of_program(engine, rest)):
             break
@@ -42,7 +45,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         return None
     if "/" in rest[0]:
         program = Path(rest[0])
-        flags += ["--python", str(program if program.name.startswith("python") else program.with_name("python"))]
+        given["python"] = str(program if program.name.startswith("python") else program.with_name("python"))
     fields = {theirs: field for field, names in known.items() for theirs in names.split()}
     model, passed, rest = "", [], rest[n_words:]
     while rest:
@@ -53,17 +56,16 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         if not word.startswith("-") and not model:
             model = word
         elif field == "api_key":
-            raise SpecError(
-                "api_key_env",
+            raise UsageError(
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
-                f"give {OPTIONS['api_key_env'].flag} VARIABLE before the --",
+                f"name the variable beside the command with {mark('server.api_key_env')}"
             )
         elif field is None:
             passed.append(word)
             while rest and not rest[0].startswith("-"):
                 passed.append(rest.pop(0))
-        elif option is not None and option.kind is bool:
-            flags.append(f"--no-{option.flag[2:]}" if field.startswith("!") else option.flag)
+        elif option is not None and option.type is bool:
+            given[option.name] = not field.startswith("!")
         else:
             value = value if equals else rest.pop(0) if rest else ""
             if option is None:
@@ -71,18 +73,25 @@ def read(words: Sequence[str]) -> PastedCommand | None:
             elif field == "chat_template" and not Path(value).is_file():
                 passed += [name, value]
             else:
-                flags += [option.flag, value, *(["--dp-mode", "engine"] if field == "dp" else [])]
+                given[field] = _number(value, option.type)
+                given |= {"dp_mode": "engine"} if field == "dp" else {}
     if not model:
-        raise SpecError("model", "the command names no model: put it behind the engine's name, or give it by --model")
-    return PastedCommand(engine, model, flags, passed)
+        raise UsageError("the command names no model: put it behind the engine's name, or give it by --model")
+    return PastedCommand(engine, model, given, passed)
+
+
+def _number(text: str, kind: Any) -> Any:
+    """The number in a text for an option of a number; any other text as it is, which the spec then refuses."""
+    with contextlib.suppress(ValueError):
+        return kind(text) if kind in (int, float) else text
+    return text
 
 
 def _length_of_program(engine: EngineName, words: Sequence[str]) -> int:
     """The number of words that call the engine: `vllm serve`, `python3 -m sglang.launch_server`; 0 if they do not."""
-    launcher = table.by_name(engine).launcher
-    if launcher.program is None or not words:
+    program = table.by_name(engine).program(ServerSpec(engine=engine))
+    if program is None or not words:
         return 0
-    program = launcher.program(ServerSpec(engine=engine))
     name = Path(words[0]).name
     scripts = [(program.script or program.package, *(program.subcommand or ("serve",)))]
     modules = [(name, *program.module)] if name.startswith("python") else []

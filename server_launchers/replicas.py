@@ -5,14 +5,13 @@ A pure function of the spec and the machine's facts, so a dry run prints exactly
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import msgspec
 
 from server_launchers.deployment import Deployment, PlannedProcess
 from server_launchers.engines import table
-from server_launchers.engines.engine import Launcher
+from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError
 from server_launchers.machine import accelerators
 from server_launchers.machine.inspection import Facts
@@ -21,38 +20,38 @@ from server_launchers.spec import ServerSpec
 
 def ports_needed(spec: ServerSpec) -> int:
     """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port and one for metrics."""
-    launcher = table.launcher_of(spec)
+    engine = table.engine_of(spec)
     count = _engine_processes(spec)
-    return count + 2 if launcher.routed(spec) else count
+    return count + 2 if engine.routed(spec) else count
 
 
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec."""
     table.check(spec)
-    launcher = table.launcher_of(spec)
+    engine = table.engine_of(spec)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
             "or use --dp-mode engine"
         )
-    routed = launcher.routed(spec)
+    routed = engine.routed(spec)
     count = _engine_processes(spec)
-    devices_of_replicas = _devices(spec, launcher, count, facts)
-    kind = launcher.runs_on(spec)
+    devices_of_replicas = _devices(spec, engine, count, facts)
+    kind = engine.runs_on(spec)
     processes = []
     # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
     replica_ports = ports[1 : count + 1] if routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
-        command = launcher.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
+        command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
         # A container gets its devices by docker's own options.
         if devices is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(devices)})
-        processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=launcher.keeps_folder))
+        processes.append(PlannedProcess("engine", command, port, devices, keeps_folder=engine.keeps_folder))
     host = _host_for_clients(spec.host)
     urls = tuple(f"http://{host}:{port}" for port in replica_ports)
-    readiness = msgspec.structs.replace(launcher.ready_by(spec), owns_port=spec.docker is None)
+    readiness = msgspec.structs.replace(engine.readiness(spec), owns_port=spec.docker is None)
     if routed:
-        router = launcher.router
+        router = engine.router
         router_command = router.command(
             spec, urls, python=facts.router_python, port=ports[0], metrics_port=ports[count + 1]
         )
@@ -69,7 +68,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
 
 def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     """The dry run: one line per process, ready for a shell; for several nodes, the lines of every node in order."""
-    nodes = [spec] if spec.nodes == 1 else [dataclasses.replace(spec, node_rank=rank) for rank in range(spec.nodes)]
+    nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 
@@ -78,12 +77,12 @@ def _engine_processes(spec: ServerSpec) -> int:
     return 1 if spec.dp_mode == "engine" else spec.dp
 
 
-def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
+def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """The devices of each of `count` processes; None for a process whose engine uses all devices that it sees."""
-    sliced = launcher.devices == "sliced" or (launcher.devices == "named" and spec.devices is not None)
+    sliced = engine.devices == "sliced" or (engine.devices == "named" and spec.devices is not None)
     if not sliced or spec.device == "cpu":
         return [None] * count
-    kind = launcher.runs_on(spec)
+    kind = engine.runs_on(spec)
     # With data parallelism inside the engine, one process holds the devices of all its replicas.
     replicas_inside = spec.dp if count == 1 else 1
     per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)

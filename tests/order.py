@@ -20,7 +20,6 @@ LONG_FILES = (
     "system/test_isolated_children.py",
     "hostile/test_hostile.py",
     "storms/test_storms.py",
-    "storms/test_command_storms.py",
     "system/test_secrets.py",
     "system/test_plugins.py",
     "generation/test_interruption.py",

@@ -42,7 +42,6 @@ from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
-from harness.runs.sample_labels import SampleLabel
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.stats import Estimate
 from harness.scoring.tokens import TokenCounts, TokenStatistics
@@ -59,7 +58,6 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/grades.jsonl": (Grade,),
     "<benchmark>/opinions.jsonl": (Opinion,),
     "<benchmark>/overrides.jsonl": (Override,),
-    "<benchmark>/labels.jsonl": (SampleLabel,),
     "inflight.jsonl": (Partial,),
     "<benchmark>/scores.json": (Score, Estimate, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
 }

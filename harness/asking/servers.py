@@ -29,14 +29,15 @@ from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
+from harness.core.about import state_folder
 from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
 from harness.core.inert import visible
+from harness.core.options import options_of
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from server_launchers.engines import table as engines
-from server_launchers.folders import state_folder
 
 if TYPE_CHECKING:
     from harness.asking.watching import Watcher
@@ -57,9 +58,6 @@ LOOKS_AT_ONCE = 32
 
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 """Usual names of environment variables. A text that matches may be shown in an error; another text may be a key."""
-
-_HOLD_KEYS = frozenset({"environment", "api_key_env"})
-"""Fields of a server's spec that may hold a key (`api_key_env` by mistake); errors do not repeat their values."""
 
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses that let a server listen on every network of its machine."""
@@ -472,7 +470,7 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 
     Raises `UsageError`.
     """
-    if engines.launcher_of(spec_without_download(engine, model, **fields)).fetches_weights:
+    if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
         model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
     return spec_without_download(engine, model, **fields)
 
@@ -480,7 +478,7 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 def takes(engine: str, field: str) -> bool:
     """Whether servers of that engine have the option; False for an unknown engine."""
     known_engine = engines.find(engine)
-    return known_engine is not None and field in known_engine.launcher.takes
+    return known_engine is not None and field in known_engine.takes
 
 
 def parsers_of(engine: str) -> str:
@@ -495,7 +493,7 @@ def _lists_models(engine: str | None) -> bool:
     engine: of a server started here; None for other servers.
     """
     known_engine = engines.find(engine)
-    return known_engine is None or known_engine.launcher.lists_models
+    return known_engine is None or known_engine.lists_models
 
 
 def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
@@ -503,7 +501,6 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
 
     Raises `UsageError` that names the field.
     """
-    from server_launchers.errors import SpecError
     from server_launchers.spec import ENGINES, ServerSpec
 
     if engine not in ENGINES and (line := plugins.function("launcher", engine)) is not None:
@@ -513,17 +510,16 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
         raise UsageError(
             f"unknown engine; there are {', '.join(ENGINES)}.{near_names(engine, ENGINES)}", field="serve", value=engine
         )
-    spec_fields = ServerSpec.__dataclass_fields__
-    if unknown := [name for name in fields if name not in spec_fields]:
-        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], spec_fields)}")
+    known = options_of(ServerSpec)
+    if unknown := [name for name in fields if name not in known]:
+        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
     try:
         spec = ServerSpec(engine=engine, model=model, **fields)
         engines.check(spec)
         return spec
-    except SpecError as error:
-        if error.field in fields and error.field not in _HOLD_KEYS:
-            raise UsageError(error.sentence, field=f"server.{error.field}", value=fields[error.field]) from error
-        raise UsageError(f"{option(f'server.{error.field}')}: {error.sentence}") from error
+    except UsageError as error:
+        error.sentence = error.sentence.of("server")
+        raise
 
 
 def _words_of(launcher: str, returned: object) -> Iterator[str]:
@@ -544,14 +540,10 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
     Raises `ServerError` if the weights cannot be fetched.
     """
     from server_launchers.embedded import weights
-    from server_launchers.errors import LaunchError
 
     if model not in weights.KNOWN:
         return model, served_name
-    try:
-        return str(weights.fetch(model, watcher.fetching)), served_name or model
-    except LaunchError as error:
-        raise ServerError(str(error)) from error
+    return str(weights.fetch(model, watcher.fetching)), served_name or model
 
 
 def twin(spec: ServerSpec) -> ServerState | None:
@@ -576,7 +568,6 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
     """
-    from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
@@ -587,12 +578,9 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
             )
         )
     begun = time.monotonic()
-    try:
-        # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
-        with Signals(partial(_stopped_at_start, spec)):
-            server = supervisor.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
-    except LaunchError as error:
-        raise ServerError(str(error)) from error
+    # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
+    with Signals(partial(_stopped_at_start, spec)):
+        server = supervisor.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
     watcher.started(server, time.monotonic() - begun)
     return server
 

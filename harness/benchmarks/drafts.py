@@ -296,7 +296,7 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
         if card.dates is not None and card.date_column is not None:
             date = row.value.get(card.date_column)
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
-                raise UsageError(f"{row.where}: the column {card.date_column!r} must be a date, found {_show(date)}")
+                raise _wrong_cell(row, card.date_column, "be a date", date)
             first, last = card.dates
             # Dates of this form compare as texts, each cut to the precision of its bound.
             if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
@@ -319,9 +319,8 @@ def _id_of(row: Row, column: str) -> str:
     value = row.value.get(column)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    # JSON's true is an integer of Python, and names no question.
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise UsageError(f"{row.where}: the id column {column!r} must be text or an integer, found {_show(value)}")
+    if not _is_text_of(value, str | int):
+        raise _wrong_cell(row, column, "be text or an integer", value, "the id column")
     if len(str(value)) > MAX_ID_CHARS:
         raise UsageError(f"{row.where}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
     return str(value).strip()
@@ -346,7 +345,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     question = _require_column(row, columns.question, "the question")
     text = row.value[question]
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{row.where}: the column {question!r} must be a question's text, found {_show(text)}")
+        raise _wrong_cell(row, question, "be a question's text", text)
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _cell_or_none(row, columns.context)
@@ -401,7 +400,7 @@ def _cluster(card: Card, row: Row) -> str | int | None:
     column = _require_column(row, card.cluster_key, "the cluster")
     value = row.value[column]
     if not isinstance(value, str | int | None):
-        raise UsageError(f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}")
+        raise _wrong_cell(row, column, "be text or an integer", value, "the cluster column")
     if value in (None, ""):
         return None
     return value if card.cluster_after is None else str(value).rpartition(card.cluster_after)[2]
@@ -414,11 +413,8 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     """
     column = _require_column(row, card.original_key, "the original")
     value = row.value[column]
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise UsageError(
-            f"{row.where}: the column {column!r} must hold the id or text of the original question, found "
-            f"{_show(value)}"
-        )
+    if not _is_text_of(value, str | int):
+        raise _wrong_cell(row, column, "hold the id or text of the original question", value)
     if card.original_until is None:
         return {"original": str(value)}
     name, end, _ = str(value).rpartition(card.original_until)
@@ -499,10 +495,8 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
         named = letter_of(answer, LETTERS[len(texts) - 1])
         if named is not None:
             return tuple(texts), named, None
-    raise UsageError(
-        f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
-        f"index (counted from 0) or text, found {_show(answer)}"
-    )
+    expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
+    raise _wrong_cell(row, answer_column, expected, answer, "the answer column")
 
 
 def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
@@ -529,9 +523,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
             if not isinstance(labels, list) or not isinstance(options, list) or len(labels) != len(options):
                 raise UsageError(f"{row.where}: the column {column!r} must have a label for each text")
         if not isinstance(options, list):
-            raise UsageError(
-                f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_show(options)}"
-            )
+            raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
         remedy = (
@@ -549,8 +541,8 @@ def _option(row: Row, name: str) -> str:
 
 
 def _option_text(row: Row, column: str, value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-        raise UsageError(f"{row.where}: the column {column!r} must hold the text of an option, found {_show(value)}")
+    if not _is_text_of(value, str | int | float):
+        raise _wrong_cell(row, column, "hold the text of an option", value)
     return str(value).strip()
 
 
@@ -604,6 +596,16 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     key = _KEYS.get(tuple(names))
     how = f" Name the column with {option(key, 'NAME')}." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")
+
+
+def _is_text_of(value: Any, kinds: Any) -> bool:
+    """Whether a cell of these types holds anything. JSON's true is an integer of Python, and is none here."""
+    return isinstance(value, kinds) and not isinstance(value, bool) and bool(str(value).strip())
+
+
+def _wrong_cell(row: Row, column: str, expected: str, value: Any, what: str = "the column") -> UsageError:
+    """The error for a cell. expected: what it must do or be. what: the words before the column's name."""
+    return UsageError(f"{row.where}: {what} {column!r} must {expected}, found {_show(value)}")
 
 
 def _show(value: Any) -> str:

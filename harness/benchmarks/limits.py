@@ -28,6 +28,3 @@ MAX_LISTING_BYTES = 64 * 1024 * 1024
 
 MAX_DOWNLOAD_BYTES = 1024**3
 """Longest file that is downloaded from a card's URL."""
-
-MAX_ELEMENT_CHARS = 256 * 1024**2
-"""Longest row of a JSON list."""

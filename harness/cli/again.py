@@ -37,10 +37,10 @@ def score_command(run: str, judge: Mapping[str, Any]) -> str:
 
 def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
     """The command `harness serve …` with these fields of `ServerSpec`, which leaves the server running."""
-    from server_launchers.command_line import FLAG_PREFIX, words_of  # reports of other servers need none
+    from server_launchers.spec import OPTIONS, words_of  # reports of other servers need none
 
-    given = {FLAG_PREFIX + name: value for name, value in fields.items()}
-    return shlex.join(["harness", "serve", *words_of(engine, model, given), "--detach"])
+    words = words_of({name: fields[name] for name in OPTIONS if name in fields})
+    return shlex.join(["harness", "serve", engine, model, *words, "--detach"])
 
 
 def _judge_words(parameters: Mapping[str, click.Parameter], judge: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
@@ -25,15 +25,10 @@ def show(first: Path, second: Path) -> None:
     settings that differ.
     """
     from harness.runs import RunFolder
+    from harness.scoring.opened import OpenRun
     from harness.viewer.differ import compare
-    from harness.viewer.library import OpenRun
 
-    runs = [OpenRun(path.name, RunFolder.open(path)) for path in (first, second)]
-    for run in runs:
-        run.refresh()
-        if run.problem:
-            raise StoreError(run.problem)
-    a, b = runs
+    a, b = (OpenRun.of(RunFolder.open(path), path.name) for path in (first, second))
     shared = [name for name in a.benchmarks if name in b.benchmarks]
     if not shared:
         raise UsageError(f"{a.label} and {b.label} share no benchmark.")

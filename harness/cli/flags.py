@@ -15,10 +15,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 import click
 from click.core import ParameterSource
@@ -99,15 +99,18 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
     return f"{text}  [default: {option.default}]" if stated else text
 
 
-def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None) -> Callable[[F], F]:
+def _flag(
+    option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None, *, hidden: bool = False
+) -> Callable[[F], F]:
     """The decorator that gives a command the flag of one option.
 
     scope: a word before the parameter's name, such as `judge`; empty for none. words: option → its flag. kind: the
-    option's own click class; None: click's usual one.
+    option's own click class; None: click's usual one. hidden: leave it out of the help.
     """
     word = words[option.name]
     attributes: dict[str, Any] = {
         "help": _help(option, words),
+        "hidden": hidden,
         "metavar": option.metavar or ("FILE" if option.file else "POINTS" if option.kind is POINTS else None),
     }
     if option.type is bool and option.default is None:
@@ -120,7 +123,8 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["required"] = option.default is ...
         # click would pass an empty tuple, which differs from an option that was not given.
         attributes["callback"] = lambda _context, _parameter, value: None if value == () else value
-        attributes["multiple"] = option.is_list and option.kind is not COMMAS
+        is_variables = scope == SERVER_SCOPE and get_origin(option.type) is dict
+        attributes["multiple"] = is_variables or (option.is_list and option.kind is not COMMAS)
     if option.kind is SEED:
         attributes["default"] = option.default
     if kind is not None:
@@ -222,7 +226,7 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
 # ---- a server to start
 
 
-SERVER_SCOPE = "server_"
+SERVER_SCOPE = "server"
 """Prefix of the parameters of flags that describe a server to start."""
 
 
@@ -246,8 +250,6 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
 
     Raises `UsageError` that names the key.
     """
-    from server_launchers.command_line import server_options  # most commands start no server
-
     words, extra = list[str](), list[str]()
     for text in texts:
         key, equals, value = text.partition("=")
@@ -276,29 +278,36 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
         ) from None
     except click.UsageError as error:
         raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None
-    return server_fields(given | {f"{SERVER_SCOPE}extra_flags": tuple(extra)})
+    return server_fields(given | {f"{SERVER_SCOPE}_extra_flags": tuple(extra)})
+
+
+def server_options(*, shown: Collection[str] | None = None) -> Callable[[F], F]:
+    """A decorator that gives a command the flags of a server, with parameters called `server_<field>`.
+
+    shown: the fields whose flags the command's help shows; None: all. The other flags work, too.
+    """
+    from server_launchers.spec import OPTIONS, flag_of  # most commands start no server
+
+    words = {name: flag_of(name) for name in OPTIONS}
+    flags = (
+        _flag(option, SERVER_SCOPE, words, None, hidden=shown is not None and name not in shown)
+        for name, option in OPTIONS.items()
+    )
+    return lambda function: give(function, *flags)
 
 
 def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a server's spec that the flags set."""
     fields = {
-        name.removeprefix(SERVER_SCOPE): value
+        name.removeprefix(f"{SERVER_SCOPE}_"): value
         for name, value in given.items()
-        if name.startswith(SERVER_SCOPE) and value not in (None, ())
+        if name.startswith(f"{SERVER_SCOPE}_") and value not in (None, ())
     }
     if "environment" in fields:
-        fields["environment"] = dict(_variable(text) for text in fields["environment"])
-    if "devices" in fields:
-        fields["devices"] = tuple(part.strip() for part in fields["devices"].split(",") if part.strip())
+        variables = (text.partition("=") for text in fields["environment"])
+        # A variable without a value is refused by the spec, in words that leave the text out: it may be a key.
+        fields["environment"] = {name: value if equals else None for name, equals, value in variables}
     return fields
-
-
-def _variable(text: str) -> tuple[str, str]:
-    """The (name, value) of a text NAME=VALUE. Raises `UsageError`."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError("expected NAME=VALUE", field="server.environment")  # The typed value may be a key.
-    return name, value
 
 
 # ---- the flags of a run

@@ -214,13 +214,14 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
 def _server_flag(flag: str) -> str:
     """What `--serve-option` takes in place of a flag of `harness serve`; empty if it has no such flag."""
-    from server_launchers.spec import OPTIONS
+    from server_launchers.spec import OPTIONS, flag_of
 
     plain = flag.removeprefix("--")
-    for server_option in OPTIONS.values():
-        if server_option.flag == flag:
-            return f"{plain}={'true' if server_option.kind is bool else 'VALUE'}"
-        if server_option.kind is bool and flag == f"--no-{server_option.flag[2:]}":
+    for field, server_option in OPTIONS.items():
+        word, is_switch = flag_of(field), server_option.type is bool
+        if word == flag:
+            return f"{plain}={'true' if is_switch else 'VALUE'}"
+        if is_switch and flag == f"--no-{word[2:]}":
             return f"{plain[3:]}=false"
     return "engine-flag=WORD" if flag == "--engine-flag" else ""
 

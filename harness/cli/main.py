@@ -21,7 +21,6 @@ from harness.core.errors import HarnessError, Sentence, StoreError, UsageError, 
 from harness.core.inert import visible
 from harness.core.secret import without_user_info
 from server_launchers import isolated
-from server_launchers.errors import LaunchError
 
 # Commands are imported only when called, so that `harness --help` does not import the client or the grader.
 GROUPS = {
@@ -184,9 +183,6 @@ def main() -> NoReturn:
         click.echo(f"harness: {_inert(error.sentence)}", err=True)
         _show_notes(error)
         code = error.exit_code
-    except LaunchError as error:
-        click.echo(f"harness: {_inert(str(error))}", err=True)
-        code = UsageError.exit_code
     except KeyboardInterrupt as stop:
         _show_notes(stop)
         code = 130

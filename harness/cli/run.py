@@ -115,7 +115,7 @@ def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, score
 
     with ScoredTerminal() if scores else Terminal() as watcher:
         ran = run_at(where, options, watcher, judge)
-    for sentence in watcher.advice if ran.sampled.outcome.n_session else ():
+    for sentence in watcher.advice if ran.sampled.outcome.tally.finished else ():
         terminal.warn(sentence)
     code = _print_end(ran)
     if isinstance(watcher, ScoredTerminal):
@@ -196,10 +196,10 @@ def _record(ran: Ran, code: int) -> SessionEnd:
             done=outcome.n_done,
             owed=outcome.n_owed,
             accepted_as_missing=outcome.n_missing,
-            this_session=outcome.n_session,
-            truncated_this_session=outcome.n_truncated,
+            this_session=outcome.tally.finished,
+            truncated_this_session=outcome.tally.truncated,
         ),
-        new_tokens=outcome.tokens,
+        new_tokens=outcome.tally.tokens,
         seconds=outcome.elapsed_s,
         causes=[CauseCount(kind=one.kind, count=one.count, example=spell(one.example)) for one in outcome.causes],
         warnings=[spell(cause) for cause in outcome.warnings],
@@ -220,24 +220,25 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
     repeating = (
         f"repeating word by word an earlier reply of {MIN_DUPLICATE_CHARS} characters or more to the same question"
     )
-    if outcome.n_session:
+    tally = outcome.tally
+    if tally.finished:
         terminal.note(
-            f"{count_noun(outcome.n_session, 'sample')} in {duration(outcome.elapsed_s)}, "
-            f"{count_noun(outcome.tokens, 'new token')}"
-            f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
+            f"{count_noun(tally.finished, 'sample')} in {duration(outcome.elapsed_s)}, "
+            f"{count_noun(tally.tokens, 'new token')}"
+            f" ({tally.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
         for n, what in (
-            (outcome.n_truncated, "truncated"),
-            (outcome.n_loops, "ending in a loop of the same words"),
-            (outcome.n_duplicates, repeating),
+            (tally.truncated, "truncated"),
+            (tally.loops, "ending in a loop of the same words"),
+            (tally.duplicates, repeating),
         ):
             if n:
-                terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
+                terminal.note(f"  {n} of them {what} ({n / tally.finished:.1%})")
         if outcome.progress is not None and outcome.progress.failed:
             kinds = ", ".join(f"{failure.count} × {failure.kind}" for failure in outcome.progress.failed)
             terminal.note(f"  besides, {count_noun(outcome.progress.failures, 'failed request')}: {kinds}")
-        if outcome.n_continued:
-            terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
+        if tally.continued:
+            terminal.note(f"  {continued_in_words(tally.continued, tally.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
     if prices is not None and outcome.spent_before != Spent():
@@ -254,7 +255,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
         click.echo(f"harness: {spell(str(cause))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
-        what = "complete" if outcome.n_session else "no sample is missing"
+        what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         terminal.note(_score_with(out, deadline))
         return EXIT_COMPLETE

@@ -17,7 +17,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
 from harness.cli.flags import judge_options, judge_options_of, takes
-from harness.cli.help import SpelledCommand, spell
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
@@ -65,7 +65,7 @@ def _prints() -> Any:
 @judge_options
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
-    in --out first. Grades and scores of a FILE are stored in FILE.scored, for `harness report`, `compare` and `verify`.
+    in --out first. A FILE becomes the run folder FILE.scored, for which FILE stands in every command that takes a run.
 
     \b
     harness score results/qwq-32b
@@ -104,7 +104,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     else:
         _print_tables(named, options.k, every_table=every_table)
         for given, (label, source) in zip(sources, named, strict=True):
-            _print_open(options.as_run or given, label if len(named) > 1 else "", source)
+            _print_open(options.as_run or given, label if len(named) > 1 else "", source.n_open)
     if options.out is not None:  # Shards are joined by now, so that it is of a file.
         file, grades = visible(str(sources[0])), f"{visible(str(options.out))} has the grades of"
         others = f"`harness report`, `compare` and `verify` take {file} itself"
@@ -247,24 +247,18 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
             click.echo(line, err=stderr)
 
 
-def _print_open(path: Path, label: str, scored: Scored) -> None:
+def _print_open(path: Path, label: str, n: int) -> None:
     """Print how many undecided samples no person has judged, and the commands that show them and ask about them.
 
-    path: of the source. label: names the source; empty for the only one.
+    path: of the source. label: names the source; empty for the only one. n: how many.
     """
-    from harness.runs import RunFolder
-    from harness.verbs.outputs import command_as_run
-
-    n, name = scored.n_open, shlex.quote(visible(str(path)))
+    name = shlex.quote(visible(str(path)))
     if not n:
         return
     of = f" of {visible(label)}" if label else ""
     click.echo(f"{count_noun(n, 'undecided sample')}{of} {'has' if n == 1 else 'have'} no verdict by hand")
     click.echo(f"  to read:   harness show {name} --undecided")
-    if isinstance(scored.source, RunFolder):
-        click.echo(f"  to decide: harness audit {name} --undecided")
-    else:
-        click.echo(f"  to decide: {spell(command_as_run(path))}")
+    click.echo(f"  to decide: harness audit {name} --undecided")
 
 
 def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:

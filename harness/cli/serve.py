@@ -11,16 +11,15 @@ from typing import Any, TypeVar
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import give
+from harness.cli.flags import SERVER_SCOPE, give, server_options
 from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core import plugins
 from harness.core.errors import near_names
 from harness.core.inert import visible
 from server_launchers import shown
-from server_launchers.command_line import FLAG_PREFIX, EngineCommand, server_options
 from server_launchers.engines import table as engines
-from server_launchers.errors import SpecError
+from server_launchers.spec import words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +34,7 @@ class ServeGroup(SpelledGroup):
         of_ours = super().get_command(ctx, cmd_name)
         if of_ours is not None or cmd_name not in plugins.names("launcher"):
             return of_ours
-        takes = engines.by_name(engines.ANY_PROGRAM).launcher.takes
+        takes = engines.by_name(engines.ANY_PROGRAM).takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -44,16 +43,14 @@ class ServeGroup(SpelledGroup):
         if "--" in args and not any(self.get_command(ctx, word) for word in args[:end]):
             from server_launchers import pasted
 
-            try:
-                command = pasted.read(args[end + 1 :])
-            except SpecError as error:
-                ctx.fail(error.sentence)
+            command = pasted.read(args[end + 1 :])
             if command is None:
                 ctx.fail(
                     "behind -- stands no command line of vLLM or SGLang (`vllm serve MODEL …`, `python -m "
                     "sglang.launch_server …`); another program is started by `harness serve command -- PROGRAM …`"
                 )
-            engine, model, flags, passed = command
+            engine, model, fields, passed = command
+            flags = words_of(fields)
             ours = shown.words(["harness", "serve", engine, model, *flags, *(["--", *passed] if passed else [])])
             terminal.note(f"read as: {visible(shlex.join(ours))}")
             args = [engine, model, *flags, *args[:end], "--", *passed]
@@ -126,8 +123,14 @@ def fetch(name: str) -> None:
     click.echo(weights.fetch(name, lambda what: terminal.note(f"fetching {what}")))
 
 
-class _EngineCommand(EngineCommand, SpelledCommand):
-    """A command that hands the words after `--` to the engine. Errors name the flag (`--tp`), not the field."""
+class _EngineCommand(SpelledCommand):
+    """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # click drops the `--` and mixes the words behind it with its own arguments, so they are cut off before.
+        end = args.index("--") if "--" in args else len(args)
+        ctx.params["extra_flags"] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
 
 
 _OURS = (
@@ -169,14 +172,14 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         """Start a server of this engine on this machine."""
         from harness.cli.serve_start import Wish, start
 
-        flags = {name: given.pop(name) for name in list(given) if name.startswith(FLAG_PREFIX)}
+        flags = {name: given.pop(name) for name in list(given) if name.startswith(f"{SERVER_SCOPE}_")}
         start(Wish(engine=engine, extra_flags=extra_flags, flags=flags, **given))
 
     return serve
 
 
 for _name, _engine in engines.every().items():
-    command.add_command(_engine_command(_name, _engine.summary, _engine.launcher.takes))
+    command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
 def _prints_servers() -> Any:

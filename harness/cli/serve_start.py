@@ -19,12 +19,10 @@ from harness.cli.flags import server_fields
 from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from server_launchers.errors import SpecError
 from server_launchers.keeping import registering, supervisor
 
 if TYPE_CHECKING:
     from server_launchers.keeping.state import ServerState
-    from server_launchers.spec import ServerSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ def start(wish: Wish) -> None:
     if wish.register is not None:
         if wish.detach:
             raise UsageError("--register does not work with --detach: the address is removed when the command ends")
-        _check_reached(spec)
+        registering.check(spec)
     if wish.dry_run:
         for line in supervisor.dry_run(spec):
             click.echo(line)
@@ -92,14 +90,6 @@ def _leave_at_signals() -> None:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _check_reached(spec: ServerSpec) -> None:
-    """Raise `UsageError` where other machines could not reach the server."""
-    try:
-        registering.check(spec)
-    except SpecError as error:
-        raise UsageError(error.sentence, field=f"server.{error.field}", value=spec.host) from error
 
 
 def twin_sentence(twin: ServerState) -> str:

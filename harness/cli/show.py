@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
@@ -20,7 +19,7 @@ from harness.core.nouns import count_noun
 if TYPE_CHECKING:
     from harness.core.records import VerdictName
     from harness.runs.layout import BenchmarkFolder
-    from harness.viewer.library import OpenBenchmark, OpenRun
+    from harness.scoring.opened import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
     from harness.viewer.rows import Mark
     from harness.viewer.sample_filter import SampleFilter
@@ -91,37 +90,30 @@ def command(
     harness show results/r1 --wrong --level 5
     harness show replies.csv --undecided
     """
-    with contextlib.ExitStack() as reading:
-        opened = reading.enter_context(_open_source(run))
-        their_run = None if disagree is None else reading.enter_context(_open_source(disagree))
-        names = [benchmark] if benchmark else list(opened.benchmarks)
-        sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
-        if question is not None:
-            opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
-        if (level := filters.pop("level")) is not None:
-            filters["columns"] = (*filters["columns"], _level(opened_benchmarks, level))
-        filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
-        choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
-        _page(map(spell, _texts(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
+    opened = _open_source(run)
+    their_run = None if disagree is None else _open_source(disagree)
+    names = [benchmark] if benchmark else list(opened.benchmarks)
+    sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
+    if question is not None:
+        opened_benchmarks, question, sample = _find_question(opened, opened_benchmarks, question)
+    if (level := filters.pop("level")) is not None:
+        filters["columns"] = (*filters["columns"], _level(opened_benchmarks, level))
+    filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
+    choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
+    _page(map(spell, _texts(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
 
 
-@contextlib.contextmanager
-def _open_source(run: Path) -> Iterator[OpenRun]:
-    """Context manager: the run in a folder, read as far as it is written, or scored outputs of another tool.
+def _open_source(run: Path) -> OpenRun:
+    """The run in a folder, read as far as it is written, or that of scored outputs of another tool.
 
     Raises `StoreError` if its manifest cannot be read.
     """
-    from harness.verbs.outputs import open_samples
-    from harness.viewer.library import OpenRun
+    from harness.scoring.opened import OpenRun
+    from harness.verbs.outputs import open_scored
 
-    with open_samples(run) as folder:
-        opened = OpenRun(run.name, folder)
-        opened.refresh()
-        if opened.problem:
-            raise StoreError(opened.problem)
-        yield opened
+    return OpenRun.of(open_scored(run), run.name)
 
 
 def _level(benchmarks: list[OpenBenchmark], level: str) -> str:
@@ -159,12 +151,14 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
 
 def _with_a_card(folder: BenchmarkFolder) -> str:
     """A sentence on how stored replies get the metadata of a card that is written afterwards."""
-    if folder.outputs is None:
-        from harness.runs.questions import grading_anew
+    from harness.runs.layout import RunFolder
+    from harness.runs.questions import grading_anew
 
-        return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
-    again = f"`harness score {shlex.quote(visible(str(folder.outputs)))} {option('score.benchmark', 'CARD.yaml')}`"
-    return f" To bring it to the replies of this file, type {again}."
+    run = RunFolder(folder.path.parent)
+    if run.source != run.path:
+        again = f"`harness score {shlex.quote(visible(str(run.source)))} {option('score.benchmark', 'CARD.yaml')}`"
+        return f" To bring it to the replies of this file, type {again}."
+    return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
 
 
 def _choices(

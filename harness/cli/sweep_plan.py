@@ -11,7 +11,6 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.showing.lines import duration
-from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
     from harness.verbs.sweep.cells import ServerGroup, Sweep
@@ -67,7 +66,7 @@ def _server(group: ServerGroup) -> str:
         if obstacle := supervisor.obstacle(spec):
             lines.append(f"cannot be started here: {visible(obstacle)}")
         return "\n  ".join(["", *lines])
-    except (HarnessError, LaunchError) as error:
+    except HarnessError as error:
         return f"cannot be started here: {visible(str(error))}"
 
 

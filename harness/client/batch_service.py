@@ -241,14 +241,7 @@ class BatchService:
             raise self._broken(error) from error
         except ValueError as error:  # a key that no header can carry
             raise RequestFailed("rejected", str(error)) from None
-        headers = response.headers
-        raise failure_of_status(
-            response.status_code,
-            bytes(body),
-            retry_after=headers.get("retry-after"),
-            location=headers.get("location"),
-            secrets=self._secrets,
-        )
+        raise failure_of_status(response.status_code, bytes(body), response.headers, self._secrets)
 
     def _broken(self, error: httpx.HTTPError) -> RequestFailed:
         """The failure for an error of the connection."""

@@ -7,8 +7,6 @@ followed. It is slow: 0.1 ms a token. Works with openai 2.8 (on httpx) to 3.x (o
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -20,15 +18,12 @@ import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, secrets_of, tls_context
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
-from harness.client.protocol.failures import failure_of_status
+from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
-
-_NETWORK_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
-"""Packages whose exceptions mean a failure of the network."""
 
 
 class OpenaiTransport:
@@ -65,7 +60,7 @@ class OpenaiTransport:
         if arriving is not None:
             arriving.count, arriving.so_far = lambda: parser.n_tokens, parser.so_far
         client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
-        loop, cut = asyncio.get_running_loop(), ""
+        loop, cut, address = asyncio.get_running_loop(), "", host_and_port(endpoint.base_url)
 
         def due() -> float:  # on the loop's clock, which is not the parser's
             return loop.time() + deadlines.due(parser) - time.monotonic()
@@ -80,13 +75,20 @@ class OpenaiTransport:
                     async for data in response.iter_bytes():
                         parser.feed(data, time.monotonic())
                         limit.reschedule(due())
-                except Exception as error:  # noqa: BLE001 - `_cause` raises again what is no failure of the network
-                    cut = _cause(error)
+                except RequestFailed:
+                    raise
+                except Exception as error:  # noqa: BLE001 - of whichever HTTP library the package has
+                    cut = str(_innermost(error)) or type(error).__name__
                 return parser.finish(time.monotonic(), cut)
         except TimeoutError:
             return deadlines.end_late(parser, time.monotonic())
-        except Exception as error:  # noqa: BLE001 - as above
-            raise _failure(error, parser, host_and_port(endpoint.base_url), deadlines) from None
+        except openai.APITimeoutError:
+            raise parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s") from None
+        except openai.APIConnectionError as error:
+            cause = _innermost(error)
+            if isinstance(cause, RequestFailed):
+                raise cause from None
+            raise failure_to_connect(cause, address, parser.secrets) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -131,49 +133,16 @@ async def _refuse(secrets: Sequence[Secret], response: Any) -> None:
     """Raise `RequestFailed` for an error status, before the package reads the body, and unpacks it without a bound."""
     if response.status_code < 300:
         return
-    body, headers = b"", response.headers
-    due = time.monotonic() + ERROR_BODY_S
+    body, due = b"", time.monotonic() + ERROR_BODY_S
     async for piece in response.aiter_raw():
         body += piece
         if len(body) >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
             break
-    raise failure_of_status(
-        response.status_code,
-        body[:MAX_ERROR_BODY_BYTES],
-        content_encoding=headers.get("content-encoding", ""),
-        retry_after=headers.get("retry-after"),
-        retry_after_ms=headers.get("retry-after-ms"),
-        location=headers.get("location"),
-        secrets=secrets,
-    )
-
-
-def _failure(error: Exception, parser: ReplyParser, address: str, deadlines: Deadlines) -> RequestFailed:
-    """What an exception of the package means. Raises it again if it is no failure of the network."""
-    inner = _innermost(error)
-    if isinstance(inner, RequestFailed):
-        return inner
-    if isinstance(error, openai.APITimeoutError):
-        return parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s")
-    cause = _cause(error)
-    if "certificate" in cause.lower() or "SSL" in cause:
-        message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
-        return parser.failure("refused", message)
-    message = f"cannot connect to {address}: {cause}"
-    # The number of the error is lost on its way through the package; the system's words are left.
-    if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
-        return parser.failure("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
-    return parser.failure("connect", message)
-
-
-def _cause(error: Exception) -> str:
-    """The reason of a failure of the network. Raises any other exception again."""
-    if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _NETWORK_PACKAGES:
-        raise error
-    return str(_innermost(error)) or str(error) or type(error).__name__
+    raise failure_of_status(response.status_code, body[:MAX_ERROR_BODY_BYTES], response.headers, secrets)
 
 
 def _innermost(error: BaseException) -> BaseException:
+    """The first cause of an exception, which knows the system's error."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error

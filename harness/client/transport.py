@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import errno
 import socket
 import ssl
 import time
@@ -38,7 +37,7 @@ import msgspec
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, TransportOptions, request_head, request_headers
-from harness.client.protocol.failures import failure_of_status
+from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
@@ -263,9 +262,6 @@ class Request:
             self._error_body += body
             if len(self._error_body) >= MAX_ERROR_BODY_BYTES:
                 raise self._refusal()
-        # The way of nearly every token: a chunk that is one event on one line.
-        elif body[:7] == b"data: {" and body[-2:] == b"\n\n" and body.count(b"\n") == 2 and self.parser.at_event_border:
-            self.parser.feed_event(body[6:-2], self._now)
         else:
             self.parser.feed(body, self._now)
 
@@ -343,16 +339,8 @@ class Request:
 
     def _refusal(self) -> RequestFailed:
         """The failure of a reply with an error status."""
-        headers = self._headers
-        return failure_of_status(
-            self._status,
-            bytes(self._error_body or b"")[:MAX_ERROR_BODY_BYTES],
-            content_encoding=headers.get("content-encoding", ""),
-            retry_after=headers.get("retry-after"),
-            retry_after_ms=headers.get("retry-after-ms"),
-            location=headers.get("location"),
-            secrets=self.parser.secrets,
-        )
+        body = bytes(self._error_body or b"")[:MAX_ERROR_BODY_BYTES]
+        return failure_of_status(self._status, body, self._headers, self.parser.secrets)
 
     def _end(self, outcome: Reply | Exception, keep: bool = False) -> None:
         """Give `outcome` to the caller. The connection is kept if both `keep` and HTTP allow another request."""
@@ -476,23 +464,14 @@ class Transport:
 
     async def _open(self, server: Server, seconds: float) -> Connection:
         """A new connection, through a tunnel if a proxy is named, within `seconds`. Raises `RequestFailed`."""
-        secrets = secrets_of(server.endpoint, self._secrets)
         try:
             async with asyncio.timeout(seconds):
                 return await self._connect(server)
         except TimeoutError:
             raise RequestFailed("timeout", f"no connection to {server.address} within {seconds:g} s") from None
-        except ssl.SSLError as error:
-            cause = quote_safely(str(error), secrets)
-            message = f"no trusted TLS connection to {server.address}: {cause}; ca_file names the authority to trust"
-            raise RequestFailed("refused", message) from None
         except OSError as error:
-            cause = f"cannot connect to {server.address}: {quote_safely(error.strerror or str(error), secrets)}"
-            # Our own limit, so it gets a kind of its own: the server is not to blame.
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                message = f"{cause}; lower the concurrency or raise `ulimit -n`"
-                raise RequestFailed("out_of_files", message) from None
-            raise RequestFailed("connect", cause) from None
+            secrets = secrets_of(server.endpoint, self._secrets)
+            raise failure_to_connect(error, server.address, secrets) from None
 
     async def _connect(self, server: Server) -> Connection:
         loop, endpoint = asyncio.get_running_loop(), server.endpoint

@@ -65,8 +65,22 @@ def cache_folder() -> Path:
 
     The folder may not exist yet.
     """
-    if own := os.environ.get("HARNESS_CACHE"):
-        return Path(own).expanduser().absolute()
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return _folder("HARNESS_CACHE", "XDG_CACHE_HOME", ".cache")
+
+
+def state_folder() -> Path:
+    """The folder for the state of running servers: `$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or
+    `~/.local/state`.
+
+    The folder may not exist yet.
+    """
+    return _folder("HARNESS_STATE", "XDG_STATE_HOME", ".local/state")
+
+
+def _folder(own: str, xdg: str, fallback: str) -> Path:
+    """The folder in our variable `own`, else ours in the one of `xdg`, else ours in `fallback` of the home folder."""
+    if value := os.environ.get(own):
+        return Path(value).expanduser().absolute()
+    base = Path(os.environ.get(xdg, ""))
     # The XDG specification says to ignore a relative path in the variable.
-    return (base if base.is_absolute() else Path.home() / ".cache") / "reasoning-harness"
+    return (base if base.is_absolute() else Path.home() / fallback) / "reasoning-harness"

@@ -6,7 +6,6 @@ Samples are read one at a time, so memory holds their keys and not their texts.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +17,13 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.find.reasoning import final_part
-from harness.runs import RunFolder, grades, overrides, questions, read_samples, sample_labels
+from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.overrides import Override
 from harness.scoring import Score
+from harness.scoring.opened import OpenBenchmark
 
 Take = Literal["correct", "all"]
 """The samples that an export takes: those with the verdict "correct", or all."""
-
-GROUP_BYTES = 128 * 1024 * 1024
-"""Largest size, roughly, of the samples that are in memory together during an export in the order of the questions."""
 
 ENDED = ("stop",)
 """The finish reasons of replies that the model itself ended."""
@@ -55,14 +51,13 @@ class SampleRow(NamedTuple):
     """A sample with its question and its grade.
 
     grade: with a person's verdict if there is one; None if the sample has not been graded. graded: the grader's
-    verdict, if a person's counts. labels: words that people put on the sample.
+    verdict, if a person's counts.
     """
 
     question: Question
     sample: Sample
     grade: Grade | None
     graded: VerdictName | None = None
-    labels: tuple[str, ...] = ()
 
 
 class File(NamedTuple):
@@ -87,37 +82,23 @@ class ExportedBenchmark:
         return self.manifest.benchmarks[self.name]
 
     @cached_property
+    def _opened(self) -> OpenBenchmark:
+        return OpenBenchmark(self.folder.benchmark(self.name), self.record)
+
+    @property
     def questions(self) -> dict[str, Question]:
         """Id → question, for the questions of the run's plan, in its order."""
-        planned = questions.read_planned(self.folder.benchmark(self.name), self.record)
-        return {question.question_id: question for question in planned}
+        return self._opened.questions
 
     @cached_property
     def grades(self) -> dict[Key, Grade]:
         """Key → grade, with a person's verdict if the choice has `by_hand`; empty if the run has not been scored."""
-        corrected = [self._by_grader[key] for key in self._overrides if key in self._by_grader]
-        return self._by_grader | {grade.key: grade for grade in overrides.apply(corrected, self._overrides)}
+        return {grade.key: grade for grade in self._opened.all_grades(overridden=self.choice.by_hand)}
 
-    @cached_property
-    def _by_grader(self) -> dict[Key, Grade]:
-        folder = self.folder.benchmark(self.name)
-        return {grade.key: grade for grade in grades.read(folder)} if folder.grades.is_file() else {}
-
-    @cached_property
-    def _overrides(self) -> dict[Key, Override]:
-        """The verdicts that count in place of the grader's."""
-        if not self.choice.by_hand:
-            return {}
-        return overrides.in_force(overrides.read(self.folder.benchmark(self.name)))
-
-    @cached_property
-    def _labels(self) -> dict[Key, tuple[str, ...]]:
-        return sample_labels.in_force(sample_labels.read(self.folder.benchmark(self.name)))
-
-    @cached_property
+    @property
     def score(self) -> Score:
         """The benchmark's score. Raises `UsageError` if the run has not been scored."""
-        score = Score.load(self.folder.benchmark(self.name))
+        score = self._opened.score
         if score is None:
             raise not_scored_error(self.folder, self.name)
         return score
@@ -133,27 +114,26 @@ class ExportedBenchmark:
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
         """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
 
-        Memory holds one group of questions at a time, whose samples have about `GROUP_BYTES`. The journal
-        (`samples.jsonl`) is read anew for each group.
+        Memory holds the samples of one question at a time.
         """
-        ids = list(self.questions)
-        size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
-        # Number of questions in a group, if all questions have samples of about the same size.
-        step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
-        for first in range(0, len(ids), step):
-            by_id: dict[str, list[SampleRow]] = {question_id: [] for question_id in ids[first : first + step]}
-            for row in self.rows():
-                if row.sample.question_id in by_id:
-                    by_id[row.sample.question_id].append(row)
-            for question_id, rows in by_id.items():
-                if rows:
-                    yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
+        chosen, offsets = {row.sample.key for row in self.rows()}, self._opened.offsets
+        for question_id, question in self.questions.items():
+            keys = (Key(question_id, index) for index in sorted(offsets.of(question_id)))
+            if rows := [self._row(question, offsets.read(key)) for key in keys if key in chosen]:
+                yield question, rows
+
+    def _row(self, question: Question, sample: Sample) -> SampleRow:
+        key, opened = sample.key, self._opened
+        by_grader = opened.grade(key)
+        corrected = self.choice.by_hand and key in opened.overrides
+        graded = by_grader.verdict if by_grader is not None and corrected else None
+        return SampleRow(question, sample, self.grades.get(key), graded)
 
     def _passing(self) -> Iterator[SampleRow]:
         """Yield the samples that fit all of the choice except `shortest`."""
         choice, plan = self.choice, self.record.plan
         seen: set[bytes] = set()
-        for sample in read_samples(self.folder.benchmark(self.name)):
+        for sample in read_samples(self._opened.folder):
             question = self.questions.get(sample.question_id)
             if question is None or sample.sample_index >= plan.of(sample.question_id):
                 continue
@@ -167,9 +147,7 @@ class ExportedBenchmark:
                 if reply in seen:
                     continue
                 seen.add(reply)
-            corrected = grade is not None and sample.key in self._overrides
-            graded = self._by_grader[sample.key].verdict if corrected else None
-            yield SampleRow(question, sample, grade, graded, self._labels.get(sample.key, ()))
+            yield self._row(question, sample)
 
     def _shortest(self, most: int) -> set[Key]:
         """The keys of the `most` shortest samples of each question."""

@@ -61,12 +61,6 @@ FIELDS = (
     Field("vote", "string", "canonical form of the answer", lambda r: r.grade and _text(r.grade.vote)),
     Field("grader", "string", "name and version of the grader", lambda r: r.grade and r.grade.grader),
     Field("graded", "string", "the grader's verdict, where a person's stands as verdict", lambda r: r.graded),
-    Field(
-        "labels",
-        "list<string>",
-        "words that people put on the sample",
-        lambda r: [without_lone_surrogates(label) for label in r.labels] or None,
-    ),
     Field("prompt_tokens", "int64", "tokens of the prompt", lambda r: r.sample.usage.prompt_tokens),
     Field("completion_tokens", "int64", "new tokens, thinking included", lambda r: r.sample.usage.completion_tokens),
     Field("reasoning_tokens", "int64", "tokens of the thinking", lambda r: r.sample.usage.reasoning_tokens),

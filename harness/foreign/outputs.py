@@ -5,6 +5,7 @@ Several rows may have the same question; `row_ids` says which are samples of one
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -38,35 +39,28 @@ Pairs = Iterable[tuple[Question, Sample]]
 class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
-    doubts: sentences on rows whose question is not certain. notes: sentences on samples that the file lacks.
-    model: the one model that all rows name; None if they do not. only_ids: whether each row has its question's id and
-    none has a text of it. numbers: those that the latest iteration has given to samples.
+    digest: of the file as it was before it was read (`digest_of`). doubts: sentences on rows whose question is not
+    certain. notes: sentences on samples that the file lacks. model: the one model that all rows name; None if they do
+    not. only_ids: whether each row has its question's id and none has a text of it. numbers: those that the latest
+    iteration has given to samples.
     """
 
     def __init__(
         self,
-        path: Path,
-        checksum: tables.Checksum,
+        digest: str,
         pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample]]],
         doubts: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
         model: str | None = None,
         only_ids: bool = False,
     ) -> None:
-        self._path, self._checksum, self._pairs = path, checksum, pairs
+        self.digest, self._pairs = digest, pairs
         self.doubts, self.notes, self.model, self.only_ids = doubts, notes, model, only_ids
         self.numbers = SampleNumbers()
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         self.numbers = SampleNumbers()
         return self._pairs(self.numbers)
-
-    @property
-    def digest(self) -> str:
-        """The digest of the file, as `digest_of` makes it. Raises `UsageError`."""
-        read = self._checksum
-        return _digest_of_files([(self._path.name, read)]) if read.size else digest_of(self._path)
 
 
 def read(
@@ -104,8 +98,9 @@ def read(
             f"leave out the names of columns: they go with any file, but the format {format!r} has its own"
         )
     seen = RowIdentities()
-    checksum = tables.Checksum()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
+    # Before the rows: what a writer adds meanwhile must change the digest that the next reading compares.
+    file_digest = digest_of(path) if are_outputs(path) else ""
+    for row in _read_rows(path, format, keys, questions, half_done=half_done):
         seen.add(row)
     if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
@@ -122,7 +117,7 @@ def read(
         notes.append(
             f"{count_noun(seen.n_missing, 'sample')} of the file {are(seen.n_missing)} null: missing, not wrong"
         )
-    return Outputs(path, checksum, pairs, doubts, tuple(notes), seen.model, only_ids)
+    return Outputs(file_digest, pairs, doubts, tuple(notes), seen.model, only_ids)
 
 
 def are_outputs(path: Path) -> bool:
@@ -140,17 +135,13 @@ def digest_of(path: Path) -> str:
     for file in files:
         try:
             with open_named(file) as stream:
-                checksum = tables.Checksum()
+                size = crc = 0
                 while piece := stream.read(_PIECE_BYTES):
-                    checksum.add(piece)
-            sums.append((file.name, checksum))
+                    size, crc = size + len(piece), zlib.crc32(piece, crc)
+            sums.append([file.name, size, crc])
         except OSError as error:
             raise UsageError(f"cannot read {visible(str(file))}: {error.strerror or error}") from error
-    return _digest_of_files(sums)
-
-
-def _digest_of_files(sums: Iterable[tuple[str, tables.Checksum]]) -> str:
-    return digest([[name, checksum.size, checksum.crc] for name, checksum in sums])
+    return digest(sums)
 
 
 def _read_rows(
@@ -160,7 +151,6 @@ def _read_rows(
     questions: Sequence[Question],
     *,
     half_done: bool = False,
-    checksum: tables.Checksum | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
@@ -189,7 +179,7 @@ def _read_rows(
         return layouts.opencompass(path)
     if format == "sglang":
         return formats.sglang(path, questions)
-    rows = tables.stream(path, responses=True, half_done=half_done, checksum=checksum)
+    rows = tables.stream(path, responses=True, half_done=half_done)
     first = next(rows)
     format = format or ("columns" if any(keys) else formats.recognise(first))
     rows = chain([first], rows)

@@ -9,9 +9,9 @@ from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING, CUMULATIVE, TOO_FEW_STATED
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING, MIN_DUPLICATE_CHARS
+from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.snapshot import Cause
-from harness.generation.progress import Progress
+from harness.generation.progress import Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
 
@@ -39,12 +39,10 @@ class Outcome:
     """The result of a session.
 
     n_done of n_expected samples are on disk; n_owed are not. complete: no sample is owed, except n_missing that can
-    never succeed and that `accept_missing` accepts. causes: why samples are owed. n_session: samples finished in this
-    session; of these n_truncated are truncated, n_duplicates repeat another reply word by word, n_loops end in a loop,
-    n_continued continued a written part (kept_tokens: tokens of these parts). tokens: completion tokens of this
-    session. spent: tokens that the session was billed for; spent_before: those of the
-    run's earlier sessions, without killed ones. stopped: why the session ended early; "" if it did not. caught: number
-    of the signal that came while the last of its samples were awaited; None without one.
+    never succeed and that `accept_missing` accepts. causes: why samples are owed. tally: the counts of this
+    session. spent_before: tokens that the run's earlier sessions were billed for, without killed ones. stopped: why
+    the session ended early; "" if it did not. caught: number of the signal that came while the last of its samples
+    were awaited; None without one.
     """
 
     complete: bool
@@ -54,19 +52,17 @@ class Outcome:
     n_missing: int
     elapsed_s: float
     warnings: list[Sentence]
-    n_session: int = 0
-    n_truncated: int = 0
-    n_duplicates: int = 0
-    n_loops: int = 0
-    n_continued: int = 0
-    kept_tokens: int = 0
-    tokens: int = 0
+    tally: Tally = field(default_factory=Tally)
     causes: list[Cause] = field(default_factory=list)
     stopped: Sentence = field(default=Sentence(""))
     caught: int | None = None
-    spent: Spent = field(default_factory=Spent)
     spent_before: Spent = field(default_factory=Spent)
     progress: Progress | None = None
+
+    @property
+    def spent(self) -> Spent:
+        """Tokens that the session was billed for."""
+        return self.tally.spent.plus(self.tally.beside)
 
 
 def truncated_in_words(n: int, n_finished: int) -> str:
@@ -79,7 +75,8 @@ def in_common(warning: Sentence, outcome: Outcome, settings: RunSettings) -> Sen
     """The words of a warning of `outcome` in which it may hold for other runs, too: that the same max_tokens cuts some
     samples, whatever their number, which each score states; any other warning as it is.
     """
-    if not outcome.n_truncated or warning != Sentence(truncated_in_words(outcome.n_truncated, outcome.n_session)):
+    tally = outcome.tally
+    if not tally.truncated or warning != Sentence(truncated_in_words(tally.truncated, tally.finished)):
         return warning
     bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
     return Sentence(f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise {option('max_tokens')}.")
@@ -88,41 +85,41 @@ def in_common(warning: Sentence, outcome: Outcome, settings: RunSettings) -> Sen
 def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     """Warnings that stand beside the score, one sentence each. seeded: each request was sent a seed of its own."""
     yield from dispatcher.warnings
-    counts = dispatcher.counts
-    if not counts.finished:
+    tally = dispatcher.tally
+    if not tally.finished:
         return
-    n_false = counts.notes.get(TOO_FEW_STATED, 0)
-    if n_false > MANY_FALSE_USAGES * counts.finished:
-        share = n_false / counts.finished
+    n_false = tally.notes.get(TOO_FEW_STATED, 0)
+    if n_false > MANY_FALSE_USAGES * tally.finished:
+        share = n_false / tally.finished
         yield (
-            f"{n_false} of {count_noun(counts.finished, 'reply', 'replies')} ({share:.0%}) came as many more token "
+            f"{n_false} of {count_noun(tally.finished, 'reply', 'replies')} ({share:.0%}) came as many more token "
             "events than their usage states tokens: either the usage is false, and lengths, speeds and costs from it "
             "are too low, or something on the way cuts tokens into pieces."
         )
-    if (n := counts.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * counts.finished:
-        yield f"{n} of {count_noun(counts.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
-    if n := counts.notes.get(CUMULATIVE, 0):
-        yield f"{n} of {count_noun(counts.finished, 'reply', 'replies')}: {CUMULATIVE}."
-    truncated = counts.truncated / counts.finished
-    if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(counts.finished)) is not None:
+    if (n := tally.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * tally.finished:
+        yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
+    if n := tally.notes.get(CUMULATIVE, 0):
+        yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')}: {CUMULATIVE}."
+    truncated = tally.truncated / tally.finished
+    if truncated > MANY_TRUNCATED and (early := dispatcher.cut_lengths.early(tally.finished)) is not None:
         yield f"{early.sentence}."
     elif truncated > MANY_TRUNCATED:
-        yield truncated_in_words(counts.truncated, counts.finished)
+        yield truncated_in_words(tally.truncated, tally.finished)
     if (limit := dispatcher.lengths.limit) is not None:
         yield f"{limit.sentence}."
-    n_cut = counts.failed.get("cut", (0,))[0] - counts.continued
-    n_streams = n_cut + counts.finished
+    n_cut = dispatcher.n_cut - tally.continued
+    n_streams = n_cut + tally.finished
     if n_cut > MANY_CUT * n_streams:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
             "continued them. Long replies break off more often than short ones, so the stored ones may be too short."
         )
-    loops = counts.loops / counts.finished
+    loops = tally.loops / tally.finished
     if loops > MANY_LOOPS:
-        yield f"{counts.loops} of {counts.finished} samples ({loops:.0%}) end in a loop of the same words."
-    if seeded and dispatcher.duplicates.n / counts.finished > MANY_DUPLICATES:
+        yield f"{tally.loops} of {tally.finished} samples ({loops:.0%}) end in a loop of the same words."
+    if seeded and tally.duplicates / tally.finished > MANY_DUPLICATES:
         yield (
-            f"{dispatcher.duplicates.n} of {counts.finished} replies have {MIN_DUPLICATE_CHARS} characters or more and "
+            f"{tally.duplicates} of {tally.finished} replies have {MIN_DUPLICATE_CHARS} characters or more and "
             "repeat another one to the same question word by word, under different seeds: the server ignores seeds, a "
             "cache answers, or the model has few ways to word such a reply, as a judge its verdict."
         )

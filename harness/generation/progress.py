@@ -1,12 +1,13 @@
-"""The state of a run at one moment, as an immutable value that `harness.showing` draws."""
+"""The counts of a session, and its state at one moment, which `harness.showing` draws."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from harness.generation.forecast import TimeLeft
+from harness.generation.spending import Spent
 
 EndpointState = Literal["open", "paused", "set aside", "left"]
 """The state of an endpoint.
@@ -16,14 +17,42 @@ probed. left: it was taken off the list of endpoints, or left out, during the ru
 """
 
 
-class Continued(NamedTuple):
-    """How many replies continued a part that an earlier request wrote, and how many tokens these parts had."""
+class Tally(msgspec.Struct, kw_only=True):
+    """The counts of a session, to which the dispatcher adds.
 
-    samples: int = 0
+    finished: replies of this session. Of these, truncated: cut at max_tokens; loops: end in a loop; duplicates: repeat
+    another reply word by word; continued: continued a part that an earlier request wrote (kept_tokens: tokens of these
+    parts). tokens: completion tokens of the finished replies, as the server states them, without such parts. failures:
+    failed requests; retries: those made again. spent: by the finished samples; beside: by fingerprints, and by requests
+    that ended without a sample. notes: oddities of replies → how often.
+    """
+
+    finished: int = 0
+    truncated: int = 0
+    loops: int = 0
+    duplicates: int = 0
+    continued: int = 0
+    kept_tokens: int = 0
     tokens: int = 0
+    failures: int = 0
+    retries: int = 0
+    spent: Spent = Spent()
+    beside: Spent = Spent()
+    notes: dict[str, int] = msgspec.field(default_factory=dict)
 
+    def note(self, note: str, n: int = 1) -> None:
+        """Count `n` replies that have this note."""
+        if n:
+            self.notes[note] = self.notes.get(note, 0) + n
 
-NOTHING_CONTINUED = Continued()
+    def plus(self, more: Tally) -> Tally:
+        """Return the counts of two sessions."""
+        notes = {note: self.notes.get(note, 0) + more.notes.get(note, 0) for note in {**self.notes, **more.notes}}
+        total = Tally(spent=self.spent.plus(more.spent), beside=self.beside.plus(more.beside), notes=notes)
+        for name in Tally.__struct_fields__:
+            if isinstance(n := getattr(self, name), int):
+                setattr(total, name, n + getattr(more, name))
+        return total
 
 
 class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,19 +106,16 @@ class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a session at one moment.
+class Progress(Tally, kw_only=True):
+    """The state of a session at one moment, beside its counts; replaced as a whole, never changed.
 
     Samples. done, total: on disk, and expected, earlier sessions included. in_flight: being answered. waiting: still to
-    be asked. given_up: not asked again in this session. finished: replies of this session; truncated: those cut at
-    max_tokens; continued: those that continued a written part. oldest: the sample in flight longest; None without one.
+    be asked. given_up: not asked again in this session. oldest: the sample in flight longest; None without one.
 
-    Requests. failures: failed ones; retries: those made again; failed: failures by kind, the latest first. concurrency:
-    how many may be in flight at present.
+    Requests. failed: failures by kind, the latest first. concurrency: how many may be in flight at present.
 
-    Tokens. tokens: completion tokens of the finished replies, as the server states them. arrived: all tokens received
-    in this session, also of requests in flight and of failed ones. tokens_per_s: `arrived` by the seconds of the
-    session; tokens_per_s_now: over the last seconds; None before the first token.
+    Tokens. arrived: all tokens received in this session, also of requests in flight and of failed ones. tokens_per_s:
+    `arrived` by the seconds of the session; tokens_per_s_now: over the last seconds; None before the first token.
 
     Time. elapsed_s: seconds since the session began. eta: time until it ends; None while unknown. paused: by the user.
     stopping: no further request is sent, for the reason `why`; grace_s: seconds that requests in flight still have,
@@ -105,11 +131,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int
     waiting: int
     given_up: int
-    failures: int
-    retries: int
-    finished: int
-    truncated: int
-    tokens: int
     arrived: int
     tokens_per_s: float | None
     tokens_per_s_now: float | None
@@ -121,7 +142,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 0
     paused: bool = False
     stopping: bool = False
-    continued: Continued = NOTHING_CONTINUED
     why: str = ""
     grace_s: float | None = None
     patience_s: float | None = None

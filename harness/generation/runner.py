@@ -119,7 +119,6 @@ def generate(
     servers: ServerSide = ServerSide(),
     listener: Listener = Listener(),
     answered: Answered | None = None,
-    prior_lengths: Mapping[tuple[str, str], float] | None = None,
     account: Account | None = None,
     transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
@@ -127,10 +126,9 @@ def generate(
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
-    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths:
-    mean tokens by (benchmark, question_id) of an earlier run; they change only the order. transport_factory: makes
-    another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop, on which
-    the transport is made. A session that ends with samples owed is an `Outcome` that is not complete. Raises
+    answered: says whether a reply gives an answer, for the canary (the check of the first replies). transport_factory:
+    makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop, on
+    which the transport is made. A session that ends with samples owed is an `Outcome` that is not complete. Raises
     `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity, lock, disk),
     `StoppedByRule` (canary, budget, another model answers), `Interrupted`. account: what the command has used of its
     budget. clock: seconds; tests replace it.
@@ -169,7 +167,7 @@ def generate(
                     patience=replace(settings.patience, attempts=attempts),
                 ),
                 plan, store=lambda sample: session.journals[sample.benchmark].append(sample), log=log.write,
-                clock=clock, answered=answered, prior_lengths=prior_lengths, account=account,
+                clock=clock, answered=answered, account=account,
             )  # fmt: skip
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.

@@ -215,8 +215,8 @@ class SamplingSession:
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
         keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
-        if keeper.damaged:
-            self.warn(f"{keeper.damaged} damaged lines of {self._folder.inflight.name} do not count (see log.jsonl).")
+        if keeper.damage:
+            self.warn(f"half-written answers do not count: {keeper.damage}")
         return keeper
 
     @property
@@ -505,28 +505,19 @@ class SamplingSession:
                 self._missing[name] |= messages
         if too_long:
             self._manifest.save(self._folder)
-        counts, ending = dispatcher.counts, dispatcher.ending
-        spent, before = counts.spent.plus(counts.beside), self.spent_before
+        tally, ending, before = dispatcher.tally, dispatcher.ending, self.spent_before
+        outcome = replace(self._outcome(dispatcher.total, dispatcher.done), tally=tally)
         self._log_end(
-            sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens, spent=asdict(spent),
-            failures=counts.failures, retries=counts.retries, notes=counts.notes, stopped=ending.why,
+            outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
+            failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
             lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
         for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
             self.warn(doubt)
-        outcome = self._outcome(counts.total, counts.done)
         return replace(
             outcome,
-            n_session=counts.finished,
-            n_truncated=counts.truncated,
-            n_duplicates=dispatcher.duplicates.n,
-            n_loops=counts.loops,
-            n_continued=counts.continued,
-            kept_tokens=counts.kept_tokens,
-            tokens=counts.tokens,
             causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why), dispatcher.cure),
             stopped=Sentence(ending.why),
-            spent=spent,
             spent_before=before,
             progress=progress,
         )

@@ -13,7 +13,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -51,106 +50,42 @@ MAX_ANSWERS = 3
 """A question lists at most this many answers, the most frequent ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The tables of a report, by the part of the page that shows them: summary, comparisons, numbers (at the end)."""
-
-    summary: Table
-    comparisons: tuple[Table, ...]
-    numbers: tuple[Table, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A plot on the page. picture: as SVG."""
-
-    title: str
-    summary: str
-    picture: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class _Headline:
-    """One score in large letters. facts: (name, value) of each line below the accuracy."""
-
-    benchmark: str
-    accuracy: str
-    facts: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _QuestionRow:
-    """One question. bars: (outcome, start, width); start and width in percent of the bar's length."""
-
-    question: str
-    prompt: str
-    reference: str
-    correct: int
-    n: int
-    bars: tuple[tuple[str, float, float], ...]
-    answers: tuple[tuple[int, str], ...]
-    tokens: str
-
-
-@dataclass(frozen=True, slots=True)
-class _RunPart:
-    """One run's part in the section of a benchmark. n_questions: of the run; rows lists the first of them."""
-
-    label: str
-    figures: tuple[_Figure, ...]
-    breakdowns: tuple[Table, ...]
-    endpoints: Table | None
-    rows: tuple[_QuestionRow, ...]
-    n_questions: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """One benchmark. withheld: its card asks to keep its questions unpublished. rubrics: the name of a judge's prompt →
-    the rubric, preformatted.
-    """
-
-    anchor: str
-    name: str
-    withheld: bool
-    figures: tuple[_Figure, ...]
-    moved: tuple[Table, ...]
-    parts: tuple[_RunPart, ...]
-    settings: Table
-    checksums: Table
-    rubrics: dict[str, Markup]
+Values = dict[str, Any]
+"""What a part of the page shows, by the names that the template uses; an unknown name is an error there."""
 
 
 def page(
     runs: Sequence[ScoredRun],
-    tables: Tables,
-    commands: Sequence[tuple[str, str]] = (),
+    summary: Table,
+    comparisons: Sequence[Table],
+    numbers: Sequence[Table],
     *,
+    commands: Sequence[tuple[str, str]] = (),
     view: str = "",
     title: str = "",
 ) -> str:
     """The page of these runs.
 
-    commands: (run label, a line of the command that repeats the run). view: the command that shows the samples; empty
-    if there are none to show. title: the heading; empty: the names of the models (`_title`).
+    numbers: the tables at its end. commands: (run label, a line of the command that repeats the run). view: the command
+    that shows the samples; empty if there are none to show. title: the heading; empty: the names of the models
+    (`_title`).
     """
     templates = _environment()
     names = figures.names(runs)
     drawn = sum(len(figures.parts(runs, name)) for name in names) <= figures.MAX_PAIRS
     sections = [_section(number, name, runs, drawn=drawn) for number, name in enumerate(names, 1)]
     failures = failure_table(runs)
-    overview = figures.overview(runs)
     return templates.get_template("page.html").render(
         policy=_policy(templates),
         title=title or _title(runs, names),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
         headlines=_headlines(runs),
-        summary=tables.summary,
-        overview=[_figure(plot) for plot in overview] if draw.installed() else [],
-        comparisons=[_without_run(table, runs) for table in tables.comparisons],
+        summary=summary,
+        overview=_figures(figures.overview(runs)),
+        comparisons=[_without_run(table, runs) for table in comparisons],
         sections=sections,
         several=len(runs) > 1,
-        numbers=[_without_run(table, runs) for table in tables.numbers],
+        numbers=[_without_run(table, runs) for table in numbers],
         run_table=run_table(runs),
         failures=failures and _without_run(failures, runs),
         commands=commands,
@@ -170,7 +105,7 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
         title=title,
         subtitle=subtitle,
         tables=tables,
-        pictures=[_figure(plot) for plot in plots] if draw.installed() else [],
+        pictures=_figures(plots),
         missing=install_line(draw.EXTRA, here=False) if plots and not draw.installed() else None,
     )
 
@@ -228,15 +163,15 @@ def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
     )
 
 
-def _headlines(runs: Sequence[ScoredRun]) -> list[_Headline]:
+def _headlines(runs: Sequence[ScoredRun]) -> list[Values]:
     """The scores of a single run; several runs have a table instead."""
     if len(runs) != 1:
         return []
     return [_headline(b.score) for b in runs[0].benchmarks.values() if b.score is not None]
 
 
-def _headline(score: Score) -> _Headline:
-    """The headline of one benchmark: its accuracy and the facts beside it.
+def _headline(score: Score) -> Values:
+    """The headline of one benchmark: its accuracy in large letters, and `facts`, (name, value) of each line below it.
 
     The accuracy with verdicts by hand stands in the last line.
     """
@@ -256,10 +191,10 @@ def _headline(score: Score) -> _Headline:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
     if (by_hand := with_verdicts_by_hand(score)) is not None:
         facts.append(("with verdicts by hand", with_interval(by_hand)))
-    return _Headline(short(score.benchmark), accuracy, tuple(facts))
+    return {"benchmark": short(score.benchmark), "accuracy": accuracy, "facts": facts}
 
 
-def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
+def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> Values:
     """The section of one benchmark, with the parts of all runs.
 
     number: the section's number, for its address on the page. drawn: whether plots of single runs are drawn.
@@ -280,20 +215,20 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
         for part in others
         if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
     ]
-    return _Section(
-        anchor=f"benchmark-{number}",
-        name=short(name),
-        withheld=withheld,
-        figures=tuple(_figure(plot) for plot in figures.of_benchmark(present)) if draw.installed() else (),
-        moved=tuple(moved),
-        parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
-        settings=settings_table([part.run for part in present], name),
-        checksums=checksum_table([part.run for part in present], name),
-        rubrics={prompt: _markup(text) for prompt, text in rubrics(runs, name).items()},
-    )
+    return {
+        "anchor": f"benchmark-{number}",
+        "name": short(name),
+        "withheld": withheld,
+        "figures": _figures(figures.of_benchmark(present)),
+        "moved": moved,
+        "parts": [_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions],
+        "settings": settings_table([part.run for part in present], name),
+        "checksums": checksum_table([part.run for part in present], name),
+        "rubrics": {prompt: _markup(text) for prompt, text in rubrics(runs, name).items()},
+    }
 
 
-def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
+def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
     """One run's part in the section of a benchmark.
 
     drawn: whether plots of single runs are drawn. alone: whether no other run of the report has the benchmark.
@@ -303,25 +238,29 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
     # The hardest first, then those without a sample; of equally hard ones, in the run's order.
     questions = benchmark.questions[:MAX_QUESTION_ROWS]
     listed = sorted(questions, key=lambda item: item.correct / item.n if item.n else 2.0)
-    return _RunPart(
-        label=short(run.label),
-        figures=tuple(_figure(plot) for plot in figures.of_run(part, alone=alone))
-        if drawn and draw.installed()
-        else (),
-        breakdowns=tuple(breakdown_table(run.label, score, by) for by in score.breakdowns) if score else (),
-        endpoints=endpoint_table([(run.label, score)]) if score else None,
-        rows=tuple(_row(item, benchmark) for item in listed),
-        n_questions=len(benchmark.questions),
-    )
+    return {
+        "label": short(run.label),
+        "figures": _figures(figures.of_run(part, alone=alone)) if drawn else [],
+        "breakdowns": [breakdown_table(run.label, score, by) for by in score.breakdowns] if score else [],
+        "endpoints": endpoint_table([(run.label, score)]) if score else None,
+        "rows": [_row(item, benchmark) for item in listed],
+        "n_questions": len(benchmark.questions),
+    }
 
 
-def _figure(plot: Plot) -> _Figure:
-    """Draw the plot for the page."""
-    picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)  # the figure's caption describes it
-    return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
+def _figures(plots: Sequence[Plot]) -> list[Values]:
+    """The plots, each with its `picture`; none where plots cannot be drawn."""
+    drawn = plots if draw.installed() else ()
+    return [{"title": plot.title, "summary": plot.summary, "picture": _picture(plot)} for plot in drawn]
 
 
-def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
+def _picture(plot: Plot) -> Markup:
+    """The plot as SVG, which the caption of its figure describes."""
+    picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)
+    return Markup(picture)  # noqa: S704 - the library escapes; tests hold it to that
+
+
+def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> Values:
     """The row of one question, without its texts if its authors ask not to publish them.
 
     Who wrote the replies of a file saw no instruction of a prompt, so it is left out there.
@@ -329,16 +268,16 @@ def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> _QuestionRow:
     withheld = benchmark.withheld
     text = bare_text(item.question) if benchmark.record.imported else item.question.last_turn
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
-    return _QuestionRow(
-        question=visible(item.question.question_id, MAX_ANSWER_CHARS),
-        prompt="" if withheld else _clip(text, MAX_PROMPT_CHARS),
-        reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
-        correct=item.correct,
-        n=item.n,
-        bars=_bars(item),
-        answers=() if withheld else _answers(item),
-        tokens=f"{sum(tokens) / len(tokens):,.0f}" if tokens else ABSENT,
-    )
+    return {
+        "question": visible(item.question.question_id, MAX_ANSWER_CHARS),
+        "prompt": "" if withheld else _clip(text, MAX_PROMPT_CHARS),
+        "reference": "" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
+        "correct": item.correct,
+        "n": item.n,
+        "bars": _bars(item),
+        "answers": () if withheld else _answers(item),
+        "tokens": f"{sum(tokens) / len(tokens):,.0f}" if tokens else ABSENT,
+    }
 
 
 def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:

@@ -27,13 +27,10 @@ from harness.reports.scored import (
     Remarks,
     ScoredBenchmark,
     ScoredRun,
-    no_judges,
-    no_remarks,
-    own_name,
     read_runs,
 )
 from harness.reports.settings import differing_table
-from harness.reports.spending_tables import judge_table, money_table
+from harness.reports.spending_tables import judge_table
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -43,10 +40,10 @@ from harness.reports.tables import (
     score_table,
     short,
     speed_table,
+    token_table,
 )
-from harness.reports.token_tables import token_table
 from harness.reports.trainings import training_tables
-from harness.runs.layout import OutputsFolder, RunFolder, labels
+from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring import (
     PublishedComparison,
@@ -89,7 +86,7 @@ class Report:
         """All tables, in the order of the report.
 
         They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
-        money; breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
+        breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
         return (
@@ -123,7 +120,6 @@ class Report:
             budget_table(labelled),
             speed_table(labelled),
             judge_table(self.runs),
-            money_table(self.runs),
         )
         return (
             score_table(labelled, with_notes=False),
@@ -171,8 +167,8 @@ class Report:
     @property
     def _commands(self) -> list[tuple[str, str]]:
         """(run label, line) of each line of the commands that repeat the runs."""
-        repeat = self.repeat or _no_lines
-        return [(run.label, line) for run in self.runs for line in repeat(run.manifest, run.label, run.scores)]
+        repeat, runs = self.repeat, self.runs
+        return [(run.label, line) for run in runs if repeat for line in repeat(run.manifest, run.label, run.scores)]
 
     @property
     def _with_models(self) -> list[tuple[str, str, Score]]:
@@ -181,11 +177,18 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
-        from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
+        from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.
 
-        tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
-        return page(self.runs, tables, self._commands, view=view, title=self.title)
+        return page(
+            self.runs,
+            summary_table(self.runs),
+            self._comparisons,
+            self._numbers,
+            commands=self._commands,
+            view=view,
+            title=self.title,
+        )
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
@@ -282,11 +285,6 @@ class Report:
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
-def _no_lines(_manifest: Manifest, _run: str, _scores: Sequence[Score]) -> Sequence[str]:
-    """The `repeat` of a report whose caller gave none: returns no command."""
-    return ()
-
-
 def _remove(path: Path) -> None:
     """Remove the file, if it is there. Raises `StoreError`."""
     try:
@@ -308,9 +306,9 @@ def report(
     repeat: Repeat | None = None,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
-    known_as: KnownAs = own_name,
-    remarks: Remarks = no_remarks,
-    judges: JudgeBills = no_judges,
+    known_as: KnownAs | None = None,
+    remarks: Remarks | None = None,
+    judges: JudgeBills | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
@@ -330,6 +328,6 @@ def report(
     folders = tuple(
         _from_here(folder.path)
         for label, folder in zip(labels(run_folders), run_folders, strict=True)
-        if label in shown and not isinstance(folder, OutputsFolder)
+        if label in shown
     )
     return Report(tuple(runs), tuple(published), repeat, tuple(ks), folders, title)

@@ -14,10 +14,8 @@ from harness.benchmarks import catalogue
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History, read_history
-from harness.runs import grades as grade_file
-from harness.runs import questions as question_file
 from harness.runs import suite_file
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
+from harness.runs.layout import RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
@@ -25,6 +23,7 @@ from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.judging import JudgeBill
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
@@ -97,27 +96,12 @@ are published; None if the card of that name has other questions.
 """
 
 
-def own_name(name: str, _record: BenchmarkRecord, _questions: Sequence[Question]) -> str:
-    """A `KnownAs` that returns the benchmark's own name, without comparing its questions with a card's."""
-    return name
-
-
 Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 """A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
 
 
-def no_remarks(_folder: RunFolder) -> Sequence[str]:
-    """A `Remarks` without a sentence."""
-    return ()
-
-
 JudgeBills: TypeAlias = Callable[[RunFolder], Sequence[JudgeBill]]
 """A function that returns what each judge of a run took, by benchmark."""
-
-
-def no_judges(_folder: RunFolder) -> Sequence[JudgeBill]:
-    """A `JudgeBills` without a judge."""
-    return ()
 
 
 def read_runs(
@@ -125,14 +109,15 @@ def read_runs(
     *,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
-    known_as: KnownAs = own_name,
-    remarks: Remarks = no_remarks,
-    judges: JudgeBills = no_judges,
+    known_as: KnownAs | None = None,
+    remarks: Remarks | None = None,
+    judges: JudgeBills | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
-    named_by_sweep: the benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
+    known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
+    benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
     A damaged run that was found beside others is left out (`readable`). Raises `StoreError` for a damaged manifest,
     scores, questions or grades file of another.
     """
@@ -143,8 +128,7 @@ def read_runs(
         manifest = Manifest.load(folder)
         benchmarks = {
             name: _benchmark(
-                folder.benchmark(name),
-                record,
+                OpenBenchmark(folder.benchmark(name), record),
                 withheld=not (show_withheld or catalogue.may_publish(name, record.settings)),
                 ks=ks,
                 alone=len(folders) == 1,
@@ -163,9 +147,9 @@ def read_runs(
             read_history(folder),
             suite_file.read(folder),
             is_sampling,
-            tuple(remarks(folder)),
+            tuple(remarks(folder)) if remarks else (),
             sweep,
-            tuple(judges(folder)),
+            tuple(judges(folder)) if judges else (),
         )
 
     for _, run in readable(folders, read):
@@ -179,11 +163,10 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     Raises `StoreError` for a damaged manifest, scores file or note.
     """
     manifest = Manifest.load(folder)
+    opened = [OpenBenchmark(folder.benchmark(name), record) for name, record in manifest.benchmarks.items()]
     benchmarks = {
-        name: ScoredBenchmark(
-            name, record, Score.load(folder.benchmark(name)), questions=(), withheld=False, known_as=name
-        )
-        for name, record in manifest.benchmarks.items()
+        each.name: ScoredBenchmark(each.name, each.record, each.score, (), withheld=False, known_as=each.name)
+        for each in opened
     }
     (label,) = labels([folder])
     return ScoredRun(label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
@@ -247,30 +230,27 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 
 
 def _benchmark(
-    folder: BenchmarkFolder,
-    record: BenchmarkRecord,
+    opened: OpenBenchmark,
     *,
     withheld: bool,
     ks: Sequence[int],
     alone: bool,
-    known_as: KnownAs,
+    known_as: KnownAs | None,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
     withheld: its authors ask not to publish its questions. ks: further values of k of pass@k. alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
-    score = Score.load(folder)
-    if score is None:
-        return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
-    planned = question_file.read_planned(folder, record)
-    if not folder.grades.is_file():
+    folder, record, score = opened.folder, opened.record, opened.score
+    planned = () if score is None else opened.planned()
+    if score is None or not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
     questions = [
         question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
         for number, question in enumerate(planned)
     ]
-    grades = grade_file.read(folder)
+    grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions
     if ks and tallies:
@@ -283,7 +263,7 @@ def _benchmark(
     if n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
-    known_name = known_as(folder.name, record, planned)
+    known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else None
     text = "" if rubric is None else rubric.text
     return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text)

@@ -340,14 +340,9 @@ def _hedge(run: ScoredRun) -> str:
 
 def cost_of_sessions(run: ScoredRun) -> str | None:
     """What all ended sessions of a run cost, in USD, with fingerprints and replies not stored; None without prices."""
-    cost = usd_of_sessions(run)
-    return None if cost is None else f"{_hedge(run)}{usd_in_words(cost)}"
-
-
-def usd_of_sessions(run: ScoredRun) -> float | None:
-    """What all ended sessions of a run cost, in USD; None without prices."""
     spent = run.history.spent
-    return _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
+    cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
+    return None if cost is None else f"{_hedge(run)}{usd_in_words(cost)}"
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Tables of what was paid: what each judge of a run took, and the money of models and judges together.
+"""What was paid for judging: the table of what each judge of a run took, and the sum.
 
 A run may have had several judges, or several rubrics of one. Each has a row, also where its verdicts are in no score.
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from harness.core.money import usd_in_words
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.settings import cost_of_sessions, usd_of_sessions
 from harness.reports.tables import Table, short
 from harness.scoring.judging import JudgeBill, JudgeCost
 from harness.scoring.uncertainty import ABSENT
@@ -41,39 +40,6 @@ def judge_table(runs: Sequence[ScoredRun]) -> Table | None:
     title = "What each judge took in all sessions, with replies without a verdict that were asked for again"
     notes = ("tokens and cost leave out replies whose server states no tokens",) if partly else ()
     return Table(title, columns, tuple(rows), notes, frozenset(range(3, 8))) if rows else None
-
-
-def money_table(runs: Sequence[ScoredRun]) -> Table | None:
-    """What the model of each run and its judges cost, with the sum of all; None if no cost is known."""
-    rows: list[tuple[str, ...]] = []
-    sums, unsure = [0.0, 0.0, 0.0], [False, False, False]
-    is_known = False
-    for run in runs:
-        model, (judges, is_partly) = usd_of_sessions(run), _sum(_all_bills(run))
-        partly = [model is None, is_partly]
-        is_known = is_known or model is not None or bool(judges)
-        rows.append(
-            (
-                short(run.label),
-                cost_of_sessions(run) or ABSENT,
-                cost_of_judges(run) or ABSENT,
-                _at_least((model or 0.0) + judges, partly=any(partly)),
-            )
-        )
-        for column, amount in enumerate((model or 0.0, judges, (model or 0.0) + judges)):
-            sums[column] += amount
-            unsure[column] = unsure[column] or (any(partly) if column == 2 else partly[column])
-    if not is_known:
-        return None
-    if len(runs) > 1:
-        amounts = (_at_least(amount, partly=partly) for amount, partly in zip(sums, unsure, strict=True))
-        rows.append(("all runs", *amounts))
-    title = "Money: all sessions of the model, all judges, and both"
-    notes = (f"{ABSENT} and “at least”: a cost is not known, since no prices were given or a server states no tokens",)
-    is_partly = any(unsure) or any(ABSENT in row for row in rows)
-    return Table(
-        title, ("run", "model", "judges", "both"), tuple(rows), notes if is_partly else (), frozenset((1, 2, 3))
-    )
 
 
 def cost_of_judges(run: ScoredRun) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.core.inert import visible
 from harness.scoring import Score
 from harness.scoring.score import accuracy_cell, cut_cell
-from harness.scoring.uncertainty import ABSENT, cells, percent, value_cell, why_narrower, with_interval
+from harness.scoring.uncertainty import ABSENT, cells, percent, sampling_cell, value_cell, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
@@ -21,6 +21,14 @@ AT_MOST = (
     "among the samples, do not show how much the answers vary"
 )
 """The footnote of an interval that is only an upper bound."""
+
+WITHHELD = (
+    "a gap marked * is not shown: it is shorter than four times the lag of the client, or the lag was not measured"
+)
+"""The footnote of a table of speeds in which gaps are withheld."""
+
+NO_MEAN_INTERVAL = "(?): too few samples show how far the lengths vary, so the mean has no interval"
+"""The footnote of a mean of tokens without an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,49 +123,34 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """One row per (run label, score): mean length, and how many samples were cut, unanswered, undecided or missing."""
-    rows = []
-    for label, score in scores:
-        samples = score.n_samples or 1
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
         tokens = score.mean_completion_tokens
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark),
-                ABSENT if tokens is None else f"{tokens:.0f}",
-                cut_cell(score),
-                with_interval(score.accuracy_finished),
-                percent(score.n_no_answer / samples),
-                str(score.n_undecided),
-                str(score.n_missing),
-            )
+        yield (
+            ABSENT if tokens is None else f"{tokens:.0f}",
+            cut_cell(score),
+            with_interval(score.accuracy_finished),
+            percent(score.n_no_answer / (score.n_samples or 1)),
+            str(score.n_undecided),
+            str(score.n_missing),
         )
-    columns = ("run", "benchmark", "mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
+
+    heads = ("mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
     notes = tuple(
         f"{short(label)}, {short(score.benchmark)}: {sentence}"
         for label, score in scores
         if score.anomalies is not None and (sentence := score.anomalies.sentence)
     )
-    return Table("Samples", columns, tuple(rows), notes, frozenset(range(2, len(columns))))
+    return _by_score("Samples", heads, scores, cells_of, notes)
 
 
 def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score) with streamed replies; None if no reply was streamed."""
-    rows = []
-    notes: tuple[str, ...] = ()
-    for label, score in scores:
-        speed = score.speed
-        if speed is None:
-            continue
-        withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
-        if withheld:
-            notes = (
-                "a gap marked * is not shown: it is shorter than four times the lag of the client, or the lag was not "
-                "measured",
-            )
-        rows.append(
-            (
-                short(label),
-                short(score.benchmark),
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        if (speed := score.speed) is not None:
+            withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
+            yield (
                 _milliseconds(speed.first_token_p50),
                 _milliseconds(speed.first_token_p99),
                 "*" if withheld else _milliseconds(speed.gap_p50),
@@ -165,100 +158,133 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 ABSENT if speed.tokens_per_s is None else f"{speed.tokens_per_s:.1f}",
                 _milliseconds(speed.lag),
             )
-        )
-    columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
+
+    heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
-    return Table(title, columns, tuple(rows), notes, frozenset(range(2, 8))) if rows else None
+    return _if_any(_noted(_by_score(title, heads, scores, cells_of), "*", WITHHELD))
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per endpoint of each score that has several; None if no score has several."""
-    rows = [
-        (
-            short(label),
-            short(score.benchmark),
-            short(url),
-            str(endpoint.n_samples),
-            *cells(endpoint.accuracy)[:2],
-            percent(endpoint.expected_accuracy),
-            percent(endpoint.truncated),
-            percent(endpoint.no_answer),
-            ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",
-            str(endpoint.n_failures),
-        )
-        for label, score in scores
-        for url, endpoint in score.endpoints.items()
-    ]
-    if not rows:
-        return None
-    columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "cut %")
-    return Table(
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        for url, endpoint in score.endpoints.items():
+            yield (
+                short(url),
+                str(endpoint.n_samples),
+                *cells(endpoint.accuracy)[:2],
+                percent(endpoint.expected_accuracy),
+                percent(endpoint.truncated),
+                percent(endpoint.no_answer),
+                ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",
+                str(endpoint.n_failures),
+            )
+
+    heads = ("endpoint", "samples", "accuracy", "interval", "expected", "cut %")
+    title = (
         "By endpoint, in %; interval: 95 %, same questions, asked again; expected: the same questions at all "
-        "endpoints; tokens/s of one stream",
-        (*columns, "no answer %", "tokens/s", "failed requests"),
-        tuple(rows),
-        numeric=frozenset(range(3, 11)),
+        "endpoints; tokens/s of one stream"
+    )
+    return _if_any(
+        _by_score(title, (*heads, "no answer %", "tokens/s", "failed requests"), scores, cells_of, n_names=1)
     )
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
     """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals. ks: only these k."""
-    rows = [
-        (
-            *(short(label), short(score.benchmark), str(k)),
-            *(cell for by_k in (score.pass_at, score.pass_hat, score.maj_at) for cell in cells(by_k.get(k))),
-        )
-        for label, score in scores
-        for k in score.pass_at
-        if not ks or k in ks
-    ]
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        for k in score.pass_at:
+            if not ks or k in ks:
+                by_ks = (score.pass_at, score.pass_hat, score.maj_at)
+                yield (str(k), *(cell for by_k in by_ks for cell in cells(by_k.get(k))))
+
     names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
-    columns = ("run", "benchmark", "k", *names)
     title = (
         "Over k samples, in %: pass@k any right, pass^k all right, maj@k the majority right; with 95 % intervals "
         f"({MEANINGS})"
     )
-    return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
+    return _by_score(title, ("k", *names), scores, cells_of)
 
 
 def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
-    rows = [
-        (
-            short(label),
-            short(score.benchmark),
-            name,
-            *cells(measure),
-        )
-        for label, score in scores
-        for name, measure in score.measures.items()
-    ]
     title = f"What the authors of a benchmark report beside the accuracy: shares in %, with 95 % intervals ({MEANINGS})"
-    columns = ("run", "benchmark", "measure", "value", "sampling interval", "question interval")
-    return Table(title, columns, tuple(rows), (), frozenset(range(3, 6))) if rows else None
+    heads = ("measure", "value", "sampling interval", "question interval")
+    return _if_any(
+        _by_score(
+            title,
+            heads,
+            scores,
+            lambda score: ((name, *cells(measure)) for name, measure in score.measures.items()),
+            n_names=1,
+        )
+    )
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
-    rows = [
-        (
-            short(label),
-            short(score.benchmark),
-            str(tokens),
-            *cells(budget.accuracy),
-            percent(budget.cut),
-        )
-        for label, score in scores
-        for tokens, budget in score.budgets.items()
-    ]
     # All replies fit into the last budget of a score: alone, it repeats the accuracy.
     if all(len(score.budgets) < 2 for _, score in scores):
         return None
-    columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", "longer %")
     title = (
         f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
     )
-    return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
+    return _by_score(
+        title,
+        ("tokens", "accuracy", "sampling interval", "question interval", "longer %"),
+        scores,
+        lambda score: ((str(n), *cells(one.accuracy), percent(one.cut)) for n, one in score.budgets.items()),
+    )
+
+
+def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """The completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
+    any tokens.
+    """
+
+    def cells_of(score: Score) -> Iterator[Sequence[str]]:
+        if (tokens := score.tokens) is not None:
+            completion = (tokens.completion, tokens.completion_right, tokens.completion_wrong)
+            reasoning = (tokens.reasoning, tokens.reasoning_right, tokens.reasoning_wrong)
+            for kind, parts in (("completion", completion), ("reasoning", reasoning)):
+                for of, counts in zip(("all", "right", "not right"), parts, strict=True):
+                    if counts is not None:
+                        within = sampling_cell(counts.mean) if counts.mean.sampling else "?"
+                        spread = (counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)
+                        mean = f"{counts.mean.value:.0f} ({within})"
+                        yield (kind, of, str(counts.n), mean, *(f"{value:.0f}" for value in spread))
+
+    heads = ("tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
+    table = _by_score("Tokens of a sample", heads, scores, cells_of, n_names=2)
+    return _if_any(_noted(table, "(?)", NO_MEAN_INTERVAL))
+
+
+def _by_score(
+    title: str,
+    heads: Sequence[str],
+    scores: Sequence[tuple[str, Score]],
+    cells_of: Callable[[Score], Iterable[Sequence[str]]],
+    notes: tuple[str, ...] = (),
+    *,
+    n_names: int = 0,
+) -> Table:
+    """A table whose rows begin with a run and a benchmark. cells_of: the other cells of each row of a score.
+
+    n_names: number of columns of names before those of numbers.
+    """
+    rows = tuple((short(label), short(score.benchmark), *row) for label, score in scores for row in cells_of(score))
+    return Table(title, ("run", "benchmark", *heads), rows, notes, frozenset(range(2 + n_names, 2 + len(heads))))
+
+
+def _noted(table: Table, mark: str, text: str) -> Table:
+    """The table with a footnote, if a cell ends with the mark that it explains."""
+    return replace(table, notes=(text,)) if any(c.endswith(mark) for row in table.rows for c in row[2:]) else table
+
+
+def _if_any(table: Table) -> Table | None:
+    """The table; None if it has no row."""
+    return table if table.rows else None
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:

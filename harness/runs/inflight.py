@@ -1,24 +1,22 @@
 """The file `inflight.jsonl`: how far samples under way have come, so that a later session can go on with them.
 
 A line a sample, with a checksum; the file is replaced as a whole. What is read of a sample is the beginning of what one
-request wrote, so a crash or a damaged line costs tokens, and never makes a text that no server sent. Nothing here
-counts as a sample.
+request wrote, so a crash or damage, after which no part counts, costs tokens and never makes a text that no server
+sent. Nothing here counts as a sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from harness.core import codec
-from harness.core.files import open_untrusted, write_atomically
-from harness.core.inert import visible
+from harness.core.errors import StoreError
+from harness.core.files import write_atomically
 from harness.core.records import SCHEMA_VERSION, Seam
-from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import line, lines, refuse_link
+from harness.runs.line_file import line, read_appended, refuse_link
 from harness.runs.record import Task
 
 
@@ -49,43 +47,19 @@ class _Line(msgspec.Struct, frozen=True):
     schema: int = SCHEMA_VERSION
 
 
-@dataclass(slots=True)
-class Recovered:
-    """The half-written samples read from the file. damaged: lines that do not count; notes: oddities, for the log."""
+class Recovered(NamedTuple):
+    """The half-written samples of the file. damage: why there are none if it cannot be read, else empty."""
 
-    partials: dict[Task, Partial] = field(default_factory=dict)
-    damaged: int = 0
-    notes: list[str] = field(default_factory=list)
+    partials: dict[Task, Partial]
+    damage: str = ""
 
 
-def read(folder: RunFolder, is_wanted: Callable[[Task], bool] = lambda _: True) -> Recovered:
-    """The stored parts of the samples for which `is_wanted` is true.
-
-    A missing file means none. Never raises: an unreadable part is lost.
-    """
-    recovered = Recovered()
+def read(folder: RunFolder) -> Recovered:
+    """The stored parts. A missing file means none. Never raises: unreadable parts are lost."""
     try:
-        with open_untrusted(folder.inflight) as file:
-            for each in lines(file):
-                try:
-                    if each.data is None or not each.complete:
-                        raise record.Damaged("cut off" if not each.complete else "too long")
-                    record.checksum(each.data)
-                    entry = codec.decode(each.data, _Line)
-                    if entry.schema > SCHEMA_VERSION:
-                        raise record.Damaged(f"schema {entry.schema}")
-                except (record.Damaged, codec.DecodeError) as damage:
-                    recovered.damaged += 1
-                    if recovered.damaged == 1:
-                        recovered.notes.append(f"line {each.number}: {visible(str(damage), 200)}")
-                    continue
-                if is_wanted(entry.key):
-                    recovered.partials[entry.key] = entry.part
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        recovered.notes.append(f"cannot read {folder.inflight}: {error.strerror or error}")
-    return recovered
+        return Recovered({line.key: line.part for line in read_appended(folder.inflight, _Line, "", sealed=True)})
+    except StoreError as error:
+        return Recovered({}, str(error))
 
 
 def write(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:

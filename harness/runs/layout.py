@@ -2,20 +2,19 @@
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
-                          grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
+                          grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
 <run> and <benchmark> are names as `safe_name` writes them.
 
-<outputs of another tool>.scored/outputs.json  <benchmark>/questions.jsonl  grades.jsonl  opinions.jsonl  scores.json
+<outputs of another tool>.scored/ is the run that `harness score` makes of them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +39,7 @@ MANIFEST = "manifest.json"
 
 _RUN_FILES = (
     MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
-    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl", "labels.jsonl",
+    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl",
     "scores.json",
 )  # fmt: skip
 """Names of the files that a run writes; other tools use some of these names, too."""
@@ -57,14 +56,10 @@ SHOWN_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFolder:
-    """The files of one benchmark within a run. name: the benchmark's name; path: its folder. journal: the file of its
-    samples, if that is elsewhere. outputs: the user's file, if the samples are another tool's outputs.
-    """
+    """The files of one benchmark within a run. name: the benchmark's name; path: its folder."""
 
     name: str
     path: Path
-    journal: Path | None = None
-    outputs: Path | None = None
 
     @property
     def questions(self) -> Path:
@@ -72,12 +67,7 @@ class BenchmarkFolder:
 
     @property
     def samples(self) -> Path:
-        return self.journal or self.path / "samples.jsonl"
-
-    @property
-    def source(self) -> Path:
-        """The name that a person uses for the file of the samples."""
-        return self.outputs or self.samples
+        return self.path / "samples.jsonl"
 
     @property
     def grades(self) -> Path:
@@ -101,11 +91,6 @@ class BenchmarkFolder:
     def overrides(self) -> Path:
         """The file of verdicts that a person corrected."""
         return self.path / "overrides.jsonl"
-
-    @property
-    def labels(self) -> Path:
-        """The file of words (labels) that a person put on samples."""
-        return self.path / "labels.jsonl"
 
     @property
     def opinions(self) -> Path:
@@ -207,7 +192,10 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """An existing run's folder. Raises `StoreError` when there is no run at `path`."""
+        """An existing run's folder; of scored outputs of another tool, the folder of the run that was made of them.
+
+        Raises `StoreError` when there is no run at `path`.
+        """
         folder = cls(path)
         if folder.manifest.is_file():
             return folder
@@ -215,12 +203,13 @@ class RunFolder:
             raise folder.missing_manifest()
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
-        scored = OutputsFolder.scored_at(folder.path)
-        if scored is not None or folder.path.is_file():
-            file, what = (folder.path, "is a file") if scored is None else (scored.source, "holds the grades of a file")
+        if (scored := imported_at(folder.path)).manifest.is_file():
+            return scored
+        if folder.path.is_file():
+            file = visible(folder.path.name)
             raise StoreError(
-                f"{folder.path} {what}; a run is a folder. Outputs of another tool are scored by `harness score "
-                f"{file.name}`; then `harness show {file.name}` prints the rows with their verdicts."
+                f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by `harness score "
+                f"{file}`; then `harness show {file}` prints the rows with their verdicts."
             )
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
@@ -236,8 +225,8 @@ class RunFolder:
 
     @property
     def source(self) -> Path:
-        """The name that a person uses for the folder."""
-        return self.path
+        """The name that a person uses for the folder: of scored outputs, the file's."""
+        return self.path.with_name(self.path.name.removesuffix(SCORED))
 
     @property
     def manifest(self) -> Path:
@@ -330,39 +319,14 @@ class RunFolder:
         return [removed for folder in folders for removed in remove_leftovers(folder)]
 
 
-class OutputsFolder(RunFolder):
-    """The folder beside another tool's outputs, with all files that grading makes; it is read like a run's.
+SCORED = ".scored"
+"""End of the name of the folder with the run that is made of another tool's outputs; it lies beside them."""
 
-    It holds no samples, and its manifest has another name, so that nothing continues it as a run.
-    """
 
-    SUFFIX = ".scored"
-
-    def __init__(self, outputs: Path | str, journals: Mapping[str, Path] | None = None) -> None:
-        """outputs: the file, or the folder of files. journals: benchmark → a file with its samples, if they were
-        read.
-        """
-        self._outputs = Path(outputs).absolute()
-        self._journals = journals or {}
-        super().__init__(self._outputs.with_name(self._outputs.name + self.SUFFIX))
-
-    @classmethod
-    def scored_at(cls, path: Path) -> OutputsFolder | None:
-        """The folder at `path`, if it is one of scored outputs."""
-        folder = cls(path.absolute().with_name(path.absolute().name.removesuffix(cls.SUFFIX)))
-        return folder if folder.path == path.absolute() and folder.manifest.is_file() else None
-
-    def benchmark(self, name: str) -> BenchmarkFolder:
-        """The folder of the benchmark with this name, with the journal of its samples if they were read."""
-        return dataclasses.replace(super().benchmark(name), journal=self._journals.get(name), outputs=self._outputs)
-
-    @property
-    def source(self) -> Path:
-        return self._outputs
-
-    @property
-    def manifest(self) -> Path:
-        return self.path / "outputs.json"
+def imported_at(outputs: Path) -> RunFolder:
+    """The folder of the run that is made of these outputs of another tool, a file or a folder of files."""
+    place = outputs.absolute()
+    return RunFolder(place.with_name(f"{place.name}{SCORED}"))
 
 
 def labels(folders: Sequence[RunFolder]) -> list[str]:

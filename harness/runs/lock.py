@@ -25,7 +25,7 @@ One writer a run, by an operating-system lock on an open descriptor:
 
 Invariant: the lock dies with its holder, whatever kills it; the content of run.lock only names the holder for messages,
 and decides nothing. `holder_of` asks for a shared lock for a moment, so a process that takes the run tries more than
-once. A forked child closes its copy of the descriptor, which would hold the run beyond its parent's end.
+once. Not covered: a process that is forked without an exec while its parent holds a run, and outlives it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ import fcntl
 import os
 import socket
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,8 +79,6 @@ class RunLock:
         self.warning: str | None = None
         self._folder = folder
         self._descriptor = -1
-        # For `_forget_all`, since the process may fork while it holds the lock.
-        _locks_of_process.add(self)
 
     def __enter__(self) -> RunLock:
         self.acquire()
@@ -125,14 +122,6 @@ class RunLock:
             with contextlib.suppress(OSError):
                 # Closing alone would leave the lock to a copy in a forked child.
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        self._close()
-
-    def forget(self) -> None:
-        """In a forked child: drop the copy of the descriptor, which would hold the run after its parent has ended."""
-        self._close()
-
-    def _close(self) -> None:
-        if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -154,17 +143,6 @@ class RunLock:
                 return
         who = holder_of(self._folder) or "another process"
         raise InUse(f"{self._folder.path} is in use by {who}; one run has one writer.")
-
-
-_locks_of_process: weakref.WeakSet[RunLock] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for lock in list(_locks_of_process):
-        lock.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
 
 
 def holder_of(folder: RunFolder) -> Holder | None:

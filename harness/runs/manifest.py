@@ -230,7 +230,8 @@ KEY_VARIABLE = "api_key_env"
 """Setting of a benchmark: the environment variable that the user named for the key; it has the option's name."""
 
 OUTPUTS = "outputs"
-"""Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
+"""Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read,
+"warnings": of the reading}`."""
 
 UNKNOWN_MODEL = "unknown"
 """The model of samples that another tool made."""
@@ -258,6 +259,13 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     def imported(self) -> bool:
         """Whether another tool made its samples, so that nothing is known of its identity."""
         return OUTPUTS in self.settings
+
+    @property
+    def reading_warnings(self) -> list[str]:
+        """What the reading of another tool's outputs warned of, and its scores repeat."""
+        stored = self.settings.get(OUTPUTS)
+        warnings = stored.get("warnings") if isinstance(stored, dict) else None
+        return [warning for warning in warnings if isinstance(warning, str)] if isinstance(warnings, list) else []
 
     @property
     def planned(self) -> Plan | None:

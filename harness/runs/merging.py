@@ -8,7 +8,7 @@
 Invariant: what is on disk is always the beginning of what will be, so a merge that was killed at any step is finished
 by the same call, byte for byte. Each key counts once: the sample that `out` holds stays, else the first folder that has
 one gives it. The folders may still be written to: the same call again adds the rest.
-Not covered: grades, opinions, corrections and labels stay with their folder; the joined run is graded anew.
+Not covered: grades, opinions and corrections stay with their folder; the joined run is graded anew.
 """
 
 from __future__ import annotations
@@ -148,13 +148,10 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
 
 
 def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterator[Sentence]:
-    """A sentence for each kind of a person's work that the joined run does not hold."""
+    """A sentence on verdicts by hand, which the joined run does not hold; none without any."""
     benchmarks = [(source.label, source.folder.benchmark(name)) for source in sources for name in names]
-    corrected = [label for label, folder in benchmarks if folder.overrides.exists()]
-    labelled = [label for label, folder in benchmarks if folder.labels.exists()]
-    for work, folders in (("verdicts corrected by hand", corrected), ("labels given by hand", labelled)):
-        if folders:
-            yield Sentence(f"{work} stay in {_name_some(map(visible, dict.fromkeys(folders)))}")
+    if corrected := dict.fromkeys(visible(label) for label, folder in benchmarks if folder.overrides.exists()):
+        yield Sentence(f"verdicts corrected by hand stay in {_name_some([*corrected])}")
 
 
 # ---- the questions

@@ -6,8 +6,8 @@ The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader ve
 one that knows nothing of it sees one more field. A key can be read from the head and the checksum from the tail.
 Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
 
-A `KeySet` holds keys in memory by questions, not by samples: a bit for each index of a question. A `Plan` says which
-keys a run expects, and `missing_samples` which of them it lacks.
+A `KeySet` holds keys in memory by question. A `Plan` says which keys a run expects, and `missing_samples` which of them
+it lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import math
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -194,88 +193,50 @@ def _refuse_newer(line: bytes) -> None:
 # ---- sets of keys
 
 
-_BITS = 4096
-"""Sample indices below this number are stored as bits; larger ones, which no plan reaches, in a set of keys."""
-
-
 class KeySet(Set[Key]):
-    """The keys of one benchmark: a set with an integer per question, whose bit `i` says whether it has sample `i`."""
+    """The keys of one benchmark, as the sample indices of each question, so that an id is held once."""
 
-    __slots__ = ("_bits", "_far", "_n")
+    __slots__ = ("_indices",)
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self._bits: dict[str, int] = {}
-        self._far: set[Key] = set()
-        self._n = 0
-        self.update(keys)
+        self._indices: dict[str, set[int]] = {}
+        for key in keys:
+            self.add(key)
 
     def add(self, key: tuple[str, int]) -> bool:
         """Add `key`; return False if it was there already."""
-        question_id, index = key
-        if not 0 <= index < _BITS:
-            if key in self._far:
-                return False
-            self._far.add(Key(question_id, index))
-        else:
-            bits = self._bits.get(question_id, 0)
-            bit = 1 << index
-            if bits & bit:
-                return False
-            self._bits[question_id] = bits | bit
-        self._n += 1
-        return True
-
-    def update(self, keys: Iterable[Key]) -> None:
-        """Add all of `keys`."""
-        for key in keys:
-            self.add(key)
+        indices = self._indices.setdefault(key[0], set())
+        n_before = len(indices)
+        indices.add(key[1])
+        return len(indices) > n_before
 
     def copy(self) -> KeySet:
         """A copy of the set."""
         twin = KeySet()
-        twin._bits, twin._far, twin._n = dict(self._bits), set(self._far), self._n
+        twin._indices = {question_id: set(indices) for question_id, indices in self._indices.items()}
         return twin
 
     def beyond(self, samples: int) -> Iterator[Key]:
         """The keys with an index of at least `samples`."""
-        ids = (question_id for question_id, bits in self._bits.items() if bits >> samples)
-        near = (Key(name, i) for name in ids for i in range(samples, _BITS) if self._bits[name] >> i & 1)
-        return chain(near, (key for key in self._far if key[1] >= samples))
+        return (Key(name, i) for name, indices in self._indices.items() for i in sorted(indices) if i >= samples)
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """The number of keys of these distinct questions with indices 0 … samples-1."""
-        mask = (1 << min(samples, _BITS)) - 1
-        ids = set(question_ids)
-        far = (0 <= key[1] < samples and key[0] in ids for key in self._far)
-        return sum((self._bits.get(name, 0) & mask).bit_count() for name in ids) + sum(far)
+        return sum(0 <= index < samples for name in question_ids for index in self._indices.get(name, ()))
 
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
         """The sample indices 0 … samples-1 that this question still lacks."""
-        bits = self._bits.get(question_id, 0)
-        if samples <= _BITS and bits == (1 << samples) - 1:
-            return ()
-        near = (i for i in range(min(samples, _BITS)) if not bits >> i & 1)
-        far = (i for i in range(_BITS, samples) if Key(question_id, i) not in self._far)
-        return (*near, *far)
+        indices = self._indices.get(question_id, ())
+        return tuple(index for index in range(samples) if index not in indices)
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, tuple) or len(key) != 2:
-            return False
-        question_id, index = key
-        if not 0 <= index < _BITS:
-            return key in self._far
-        return bool(self._bits.get(question_id, 0) >> index & 1)
+        return isinstance(key, tuple) and len(key) == 2 and key[1] in self._indices.get(key[0], ())
 
     def __iter__(self) -> Iterator[Key]:
-        for question_id, bits in self._bits.items():
-            while bits:
-                index = (bits & -bits).bit_length() - 1
-                yield Key(question_id, index)
-                bits &= bits - 1
-        yield from self._far
+        return (Key(name, index) for name, indices in self._indices.items() for index in sorted(indices))
 
     def __len__(self) -> int:
-        return self._n
+        return sum(map(len, self._indices.values()))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

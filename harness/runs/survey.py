@@ -37,8 +37,8 @@ from harness.runs.record import KeySet
 HEAD_BYTES = 256
 """Bytes of a line that hold its key; a line with a longer key is decoded at every resume."""
 
-BUFFER_BYTES = 256 * 1024
-"""Bytes that `survey` reads at a time; they fit a processor's cache."""
+BUFFER_BYTES = 1024 * 1024
+"""Bytes that `survey` reads at a time."""
 
 
 class DamagedLine(NamedTuple):

@@ -9,8 +9,7 @@ only the samples whose grade may change.
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -20,9 +19,9 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import EarlyCut, HiddenLimit, reply_checksum
+from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.packed import Packed, Picked
-from harness.core.records import Grade, Question, Sample
+from harness.core.records import Grade, Question
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.runs import (
@@ -43,7 +42,7 @@ from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_hand import beside_verdicts_by_hand
-from harness.scoring.journal_grades import ById, basis, grade_journal, journal_warnings
+from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
     Observed,
@@ -58,9 +57,6 @@ from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.scoring.workload import Speed, Workload, speed, workload
-
-_MAX_BASES = 4_096
-"""Largest number of questions of a file for which `basis` is remembered."""
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -182,6 +178,7 @@ def _grade_benchmark(
             *warned("answerers", answerer_warnings(journal.observed, counted)),
             *warned("replies", reply_doubts(folder)),
             *warned("card", [by_card]),
+            *warned("file", record.reading_warnings),
             *warned("regraded", journal.changes),
         ),
         observed=journal.observed,
@@ -304,60 +301,3 @@ def _from_reasoning(
     by_key = {grade.key: grade for grade in regraded}
     anew = ((grade, by_key.get(grade.key, grade)) for grade in every_grade)
     return Packed(Grade, (msgspec.structs.replace(new, reply_checksum=old.reply_checksum) for old, new in anew))
-
-
-def grade_outputs(
-    pairs: Iterable[tuple[Question, Sample]],
-    folder: RunFolder,
-    grading: GradingOptions,
-    on_graded: OnGraded = lambda _name, _n: None,
-) -> list[GradedBenchmark]:
-    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`.
-
-    `pairs` is read once. folder: the folder in which their files would lie; nothing is written. All samples of the file
-    count as planned, so questions may have unequal numbers of samples.
-    """
-    by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
-    numbers: dict[str, dict[str, int]] = {}
-    current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
-    bases: dict[str, str] = {}
-    due: deque[tuple[str, int]] = deque()  # Basis and reply's checksum of each sample that waits for its grade.
-
-    def samples() -> Iterator[Sample]:
-        """The samples of the file, in its order; their questions and texts are noted in passing."""
-        for question, sample in pairs:
-            current.clear()
-            current[question.question_id] = question
-            questions = by_benchmark.setdefault(question.benchmark, Packed(Question))
-            ids = numbers.setdefault(question.benchmark, {})
-            number = ids.setdefault(question.question_id, len(ids))
-            if number == len(questions):
-                questions.append(question)
-            checksum = reply_checksum(sample.text or "", sample.reasoning or "")
-            if question.question_id not in bases:
-                if len(bases) == _MAX_BASES:
-                    bases.clear()
-                bases[question.question_id] = basis(question)
-            due.append((bases[question.question_id], checksum))
-            yield sample
-
-    graded: dict[str, Packed[Grade]] = {}
-    for grade in pool.grade_all(
-        current, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
-    ):
-        same_benchmark = graded.setdefault(grade.benchmark, Packed(Grade))
-        question_basis, checksum = due.popleft()
-        same_benchmark.append(msgspec.structs.replace(grade, basis=question_basis, reply_checksum=checksum))
-        on_graded(grade.benchmark, len(same_benchmark))
-    return [
-        GradedBenchmark(
-            folder=folder.benchmark(name),
-            questions=questions,
-            samples=None,
-            grades=graded[name],
-            warnings=(),
-            ks=grading.k,
-            tau=grading.tau,
-        )
-        for name, questions in sorted(by_benchmark.items())
-    ]

@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -251,12 +252,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises `StoreError` if it is damaged, or has the form of another version of the harness.
         """
-        remedy = "Run `harness score` again."
-        form = read_record(folder.scores, _Form, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
-        if form is not None and form.schema != SCORES_SCHEMA:
-            which = "a newer" if form.schema > SCORES_SCHEMA else "an earlier"
-            raise StoreError(f"{folder.scores} has schema {form.schema}, from {which} harness. {remedy}")
-        return read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=remedy)
+        read = partial(read_record, folder.scores, max_bytes=MAX_SCORES_BYTES, what="a scores file", remedy=_REMEDY)
+        try:
+            score = read(Score)
+        except StoreError:
+            _refuse_other_schema(read(_Form), folder)  # The fields of another version may have other types.
+            raise
+        _refuse_other_schema(score, folder)
+        return score
 
     @property
     def sentences(self) -> list[str]:
@@ -268,6 +271,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
         # In a stranger's folder a link could lead the writing elsewhere.
         refuse_link(folder.scores)
         write_atomically(folder.scores, codec.pretty(self))
+
+
+_REMEDY = "Run `harness score` again."
+
+
+def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) -> None:
+    """Raise `StoreError` if the scores file has the form of another version of the harness."""
+    if form is not None and form.schema != SCORES_SCHEMA:
+        which = "a newer" if form.schema > SCORES_SCHEMA else "an earlier"
+        raise StoreError(f"{folder.scores} has schema {form.schema}, from {which} harness. {_REMEDY}")
 
 
 def score_benchmark(

@@ -71,8 +71,8 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     if progress.truncated and progress.finished:
         share = f"{progress.truncated / progress.finished:.1%}"
         parts.append(f"{progress.truncated}{_of_session(progress)} ({share}) truncated")
-    if progress.continued.samples:
-        parts.append(continued_in_words(*progress.continued))
+    if progress.continued:
+        parts.append(continued_in_words(progress.continued, progress.kept_tokens))
     if progress.failures:
         parts.append(count_noun(progress.failures, "failed request"))
     if progress.given_up:
@@ -152,8 +152,8 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         left = f"{time_range(progress.eta)} left"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
     facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
-    if progress.continued.samples:
-        facts.append([Span("salvage   ", "label"), Span(continued_in_words(*progress.continued))])
+    if progress.continued:
+        facts.append([Span("salvage   ", "label"), Span(continued_in_words(progress.continued, progress.kept_tokens))])
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
     if (oldest := progress.oldest) is not None:

@@ -12,19 +12,18 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.asking.options import AuditOptions
-from harness.core.errors import NotWritable, StoreError, UsageError, option
+from harness.core.errors import NotWritable, UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
-from harness.runs.layout import OutputsFolder
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.verbs import audit_file
 from harness.verbs.audit_file import FileRow, VerdictLine
-from harness.verbs.outputs import command_as_run, is_outputs
+from harness.verbs.outputs import open_scored
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
-from harness.viewer.library import OpenBenchmark, OpenRun
 
 WHY_UNDECIDED = "undecided by the grader"
 """The reason of a verdict by hand on a sample that was chosen because the grader could not decide."""
@@ -118,17 +117,8 @@ def n_left_open(run: Path) -> int:
 
 
 def open_run(source: Path) -> OpenRun:
-    """Open the run folder `source` and read its manifest. Raises `StoreError`, for outputs of another tool, too."""
-    if OutputsFolder.scored_at(source) is not None or is_outputs(source, tool=None, described=False):
-        raise StoreError(
-            f"{visible(str(source))} holds outputs of another tool, and verdicts by hand are stored with runs only. "
-            f"Make a run of it: `{command_as_run(source)}`"
-        )
-    opened = OpenRun(source.name, RunFolder.open(source))
-    opened.refresh()
-    if opened.problem:
-        raise StoreError(opened.problem)
-    return opened
+    """Open the run `source`, or that of scored outputs of another tool, and read its manifest. Raises `StoreError`."""
+    return OpenRun.of(open_scored(source), source.name)
 
 
 def judge(

@@ -10,7 +10,7 @@ from harness.core.errors import UsageError, option
 from harness.exports import Written
 from harness.exports import export as export_run
 from harness.exports.solutions import export_solutions
-from harness.verbs.outputs import open_samples
+from harness.verbs.outputs import open_scored
 
 
 def export(source: Path, options: ExportOptions) -> Written:
@@ -22,8 +22,7 @@ def export(source: Path, options: ExportOptions) -> Written:
     given = dict(options)
     column = given.pop("solution_key")
     if column is None:
-        with open_samples(source) as folder:
-            return export_run(folder, **given)
+        return export_run(open_scored(source), **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key")]
     if run_options:
         raise UsageError(f"{option(run_options[0])} chooses samples of a run; {option('solution_key')} takes no run")

@@ -1,36 +1,30 @@
-"""Grades and scores another tool's outputs; the results are stored beside the outputs for later reports."""
+"""Makes a run of another tool's outputs, in a folder beside them: what then reads, grades or judges it takes runs."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-import tempfile
+import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import Sentence, StoreError, option
-from harness.core.files import disk_error, write_atomically
+from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Grade, Question
+from harness.core.records import Question
 from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
-from harness.runs.layout import RESULTS, OutputsFolder, named_folder, run_around
+from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
-from harness.scoring import Score
-from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
-from harness.scoring.score import ScoreWarning
 
 if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
@@ -45,59 +39,8 @@ repeat the command.
 _BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
 """The warning of a score whose rows are matched by ids."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredFile:
-    """A file's grades and scores. folder: where they are stored, beside the file.
-
-    graded: one entry per benchmark. pairs: the questions and samples of the file, which is read anew each time.
-    """
-
-    folder: OutputsFolder
-    scores: list[Score]
-    graded: list[GradedBenchmark]
-    pairs: outputs.Pairs
-
-    @property
-    def grades(self) -> Iterator[Grade]:
-        """All grades, benchmark by benchmark, in the order of the file. They are read anew each time, since a file may
-        have a million of them.
-        """
-        return chain.from_iterable(benchmark.grades for benchmark in self.graded)
-
-
-def write_grades(out: Path | None, grades: Iterable[Grade]) -> None:
-    """Write a JSON line for each grade to `out`, if it is given."""
-    if out is not None:
-        write_atomically(out, (codec.encode(grade) + b"\n" for grade in grades))
-
-
-def score_file(path: Path, options: ScoreOptions, watcher: Watcher, *, store: bool = True) -> ScoredFile:
-    """Grade and score the outputs in `path`; with `store`, store the results in the `OutputsFolder` beside it.
-
-    If the folder cannot be written, there is only a warning. Raises `UsageError` with file and line.
-    """
-    read, pairs, card_questions = _read(path, options)
-    # The digest is taken before grading, since `pairs` reads the replies only while they are graded: a file that
-    # changes meanwhile is then known as changed after it was scored.
-    digest = read.digest
-    folder = OutputsFolder(path)
-    graded = [
-        _with_unanswered(benchmark, card_questions, path)
-        for benchmark in grade_outputs(pairs, folder, options, watcher.graded)
-    ]
-    if _matches_by_id(read, options):
-        graded = [_with_warning(benchmark, _BY_ID) for benchmark in graded]
-    _warn_of_reading(read, options, watcher)
-    scored = ScoredFile(folder=folder, scores=[score_of(each) for each in graded], graded=graded, pairs=pairs)
-    if not store:
-        return scored
-    try:
-        _keep(folder, graded, scored.scores, digest, _reading_options(options), options.written_by or read.model)
-    except StoreError as error:
-        watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
-    write_grades(options.out, scored.grades)
-    return scored
+_FORMER_MANIFEST = "outputs.json"
+"""File by which earlier versions kept the grades of outputs, without the samples, in the folder of the present run."""
 
 
 def check_file(path: Path, options: ScoreOptions) -> None:
@@ -108,28 +51,22 @@ def check_file(path: Path, options: ScoreOptions) -> None:
 
 
 def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
-    """Write the samples in `path` and their questions into the new run folder `options.as_run`; return the folder.
+    """Make a run of the outputs in `path`: their samples and questions; return its folder.
 
-    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
+    The folder is `options.as_run`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
+    the file already; a former reading in `FILE.scored` is replaced. Raises `UsageError` with file and line, before
+    anything is written, and `StoreError` for a folder that is no such run, or has verdicts on the former reading.
     """
-    assert options.as_run is not None
+    folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
+    reading = _reading_options(options)
+    if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
+        # Of an earlier version, or of a reading that was killed: no manifest names these samples.
+        for left in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")):
+            left.unlink(missing_ok=True)
+    former = Manifest.find(folder)
+    if former is not None and _is_reading(former, path, reading):
+        return folder
     read, pairs, card_questions = _read(path, options)
-    folder, n_unanswered = _write_run(options.as_run, read, pairs, card_questions, options)
-    _warn_of_reading(read, options, watcher)
-    if _matches_by_id(read, options):
-        watcher.warn(Sentence(_BY_ID))
-    if n_unanswered:
-        watcher.warn(Sentence(_words_on_missing_rows(n_unanswered, card_questions, path)))
-    return folder
-
-
-def _write_run(
-    path: Path, read: outputs.Outputs, pairs: outputs.Pairs, card_questions: Sequence[Question], options: ScoreOptions
-) -> tuple[RunFolder, int]:
-    """(new run folder at `path` with these samples and their questions, number of the card's questions without one).
-
-    Raises `UsageError` with file and line, before anything is written, and `StoreError` for a folder that is not new.
-    """
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
@@ -138,34 +75,80 @@ def _write_run(
         name = question.benchmark
         in_file.setdefault(name, {}).setdefault(question.question_id, question)
         most[name] = max(most.get(name, 0), sample.sample_index + 1)
-    n_unanswered = 0
+    warnings = []
     if card_questions:
         by_id = in_file[card_questions[0].benchmark]
-        n_unanswered = len(card_questions) - len(by_id)
+        if n_unanswered := len(card_questions) - len(by_id):
+            warnings.append(_words_on_missing_rows(n_unanswered, card_questions, path))
         by_id.update({question.question_id: question for question in card_questions})
-    folder = RunFolder(path)
-    with hold(folder) as held:
-        if held.manifest is not None:
-            raise StoreError(
-                f"{visible(str(path))} is a run already, and a file becomes a new run: name a new folder with "
-                f"{option('as_run')}. `harness score {shlex.quote(visible(str(path)))}` scores the old one."
-            )
-        for name, by_id in in_file.items():
-            folder.benchmark(name).create()
-            questions.write(folder.benchmark(name), [*by_id.values()])
-        _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
-        stored = {OUTPUTS: {"digest": read.digest, "read": _reading_options(options)}}
-        records = {
-            name: BenchmarkRecord(
-                identity={},
-                plan=Plan(samples=most[name]),
-                settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
-            )
-            for name, by_id in in_file.items()
-        }
-        # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
-        _manifest(options.written_by or read.model, records).save(folder)
-    return folder, n_unanswered
+        if options.id_key is not None and read.only_ids:
+            warnings.append(_BY_ID)
+    digest = read.digest
+    _remove_former(folder, former, options)
+    try:
+        with hold(folder):
+            for name, by_id in in_file.items():
+                folder.benchmark(name).create()
+                questions.write(folder.benchmark(name), [*by_id.values()])
+            _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
+            stored = {OUTPUTS: {"digest": digest, "read": reading, "warnings": warnings}}
+            records = {
+                name: BenchmarkRecord(
+                    identity={},
+                    plan=Plan(samples=most[name]),
+                    settings={**stored, questions.DIGEST: questions.seal(by_id.values())},
+                )
+                for name, by_id in in_file.items()
+            }
+            # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+            Manifest(
+                harness_version=__version__,
+                created=datetime.now(UTC).isoformat(timespec="seconds"),
+                model=options.written_by or read.model or UNKNOWN_MODEL,
+                benchmarks=records,
+            ).save(folder)
+    except StoreError as error:
+        if options.as_run is None:
+            error.add(f"{option('as_run', named_folder(RESULTS, path.stem))} makes the run elsewhere")
+        raise
+    for sentence in filter(None, (*(() if options.benchmark else read.doubts), *read.notes, read.numbers.sentence)):
+        watcher.warn(Sentence(sentence))
+    return folder
+
+
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any]) -> bool:
+    """Whether the manifest is of a run that was made of this file as it is now, read by the same options."""
+    stored = _stored(former)
+    return stored.get("read") == reading and stored.get("digest") == outputs.digest_of(path)
+
+
+def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOptions) -> None:
+    """Remove a former reading from the folder.
+
+    former: the manifest of the folder; None without one. Raises `StoreError` for a folder that is not replaced: one
+    that the user named, and one with a person's verdicts or a judge's replies.
+    """
+    if former is None:
+        return
+    shown = visible(str(folder.path))
+    if options.as_run is not None:
+        raise StoreError(
+            f"{shown} is a run already, and a file becomes a new run: name a new folder with {option('as_run')}. "
+            f"`harness score {shlex.quote(shown)}` scores the old one."
+        )
+    benchmarks = [folder.benchmark(name) for name in former.benchmarks]
+    if (folder.path / "judge").exists() or any(each.overrides.exists() for each in benchmarks):
+        raise StoreError(
+            f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
+            f"new folder with {option('as_run')}"
+        )
+    try:
+        # The manifest is removed first: files that are half replaced must not be read with it.
+        folder.manifest.unlink()
+        for benchmark in benchmarks:
+            shutil.rmtree(benchmark.path)
+    except OSError as error:
+        raise disk_error(folder.path, error) from error
 
 
 def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
@@ -183,28 +166,9 @@ def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
-    by_id = _matches_by_id(read, options)
+    # By ids, if the user names their column, and the file has no text of a question, which would tell more.
+    by_id = options.id_key is not None and read.only_ids
     return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id), card_questions
-
-
-def _matches_by_id(read: outputs.Outputs, options: OutputsOptions) -> bool:
-    """Whether rows are matched with a benchmark's questions by their ids: the user names the column of ids, and the
-    file has no text of a question, which would tell more.
-    """
-    return bool(options.benchmark) and options.id_key is not None and read.only_ids
-
-
-def _with_unanswered(graded: GradedBenchmark, card_questions: Sequence[Question], path: Path) -> GradedBenchmark:
-    """The benchmark with those of its questions that have no row in the file `path`, which the score counts as missing.
-
-    card_questions: all questions of the benchmark; empty if none is named.
-    """
-    answered = {question.question_id for question in graded.questions}
-    unanswered = [question for question in card_questions if question.question_id not in answered]
-    if not unanswered:
-        return graded
-    warning = _words_on_missing_rows(len(unanswered), card_questions, path)
-    return _with_warning(replace(graded, questions=[*graded.questions, *unanswered]), warning)
 
 
 def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
@@ -215,10 +179,6 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
         f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing; if only the others were set, "
         "name a file of the others as the benchmark"
     )
-
-
-def _with_warning(graded: GradedBenchmark, warning: str) -> GradedBenchmark:
-    return replace(graded, warnings=(*graded.warnings, ScoreWarning("file", warning)))
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
@@ -238,62 +198,27 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 
 
 def open_scored(path: Path | str) -> RunFolder:
-    """The scored run at `path`: a run folder, or the folder that `harness score` has made of another tool's outputs.
+    """The run at `path`: a run folder, or the run that `harness score` has made of another tool's outputs.
 
-    path: the folder, or the outputs. Raises `StoreError` for a path that is none of these, and for outputs that are not
+    path: the folder, or the outputs. Raises `StoreError` for a path that is neither, and for outputs that are not
     scored or were changed since; the message names the command that scores them.
     """
-    folder = OutputsFolder.scored_at(Path(path))
-    source = Path(path) if folder is None else folder.source
-    if folder is None and (not outputs.are_outputs(source) or run_around(source) is not None):
+    source = Path(path)
+    if not outputs.are_outputs(source) or run_around(source) is not None:
         return RunFolder.open(source)
-    folder = folder or OutputsFolder(source)
-    shown = shlex.quote(visible(str(source)))
+    folder, shown = imported_at(source), shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
         raise StoreError(
             f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
             "a run of them by `harness run`, with two samples of each, and score that run."
         )
-    if not outputs.are_outputs(source):
-        raise StoreError(f"{visible(str(source))} is not there, and {visible(str(folder.path))} holds only its grades.")
-    source_options, reading_options = _stored_options(folder)
-    if source_options.get("digest") != outputs.digest_of(source):
-        again = _score_command(source, reading_options)
+    stored = _stored(Manifest.load(folder))
+    if stored.get("digest") != outputs.digest_of(source):
+        read = stored.get("read")
+        words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, dict) else {}).items()]
+        again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
-
-
-def command_as_run(source: Path | str) -> str:
-    """The command that makes a run of a file of outputs and scores it, with the options by which it was scored last."""
-    scored = OutputsFolder.scored_at(Path(source))
-    file = Path(source) if scored is None else scored.source
-    folder = scored or OutputsFolder(file)
-    read = _stored_options(folder)[1] if folder.manifest.is_file() else {}
-    return f"{_score_command(file, read)} {option('score.as_run', named_folder(RESULTS, file.stem))}"
-
-
-def _score_command(source: Path, reading_options: Mapping[str, Any]) -> str:
-    """The command that scores a file. reading_options: how the file is read."""
-    words = [option(f"score.{name}", value) for name, value in reading_options.items()]
-    return " ".join([f"harness score {shlex.quote(visible(str(source)))}", *words])
-
-
-@contextlib.contextmanager
-def open_samples(path: Path | str) -> Iterator[RunFolder]:
-    """Context manager: `open_scored`, which for outputs has their samples; a run may be scored or not.
-
-    The samples of outputs are read anew and lie in a temporary folder until the block ends.
-    """
-    folder = open_scored(path)
-    if not isinstance(folder, OutputsFolder):
-        yield folder
-        return
-    _, pairs, _ = _read(folder.source, ScoreOptions.of(**_stored_options(folder)[1]))
-    with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
-        names = Manifest.load(folder).benchmarks
-        journals = {name: Path(temporary, f"{number}.jsonl") for number, name in enumerate(names)}
-        _write_journals(pairs, journals)
-        yield OutputsFolder(folder.source, journals)
 
 
 def _write_journals(pairs: outputs.Pairs, journals: Mapping[str, Path]) -> None:
@@ -309,65 +234,15 @@ def _write_journals(pairs: outputs.Pairs, journals: Mapping[str, Path]) -> None:
         raise disk_error(next(iter(journals.values())).parent, error) from error
 
 
-def _stored_options(folder: OutputsFolder) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """(what the manifest says of the outputs, the options with which they were read)."""
-    stored_record = next(iter(Manifest.load(folder).benchmarks.values()), None)
-    stored = stored_record.settings.get(OUTPUTS) if stored_record is not None else None
-    source_options = stored if isinstance(stored, Mapping) else {}
-    read = source_options.get("read")
-    return source_options, read if isinstance(read, Mapping) else {}
-
-
-def _keep(
-    folder: OutputsFolder,
-    graded: Sequence[GradedBenchmark],
-    scores: Sequence[Score],
-    digest: str,
-    read: Mapping[str, Any],
-    model: str | None,
-) -> None:
-    """Write the files that a report reads, the manifest last, since readers ignore a folder without a manifest.
-
-    graded: the benchmarks of the file. scores: their scores, in the same order. digest: checksum of the file. read: the
-    options with which it was read. model: name of the model that wrote the file; None: unknown.
-    """
-    try:
-        # The old manifest is removed first: files that are half replaced must not be read with it.
-        folder.manifest.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(folder.manifest, error) from error
-    records = {}
-    for benchmark, score in zip(graded, scores, strict=True):
-        questions.forget(benchmark.folder)
-        questions.write(benchmark.folder, benchmark.questions)
-        publish(benchmark, score)
-        most = max(grade.sample_index for grade in benchmark.grades) + 1
-        records[benchmark.folder.name] = BenchmarkRecord(
-            identity={}, plan=Plan(samples=most), settings={OUTPUTS: {"digest": digest, "read": dict(read)}}
-        )
-    _manifest(model, records).save(folder)
-
-
-def _manifest(model: str | None, records: dict[str, BenchmarkRecord]) -> Manifest:
-    """A new manifest for the samples of another tool. model: the one that made them; None: unknown."""
-    return Manifest(
-        harness_version=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        model=model or UNKNOWN_MODEL,
-        benchmarks=records,
-    )
+def _stored(manifest: Manifest) -> Mapping[str, Any]:
+    """What the manifest of a run says of the outputs that it was made of: their digest, and how they were read."""
+    stored = next((record.settings.get(OUTPUTS) for record in manifest.benchmarks.values()), None)
+    return stored if isinstance(stored, Mapping) else {}
 
 
 def _reading_options(options: ScoreOptions) -> dict[str, Any]:
     """The options that say how the file is read, as far as the user gave them."""
     return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
-
-
-def _warn_of_reading(read: outputs.Outputs, options: ScoreOptions, watcher: Watcher) -> None:
-    """Warn of what a person should look at in the file, which was read to its end."""
-    doubts = () if options.benchmark else read.doubts
-    for sentence in filter(None, (*doubts, *read.notes, read.numbers.sentence)):
-        watcher.warn(Sentence(sentence))
 
 
 def _questions_of(benchmark: str) -> tuple[Prompt, Sequence[Question]]:

@@ -26,7 +26,7 @@ from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
-from harness.runs.layout import OutputsFolder, run_around, run_in_results
+from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.scoring.comparison import most_possible
 from harness.scoring.published import load_published
 from harness.scoring.stats import cluster_numbers, effective_clusters
@@ -82,7 +82,7 @@ class PlanSource(NamedTuple):
         """Whether `name` is the path of a run or of scored outputs, and no benchmark's and no file of questions."""
         path = Path(self.name)
         if path.is_file():
-            scored = run_around(path) is not None or OutputsFolder(path).manifest.is_file()
+            scored = run_around(path) is not None or imported_at(path).manifest.is_file()
             return scored or not (path.suffix in catalogue.CARD_SUFFIXES or tables.is_named_as_data(path))
         return path.exists() or len(path.parts) > 1
 

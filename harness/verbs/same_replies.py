@@ -21,8 +21,8 @@ from harness.reports.series import step_text
 from harness.runs import Manifest, suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
+from harness.runs.offsets import SampleOffsets, sample_pairs
 from harness.scoring.anomalies import MAX_COPIES_SHARE
-from harness.viewer.offsets import SampleOffsets, sample_pairs
 
 MAX_REPLIES = 2_000
 """Largest number of pairs of replies that a comparison reads; if there are more, this many are drawn at random."""

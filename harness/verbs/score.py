@@ -16,6 +16,7 @@ import msgspec
 
 from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
+from harness.core import codec
 from harness.core.errors import (
     EXIT_COMPLETE,
     EXIT_OWED,
@@ -26,12 +27,12 @@ from harness.core.errors import (
     UsageError,
     option,
 )
+from harness.core.files import write_atomically
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.runs.layout import RESULTS, named_folder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
-from harness.verbs.outputs import ScoredFile, check_file, is_outputs, make_run, score_file
+from harness.verbs.outputs import check_file, is_outputs, make_run
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
@@ -46,13 +47,12 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A scored source. source: the run or file that was graded. folder: the folder of its scores.
+    """A scored run. folder: its folder; of another tool's outputs, that of the run which was made of them.
 
     scores: with the judge's verdicts if there is a judge. judge: the settings of the judge. judged: what the judge did.
     Both are None without a judge.
     """
 
-    source: RunFolder | ScoredFile
     folder: RunFolder
     scores: list[Score]
     judged: Judged | None = None
@@ -77,8 +77,8 @@ class Scored:
         n_open = 0
         for score in self.scores:
             n_open += score.n_undecided
-            if score.n_undecided and isinstance(self.source, RunFolder):  # Only runs have verdicts by hand.
-                benchmark = self.source.benchmark(score.benchmark)
+            if score.n_undecided:
+                benchmark = self.folder.benchmark(score.benchmark)
                 if by_hand := overrides.in_force(overrides.read(benchmark)):
                     stored = grades.read(benchmark)
                     n_open -= sum(grade.verdict == "undecided" and grade.key in by_hand for grade in stored)
@@ -115,14 +115,8 @@ def check(
     """
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
-        for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
-            if value:
-                raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
-        if options.as_run is None and (judge is not None or options.second_graders):
-            named = option("as_run", named_folder(RESULTS, file.stem))
-            raise UsageError(
-                f"judges and second graders take run folders, and {file} is a file: {named} makes a run of it first"
-            )
+        if follow:
+            raise UsageError(f"{option('follow')} is for run folders, but {file} is a file")
         if options.as_run is not None and len(sources) > 1:
             raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
@@ -161,12 +155,7 @@ def score(
     with a judge what a run raises.
     """
     grading: GradingOptions = options
-    if are_outputs(source, options):
-        if options.as_run is None:
-            file = score_file(source, options, watcher)
-            return Scored(source=file, folder=file.folder, scores=file.scores)
-        source = make_run(source, options, watcher).path
-    folder = RunFolder.open(source)
+    folder = make_run(source, options, watcher) if are_outputs(source, options) else RunFolder.open(source)
     if options.on is not None:
         grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
         from harness.verbs.elsewhere import cluster
@@ -183,7 +172,8 @@ def score(
                     "prompt or rubric brings its grades back"
                 )
             )
-        return Scored(source=folder, folder=folder, scores=_with_drops(folder, graded))
+        _write_grades(options.out, folder, graded)
+        return Scored(folder=folder, scores=_with_drops(folder, graded))
     from harness.verbs.judge import judge_of, score_with_judge
 
     settings, serving = judge_of(judge, watcher, prices)
@@ -194,8 +184,16 @@ def score(
             folder, graded_by_rules, settings, serving, on_progress=watcher.progressed,
             resume_command=watcher.resume_command,
         )  # fmt: skip
+    _write_grades(options.out, folder, judged.scores)
     scores = _with_drops(folder, judged.scores)
-    return Scored(source=folder, folder=folder, scores=scores, judged=judged, judge=settings)
+    return Scored(folder=folder, scores=scores, judged=judged, judge=settings)
+
+
+def _write_grades(out: Path | None, folder: RunFolder, scores: Sequence[Score]) -> None:
+    """Write a JSON line for each grade of the scored benchmarks to `out`, if it is given."""
+    if out is not None:
+        of_run = (grade for score in scores for grade in grades.read(folder.benchmark(score.benchmark)))
+        write_atomically(out, (codec.encode(grade) + b"\n" for grade in of_run))
 
 
 def _refuse_misspelt(options: JudgeOptions, judge: JudgeSettings, run: RunFolder) -> None:

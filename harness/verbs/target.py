@@ -18,8 +18,8 @@ from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
+from harness.generation.progress import Tally
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Spent
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.verbs.graded import GradedRounds
 
@@ -80,14 +80,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
     return replace(
         sessions[-1],
         elapsed_s=sum(session.elapsed_s for session in sessions),
-        n_session=sum(session.n_session for session in sessions),
-        n_truncated=sum(session.n_truncated for session in sessions),
-        n_duplicates=sum(session.n_duplicates for session in sessions),
-        n_loops=sum(session.n_loops for session in sessions),
-        n_continued=sum(session.n_continued for session in sessions),
-        kept_tokens=sum(session.kept_tokens for session in sessions),
-        tokens=sum(session.tokens for session in sessions),
-        spent=reduce(Spent.plus, (session.spent for session in sessions)),
+        tally=reduce(Tally.plus, (session.tally for session in sessions)),
         spent_before=sessions[0].spent_before,
         warnings=list(dict.fromkeys(warning for session in sessions for warning in session.warnings)),
     )

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -31,11 +31,12 @@ from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
-from harness.runs import overrides, sample_labels
+from harness.runs import overrides
 from harness.runs.layout import RunFolder
+from harness.scoring.opened import OpenBenchmark
 from harness.viewer import auditing, pages
 from harness.viewer.differ import compare
-from harness.viewer.library import Library, OpenBenchmark
+from harness.viewer.library import Library
 from harness.viewer.rows import text_of
 from harness.viewer.search import MAX_HITS, search
 from harness.viewer.why import why
@@ -69,7 +70,6 @@ Published = Callable[[RunFolder, str], str]
 ReadFacts = Callable[[RunFolder], Mapping[str, Any]]
 """Reads the facts of a run's page: tables, warnings, commands. Raises `StoreError`."""
 View = Callable[[Request], Response]
-Change = TypeVar("Change", "Correction", "Labelling")
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,18 +82,6 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     verdict: VerdictName | None
     who: str
     why: str
-
-
-class Labelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The request of a page to put a label on a sample. put: False takes the label off."""
-
-    run: str
-    benchmark: str
-    question: str
-    sample: int
-    label: str
-    put: bool
-    who: str
 
 
 class Viewer:
@@ -137,7 +125,6 @@ class Viewer:
             routes=[
                 *(Route(path, view, methods=["GET"]) for path, view in views.items()),
                 Route("/api/override", self._override, methods=["POST"]),
-                Route("/api/label", self._label, methods=["POST"]),
             ],
             exception_handlers={HarnessError: _refused},
         )
@@ -252,10 +239,14 @@ class Viewer:
     # --- what it stores ---
     async def _override(self, request: Request) -> Response:
         """Store a verdict by hand, or take one back, and in the score what follows."""
-        correction = await _change(request, Correction, "correction")
+        correction = await _correction(request)
 
         def store() -> None:
-            benchmark, key = self._sample_of(correction)
+            benchmark = self._library.run(correction.run).benchmark(correction.benchmark)
+            key = Key(correction.question, correction.sample)
+            if key.sample_index not in benchmark.indices(key.question_id):
+                question = visible(key.question_id, 100)
+                raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {question!r}.")
             grade, who, why_so = benchmark.grade(key), correction.who, correction.why
             with self._correcting:
                 graded = None if grade is None else grade.verdict
@@ -266,26 +257,6 @@ class Viewer:
 
         await run_in_threadpool(store)
         return _json({"stored": True})
-
-    async def _label(self, request: Request) -> Response:
-        """Put a label on a sample, or take it off."""
-        labelling = await _change(request, Labelling, "label")
-
-        def store() -> None:
-            benchmark, key = self._sample_of(labelling)
-            sample_labels.set_label(benchmark.folder, key, labelling.label, put=labelling.put, who=labelling.who)
-
-        await run_in_threadpool(store)
-        return _json({"stored": True})
-
-    def _sample_of(self, change: Correction | Labelling) -> tuple[OpenBenchmark, Key]:
-        """The benchmark and key of the sample that the page names. Raises `StoreError` if there is no such sample."""
-        benchmark = self._library.run(change.run).benchmark(change.benchmark)
-        key = Key(change.question, change.sample)
-        if key.sample_index not in benchmark.indices(key.question_id):
-            question = visible(key.question_id, 100)
-            raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {question!r}.")
-        return benchmark, key
 
     def _opened(self, query: _Query) -> OpenBenchmark:
         return self._library.run(query["run"]).benchmark(query["benchmark"])
@@ -320,20 +291,18 @@ def _pairs(request: Request) -> list[tuple[str, str]]:
         raise UsageError("the query of the address is not UTF-8.") from error
 
 
-async def _change(request: Request, kind: type[Change], name: str) -> Change:
-    """The change that a page asks for. Raises `UsageError` for a body of another form, `HTTPException` for a long one.
-
-    name: what it is, in words.
-    """
+async def _correction(request: Request) -> Correction:
+    """The correction that a page asks for. Raises `UsageError` for a body of another form, `HTTPException` for a long
+    one."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY_BYTES:
             raise HTTPException(413)
     try:
-        return codec.decode(bytes(body), kind)
+        return codec.decode(bytes(body), Correction)
     except codec.DecodeError as error:
-        raise UsageError(f"the {name} cannot be read: {error}.") from error
+        raise UsageError(f"the correction cannot be read: {error}.") from error
 
 
 def _refused(_request: Request, error: Exception) -> Response:

@@ -14,10 +14,10 @@ from harness.core.records import Key, SampleRecord, VerdictName
 from harness.runs.overrides import is_older
 from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import beside_verdicts_by_hand
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import Rubric, rubric_of
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
-from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import shown_text
 
 SAMPLES = 100
@@ -113,7 +113,7 @@ def renewed_score(benchmark: OpenBenchmark) -> Score:
     """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
     score, rubric = score_of(benchmark), rubric_used(benchmark)
     items = _counted_questions(benchmark) if benchmark.overrides else ()
-    return beside_verdicts_by_hand(score, items, benchmark.override_history(), rubric and rubric.since)
+    return beside_verdicts_by_hand(score, items, benchmark.override_history, rubric and rubric.since)
 
 
 def take_in(benchmark: OpenBenchmark) -> Score:

@@ -13,17 +13,17 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent, in_points
 from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
+from harness.runs.offsets import sample_pairs
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
 from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.audit import words_on_mixture
 from harness.scoring.comparison import MAX_NAMED_QUESTIONS
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.uncertainty import point_cells, why_narrower
 from harness.scoring.undecided import BothUndecided
-from harness.viewer.library import OpenBenchmark, OpenRun
-from harness.viewer.offsets import sample_pairs
 from harness.viewer.rows import excerpt, title
 
 MAX_REPLIES = 200

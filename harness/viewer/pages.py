@@ -12,18 +12,20 @@ from typing import Any, NamedTuple
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
 from harness.core.nouns import in_percent
-from harness.core.records import Key, Question, Sample
+from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
-from harness.viewer.library import Library, OpenBenchmark, OpenRun
+from harness.viewer.library import Library
 from harness.viewer.request import curl
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
     bare_text,
+    facts_of,
     field,
     fields,
     question_rows,
@@ -75,9 +77,7 @@ def _run_line(run: OpenRun) -> dict[str, Any]:
 
 def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     """The line of a benchmark in the overview. in_words: its accuracy. notes: what one should know beside it."""
-    benchmark.glance()
-    if benchmark.overrides:
-        benchmark.refresh()
+    benchmark.refresh()
     score, notes = benchmark.score, []
     planned = score.n_questions * benchmark.record.plan.samples if score else 0
     if benchmark.n_stored < planned:
@@ -165,38 +165,11 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
         "facts": [
             ("answer", "–" if grade is None else grade.extracted or "–"),
             ("rule", "–" if grade is None else f"{grade.rule} ({grade.grader})"),
-            *_course(sample),
+            *facts_of(sample),
         ],
-        "history": [override for override in benchmark.override_history() if override.key == key],
+        "history": [override for override in benchmark.override_history if override.key == key],
         "curl": curl(benchmark.record, question, sample),
     }
-
-
-def _course(sample: Sample) -> list[tuple[str, str]]:
-    """How the request of a sample went: name → value in words."""
-    usage, timing = sample.usage, sample.timing
-    first, last, tokens = timing.first_token, timing.last_token, usage.completion_tokens
-    counted = "?" if tokens is None else f"{tokens:,}"
-    if usage.reasoning_tokens:
-        counted += f", {usage.reasoning_tokens:,} of them reasoning"
-    facts = {
-        "finish reason": sample.finish_reason,
-        "tokens": counted,
-        "prompt tokens": usage.prompt_tokens,
-        # A sample of a file has no time: it stores 0.
-        "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
-        "first token": None if first is None else f"{first:.2f} s",
-        "tokens a second": f"{(tokens - 1) / (last - first):.1f}"
-        if tokens and last and first and last > first
-        else None,
-        "seed": sample.seed,
-        "attempts": sample.attempts,
-        "endpoint": sample.endpoint,
-        "model": sample.server_model,
-        "provider": sample.provider or None,
-        "fingerprint": sample.fingerprint,
-    }
-    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def run_page(run: OpenRun, facts: Mapping[str, Any]) -> dict[str, Any]:

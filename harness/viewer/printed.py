@@ -11,12 +11,15 @@ from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import JUDGE_RULE, why_undecided
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
-from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, sample_row, shown_text, votes
+from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
+
+PRINTED_FACTS = ("finish reason", "tokens", "time")
+"""The facts of a sample that its first lines show."""
 
 UNKNOWN_RULES = "of rules that are neither those with which the run began nor its card's of now: score the run again"
 """Follows "undecided because" if the rules of a grade are not known any more."""
@@ -81,7 +84,8 @@ def sample_text(
     grade = benchmark.grade(key)
     facts = [
         style.verdicts(benchmark.verdict(key), sample_row(benchmark, key).words),
-        *(_place(sample) if sample.foreign else _course(sample)),
+        *([visible(sample.endpoint.removeprefix(FROM_FILE), 400)] if sample.foreign else []),
+        *(f"{name} {visible(value, 60)}" for name, value in facts_of(sample) if name in PRINTED_FACTS),
         *(f"continued at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),
     ]
     title = f"{visible(question.benchmark)} · {visible(question.question_id)} · sample {sample.sample_index}"
@@ -102,22 +106,6 @@ def sample_text(
             how = f"{option('reasoning', True)} shows it"
             yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlight(sample.text, grade, style)}\n"
-
-
-def _course(sample: Sample) -> Iterator[str]:
-    """How a sample of a server ended, its length and its time."""
-    yield f"finish reason {visible(sample.finish_reason, 60)}"
-    yield f"{_tokens(sample.usage.completion_tokens).strip()} tokens"
-    yield f"{sample.timing.total:.1f} s"
-
-
-def _place(sample: Sample) -> Iterator[str]:
-    """The file and line of another tool's sample, and what that tool says of its end and its length."""
-    yield visible(sample.endpoint.removeprefix(FROM_FILE), 400)
-    if sample.finish_reason != "unknown":
-        yield f"finish reason {visible(sample.finish_reason, 60)}"
-    if sample.usage.completion_tokens is not None:
-        yield f"{sample.usage.completion_tokens:,} tokens"
 
 
 def question_line(row: QuestionRow, style: Style) -> str:

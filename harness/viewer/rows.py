@@ -12,12 +12,12 @@ import numpy as np
 
 from harness.core import codec
 from harness.core.inert import visible
-from harness.core.records import Grade, Key, Question, VerdictName
+from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.runs.manifest import OUTPUTS
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.stats import wilson
-from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 1000
 """Characters of a question that a list holds: a line on the screen, all of them on paper."""
@@ -51,7 +51,7 @@ class ListedSample:
     """One sample in a list.
 
     verdict: the verdict that counts; None: not graded. anomalies: signs that its text is broken. stored: whether its
-    text is in the journal. labels: words that a person put on it. marks: what is notable of it, each in words.
+    text is in the journal. marks: what is notable of it, each in words.
     """
 
     index: int
@@ -62,7 +62,6 @@ class ListedSample:
     anomalies: tuple[str, ...]
     tokens: int | None
     stored: bool
-    labels: Sequence[str]
     marks: Mapping[Mark, str]
 
     @property
@@ -90,8 +89,7 @@ class QuestionRow:
     number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
     order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95 % interval, in words; empty
     before any grading. marks: mark → number of samples. majority: the most frequent answer; None if no sample gave one,
-    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules, labels and so
-    on.
+    or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules and so on.
     """
 
     number: int
@@ -144,7 +142,6 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         anomalies=grade.anomalies if grade else (),
         tokens=grade.completion_tokens if grade else location.tokens if location else None,
         stored=location is not None,
-        labels=benchmark.labels.get(key, ()),
         marks=_marks(benchmark, key, grade, cut=bool(grade.truncated if grade else location and location.truncated)),
     )
 
@@ -166,6 +163,33 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
     if others := benchmark.disputed_by(key):
         marks["disputed"] = f"{', '.join(visible(name, 80) for name in others)} disagrees"
     return marks
+
+
+def facts_of(sample: Sample) -> list[tuple[str, str]]:
+    """How the request of a sample went: name → value in words. What another tool's file does not state is left out."""
+    usage, timing = sample.usage, sample.timing
+    first, last, tokens = timing.first_token, timing.last_token, usage.completion_tokens
+    counted = "?" if tokens is None else f"{tokens:,}"
+    if usage.reasoning_tokens:
+        counted += f", {usage.reasoning_tokens:,} of them reasoning"
+    facts = {
+        "finish reason": None if sample.foreign and sample.finish_reason == "unknown" else sample.finish_reason,
+        "tokens": None if sample.foreign and tokens is None else counted,
+        "prompt tokens": usage.prompt_tokens,
+        # A sample of a file has no time: it stores 0.
+        "time": f"{timing.total:.1f} s" if timing.started > 0 else None,
+        "first token": None if first is None else f"{first:.2f} s",
+        "tokens a second": f"{(tokens - 1) / (last - first):.1f}"
+        if tokens and last and first and last > first
+        else None,
+        "seed": sample.seed,
+        "attempts": sample.attempts,
+        "endpoint": sample.endpoint,
+        "model": sample.server_model,
+        "provider": sample.provider or None,
+        "fingerprint": sample.fingerprint,
+    }
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def votes(rows: Sequence[ListedSample]) -> list[Vote]:
@@ -200,7 +224,6 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         "near miss": {row.marks["near"] for row in rows if "near" in row.marks},
         "looks wrong": {sign for row in rows for sign in row.anomalies},
         "decided by": {row.rule for row in rows if row.rule is not None},
-        "label": {label for row in rows for label in row.labels},
     }
     return QuestionRow(
         number=number,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.core.records import Key, Question, VerdictName
-from harness.viewer.library import OpenBenchmark
+from harness.scoring.opened import OpenBenchmark
 from harness.viewer.rows import ListedSample, Mark, sample_rows
 from harness.viewer.search import search
 

@@ -15,7 +15,7 @@ from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import open_untrusted, read_at
 from harness.core.records import Key, VerdictName
-from harness.viewer.library import OpenBenchmark
+from harness.scoring.opened import OpenBenchmark
 from harness.viewer.rows import text_of, title
 
 MAX_HITS = 500

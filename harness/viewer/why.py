@@ -16,7 +16,7 @@ from harness.grading.processes import pool
 from harness.grading.second.judge import majority, without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict
 from harness.scoring.judge_replies import JudgeReply, replies_about
-from harness.viewer.library import OpenBenchmark
+from harness.scoring.opened import OpenBenchmark
 
 MAX_JUDGE_CHARS = 600
 """Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from server_launchers.folders import cache_folder
+from harness.core.about import cache_folder
 
 RUNTIME = "libgomp.so.1"
 CARRIER = "pykdtree"

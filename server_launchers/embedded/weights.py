@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.core.about import cache_folder
+from harness.core.errors import near_names
+from harness.core.inert import visible
 from server_launchers import isolated
-from server_launchers.errors import DownloadError, near_name
-from server_launchers.folders import cache_folder
-from server_launchers.terminal import visible
+from server_launchers.errors import DownloadError
 
 CHUNK_BYTES = 1 << 20
 
@@ -89,9 +90,10 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     """
     weights = KNOWN.get(name)
     if weights is None:
-        near = near_name(name, KNOWN)
-        hint = f"did you mean {near}?" if near else f"known: {', '.join(KNOWN)}"
-        raise DownloadError(f"unknown model {name!r}; {hint} (for any other GGUF file, give its path)")
+        raise DownloadError(
+            f"unknown model {name!r}; known are {', '.join(KNOWN)} (for any other GGUF file, give its path)."
+            f"{near_names(name, KNOWN)}"
+        )
     path = _path(weights)
     if _has_size(path, weights) and _sha256(path) == weights.sha256:
         return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_launchers.deployment import ProcessCommand, Readiness
-from server_launchers.engines.engine import ROUTED, Engine, Launcher
+from server_launchers.engines.engine import ROUTED, Engine
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -15,53 +15,44 @@ if TYPE_CHECKING:
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
-def readiness(spec: ServerSpec) -> Readiness:
-    """The signs that the server is ready.
+class AnyProgram(Engine):
+    """A program of the user or of a plug-in."""
 
-    They are its health page if the spec names one, and its model list if the spec names the model.
-    """
-    return Readiness(spec.health_path, lists_models=bool(LAUNCHER.client_name(spec)))
+    summary = "Any program that serves the OpenAI protocol: -- ./my_server --port {port}"
+    takes = ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"}
+    needs = "extra_flags"
+    devices = "named"
+    keeps_folder = True
+
+    def readiness(self, spec: ServerSpec) -> Readiness:
+        """The health page if the spec names one, and the model list if the spec names the model."""
+        return Readiness(spec.health_path, lists_models=bool(self.client_name(spec)))
+
+    def check(self, spec: ServerSpec, facts: Facts) -> Facts:
+        """The facts unchanged. Raises LaunchError where the program does not exist."""
+        from server_launchers.machine import environments
+
+        # If the guard were the first to miss the program, only a line of its log would say so.
+        environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
+        return facts
+
+    def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+        """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
+
+        Raises LaunchError where several replicas would listen on the same port.
+        """
+        values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
+        if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
+            raise LaunchError(
+                "several replicas (--dp) need `{port}` in the command line, so that each listens on a port of its own"
+            )
+        words = []
+        for word in spec.extra_flags:
+            for placeholder, value in values.items():
+                word = word.replace(placeholder, value)
+            words.append(word)
+        secrets = {spec.api_key_env: spec.api_key_env} if spec.api_key_env else {}
+        return ProcessCommand(tuple(words), dict(spec.environment), secrets)
 
 
-def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts unchanged. Raises LaunchError where the program does not exist."""
-    from server_launchers.machine import environments
-
-    # If the guard were the first to miss the program, only a line of its log would say so.
-    environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
-    return facts
-
-
-def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
-    """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
-
-    Raises LaunchError where several replicas would listen on the same port.
-    """
-    values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, LAUNCHER.client_name(spec)), strict=True))
-    if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
-        raise LaunchError(
-            "several replicas (--dp) need `{port}` in the command line, so that each listens on a port of its own"
-        )
-    words = []
-    for word in spec.extra_flags:
-        for placeholder, value in values.items():
-            word = word.replace(placeholder, value)
-        words.append(word)
-    secrets = {spec.api_key_env: spec.api_key_env} if spec.api_key_env else {}
-    return ProcessCommand(tuple(words), dict(spec.environment), secrets)
-
-
-LAUNCHER = Launcher(
-    takes=ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"},
-    needs="extra_flags",
-    command=command,
-    look=look,
-    readiness=readiness,
-    devices="named",
-    keeps_folder=True,
-)
-
-ENGINE = Engine(
-    summary="Any program that serves the OpenAI protocol: -- ./my_server --port {port}",
-    launcher=LAUNCHER,
-)
+ENGINE = AnyProgram()

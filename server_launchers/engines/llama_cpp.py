@@ -23,7 +23,7 @@ from server_launchers.engines.dialect import (
     TokenPages,
     stated_at,
 )
-from server_launchers.engines.engine import ROUTED, Engine, Launcher, LogWords
+from server_launchers.engines.engine import ROUTED, Engine, LogWords
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
 
@@ -32,75 +32,6 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
-
-
-# ---- how it is started
-
-
-def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
-    """The command that serves `spec.model`, a GGUF file, on `port`."""
-    from server_launchers.embedded import llama_cpp_server
-
-    # The server is started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
-    python = isolated.PYTHON if spec.python is None else str(spec.python)
-    program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
-    options = flag_pairs(
-        (
-            ("--host", spec.host),
-            ("--port", port),
-            ("--served-name", spec.served_name),
-            ("--slots", spec.max_sequences),
-            ("--context", spec.context),
-            ("--threads", spec.threads),
-            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
-            ("--api-key-env", spec.api_key_env),
-        )
-    )
-    model = str(Path(spec.model).expanduser().absolute())
-    return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
-
-
-def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts with the processor added, and what this Python adds if the server runs in it.
-
-    This Python adds xllamacpp's version and the environment variables for OpenMP. Raises LaunchError where the model's
-    file or xllamacpp is missing.
-    """
-    from server_launchers.embedded import llama_cpp_server, openmp
-    from server_launchers.machine import accelerators
-
-    if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
-        raise LaunchError(llama_cpp_server.MISSING)
-    path = Path(spec.model).expanduser()
-    if path.is_dir():
-        raise ModelError(
-            f"{spec.model} is a folder; llama_cpp serves GGUF files: name the file in it, as {path}/*.gguf"
-        )
-    if not path.is_file():
-        raise ModelError(
-            f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness serve fetch smollm2-135m` gets one)"
-        )
-    versions = {"devices": accelerators.processor()}
-    if spec.python is not None:
-        return replace(facts, versions=versions)
-    from importlib import metadata
-
-    versions = {"xllamacpp": metadata.version("xllamacpp"), **versions}
-    return replace(facts, versions=versions, environment=openmp.environment())
-
-
-LAUNCHER = Launcher(
-    takes=ROUTED
-    | {
-        *("served_name", "api_key_env", "python"),
-        *("context", "max_sequences", "threads", "chat_template"),
-    },
-    command=command,
-    look=look,
-    served_as=lambda spec: Path(spec.model).stem,
-    devices="none",
-    fetches_weights=True,
-)
 
 
 # ---- how its servers are known and spoken to
@@ -146,10 +77,20 @@ DIALECT = Dialect(
     inspect_name="llama-cpp-python",
 )  # fmt: skip
 
-ENGINE = Engine(
-    summary="The embedded CPU server, for any GGUF file or a name of `harness serve --models`.",
-    launcher=LAUNCHER,
-    log=LogWords(
+# ---- how it is started
+
+
+class LlamaCpp(Engine):
+    """The embedded server."""
+
+    summary = "The embedded CPU server, for any GGUF file or a name of `harness serve --models`."
+    takes = ROUTED | {
+        *("served_name", "api_key_env", "python"),
+        *("context", "max_sequences", "threads", "chat_template"),
+    }
+    devices = "none"
+    fetches_weights = True
+    log = LogWords(
         phases=((r"[Ll]oad_model: loading model", "loading weights"), (r"listening on http", "listening")),
         causes=(
             (
@@ -157,6 +98,63 @@ ENGINE = Engine(
                 "the model {} cannot be loaded: damaged, or of a kind this build does not know",
             ),
         ),
-    ),
-    dialect=DIALECT,
-)
+    )
+    dialect = DIALECT
+
+    def served_as(self, spec: ServerSpec) -> str:
+        """The file's name without its ending."""
+        return Path(spec.model).stem
+
+    def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+        """The command that serves `spec.model`, a GGUF file, on `port`."""
+        from server_launchers.embedded import llama_cpp_server
+
+        # Started by its file's path, so that the interpreter of `--python` needs no package but xllamacpp.
+        python = isolated.PYTHON if spec.python is None else str(spec.python)
+        program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
+        options = flag_pairs(
+            (
+                ("--host", spec.host),
+                ("--port", port),
+                ("--served-name", spec.served_name),
+                ("--slots", spec.max_sequences),
+                ("--context", spec.context),
+                ("--threads", spec.threads),
+                ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+                ("--api-key-env", spec.api_key_env),
+            )
+        )
+        model = str(Path(spec.model).expanduser().absolute())
+        return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
+
+    def check(self, spec: ServerSpec, facts: Facts) -> Facts:
+        """The facts with the processor added, and what this Python adds if the server runs in it.
+
+        This Python adds xllamacpp's version and the environment variables for OpenMP. Raises LaunchError where the
+        model's file or xllamacpp is missing.
+        """
+        from server_launchers.embedded import llama_cpp_server, openmp
+        from server_launchers.machine import accelerators
+
+        if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
+            raise LaunchError(llama_cpp_server.MISSING)
+        path = Path(spec.model).expanduser()
+        if path.is_dir():
+            raise ModelError(
+                f"{spec.model} is a folder; llama_cpp serves GGUF files: name the file in it, as {path}/*.gguf"
+            )
+        if not path.is_file():
+            raise ModelError(
+                f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness serve fetch smollm2-135m` gets "
+                "one)"
+            )
+        versions = {"devices": accelerators.processor()}
+        if spec.python is not None:
+            return replace(facts, versions=versions)
+        from importlib import metadata
+
+        versions = {"xllamacpp": metadata.version("xllamacpp"), **versions}
+        return replace(facts, versions=versions, environment=openmp.environment())
+
+
+ENGINE = LlamaCpp()

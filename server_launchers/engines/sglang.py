@@ -6,11 +6,11 @@ started by a line of Python that adds the key from an environment variable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
+from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
 from server_launchers.variables import KEY_VARIABLE
@@ -51,16 +51,8 @@ def _parser(name: str) -> str:
     return under if under in UNDERSCORED else name.replace("_", "-")
 
 
-def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-    """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    words = [*_shared_options(spec, port), *_options_by_version(spec, version)]
-    secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
-    return ProcessCommand((*words, *spec.extra_flags), _environment(spec), secrets)
-
-
-def _shared_options(spec: ServerSpec, port: int) -> list[str]:
+def _shared_options(spec: ServerSpec, port: int, *, npu: bool) -> list[str]:
     """The model and the options that all versions share."""
-    npu = LAUNCHER.runs_on(spec) == "ascend"
     model = local_model(spec)
     return flag_pairs(
         (
@@ -113,9 +105,8 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     return words
 
 
-def _environment(spec: ServerSpec) -> dict[str, str]:
+def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
     """The variables of one replica, or of one node."""
-    npu = LAUNCHER.runs_on(spec) == "ascend"
     environment = dict(spec.environment)
     if spec.interface is not None:
         device_library = "HCCL" if npu else "NCCL"
@@ -125,11 +116,6 @@ def _environment(spec: ServerSpec) -> dict[str, str]:
         if npu:
             environment["HCCL_IF_IP"] = spec.node_address
     return environment
-
-
-LAUNCHER = Launcher(
-    takes=TAKES, program=lambda _spec: PROGRAM, assumed_version=TESTED_VERSION, command=command, spreads=True
-)
 
 
 # ---- what its log means
@@ -207,20 +193,27 @@ DIALECT = Dialect(
     inspect_name="sglang",
 )  # fmt: skip
 
-ENGINE = Engine(
-    summary="SGLang.",
-    launcher=LAUNCHER,
-    log=LOG,
-    dialect=DIALECT,
-    parsers="sglang",
-    neutral_words=NEUTRAL_WORDS,
-    model_flags=(
+# ---- the engine
+
+
+class SGLang(Engine):
+    """SGLang on any accelerator."""
+
+    summary = "SGLang."
+    takes = TAKES
+    assumed_version = TESTED_VERSION
+    spreads = True
+    log = LOG
+    dialect = DIALECT
+    parsers = "sglang"
+    neutral_words = NEUTRAL_WORDS
+    model_flags = (
         *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
         *("chat-template", "reasoning-parser", "tool-call-parser", "sampling-defaults", "preferred-sampling-params"),
         *("json-model-override-args", "lora-paths"),
-    ),
-    file_flags=("chat-template",),
-    pasted={
+    )
+    file_flags = ("chat-template",)
+    pasted: ClassVar = {
         **{"model": "model-path model", "api_key": "api-key", "served_name": "served-model-name"},
         **{"host": "host", "port": "port", "tp": "tp-size tp tensor-parallel-size"},
         **{"pp": "pp-size pp pipeline-parallel-size", "dp": "dp-size dp data-parallel-size"},
@@ -230,5 +223,18 @@ ENGINE = Engine(
         **{"seed": "random-seed", "eager": "disable-cuda-graph", "!prefix_caching": "disable-radix-cache"},
         **{"deterministic": "enable-deterministic-inference", "reasoning_parser": "reasoning-parser"},
         **{"chat_template": "chat-template", "trust_remote_code": "trust-remote-code"},
-    },
-)
+    }
+
+    def program(self, _spec: ServerSpec) -> Program:
+        """How it is called: as a module."""
+        return PROGRAM
+
+    def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
+        """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+        npu = self.runs_on(spec) == "ascend"
+        words = [*_shared_options(spec, port, npu=npu), *_options_by_version(spec, version)]
+        secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
+        return ProcessCommand((*words, *spec.extra_flags), _environment(spec, npu=npu), secrets)
+
+
+ENGINE = SGLang()

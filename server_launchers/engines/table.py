@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from harness.core.errors import UsageError
 from server_launchers.engines.dialect import Dialect
-from server_launchers.engines.engine import Engine, Launcher
-from server_launchers.errors import LaunchError, SpecError
+from server_launchers.engines.engine import Engine
+from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
@@ -49,19 +50,19 @@ def every() -> dict[EngineName, Engine]:
     return {name: by_name(name) for name in ENGINES}
 
 
-def launcher_of(spec: ServerSpec) -> Launcher:
-    """The launcher of the spec's engine."""
-    return by_name(spec.engine).launcher
+def engine_of(spec: ServerSpec) -> Engine:
+    """The spec's engine."""
+    return by_name(spec.engine)
 
 
 def client_name(spec: ServerSpec) -> str:
     """The model name for requests; empty if only the running server knows it."""
-    return launcher_of(spec).client_name(spec)
+    return engine_of(spec).client_name(spec)
 
 
 def accelerator(spec: ServerSpec) -> Accelerator:
     """The kind of accelerator that the spec's engine computes on."""
-    return launcher_of(spec).runs_on(spec)
+    return engine_of(spec).runs_on(spec)
 
 
 @cache
@@ -98,46 +99,46 @@ def anonymous() -> Dialect:
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError for the first field of the spec that does not fit its engine.
+    """Raise `UsageError` for the first field of the spec that does not fit its engine.
 
     Such a field is empty although the engine needs it, or set although the engine does not support it. So no setting is
     dropped silently.
     """
-    launcher = launcher_of(spec)
-    if not getattr(spec, launcher.needs):
-        what = "a model" if launcher.needs == "model" else "the command line after `--`"
-        raise SpecError(launcher.needs, f"engine {spec.engine} needs {what}")
+    engine = engine_of(spec)
+    if not getattr(spec, engine.needs):
+        what = "a model" if engine.needs == "model" else "the command line after `--`"
+        raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
     for name, option in OPTIONS.items():
-        if name in launcher.takes or getattr(spec, name) == ({} if option.kind is dict else option.default):
+        if name in engine.takes or getattr(spec, name) == option.default:
             continue
-        able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
+        able = [engine_name for engine_name, other in every().items() if name in other.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
-        raise SpecError(name, f"{spec.engine} does not support it{others}")
-    if spec.dp_mode == "engine" and not launcher.spreads:
-        raise SpecError(
-            "dp_mode",
+        raise UsageError(f"{spec.engine} does not support it{others}", field=name)
+    if spec.dp_mode == "engine" and not engine.spreads:
+        raise UsageError(
             f"{spec.engine} cannot run several replicas in one process; choose client (the client spreads the requests "
             "over a process per replica) or router (a router does)",
+            field="dp_mode",
         )
-    if spec.router_python is not None and not launcher.always_routed and spec.dp_mode != "router":
-        raise SpecError(
-            "router_python", "no router is started: give --dp-mode router, or leave the router's interpreter out"
+    if spec.router_python is not None and not engine.always_routed and spec.dp_mode != "router":
+        raise UsageError(
+            "no router is started: give --dp-mode router, or leave the router's interpreter out", field="router_python"
         )
 
 
 def assumed_facts(spec: ServerSpec) -> Facts:
     """Facts without asking the machine: the version that the spec names or that is assumed, devices unknown."""
-    launcher = launcher_of(spec)
-    return replace(launcher.assumed_facts(spec), router_python=launcher.router.interpreter(spec))
+    engine = engine_of(spec)
+    return replace(engine.assumed_facts(spec), router_python=engine.router.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:
     """Facts of this machine; raises LaunchError where the engine is missing or its version does not fit."""
     check(spec)
-    launcher = launcher_of(spec)
-    router = launcher.router
-    facts = replace(launcher.inspect(spec), router_python=router.preferred_interpreter(spec))
-    if not launcher.routed(spec):
+    engine = engine_of(spec)
+    router = engine.router
+    facts = replace(engine.inspect(spec), router_python=router.preferred_interpreter(spec))
+    if not engine.routed(spec):
         return facts
     from server_launchers.machine import environments
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.engine import PACKAGED, Engine, Launcher
+from server_launchers.engines.engine import PACKAGED, Engine
 from server_launchers.program import Program, flag_pairs, install_hint, local_model
 
 if TYPE_CHECKING:
@@ -18,38 +18,41 @@ PROGRAM = Program(
 )
 
 
-def command(spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
-    """The command for one replica on `port`."""
-    words = [*PROGRAM.subcommand, local_model(spec)]
-    words += flag_pairs(
-        (
-            ("--host", spec.host),
-            ("--port", port),
-            ("--device", spec.device),
-            ("--dtype", spec.dtype),
-            ("--quantization", spec.quantization),
-            ("--attn-implementation", spec.attention_backend),
-            ("--default-seed", spec.seed),
-            ("--trust-remote-code", spec.trust_remote_code),
-            ("--continuous-batching", spec.max_batched_tokens is not None),
-            ("--cb-max-batch-tokens", spec.max_batched_tokens),
-            ("--cb-max-memory-percent", spec.memory_fraction),
-        )
-    )
-    return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
+class Transformers(Engine):
+    """The server of transformers."""
 
-
-LAUNCHER = Launcher(
-    takes=PACKAGED
-    | {
+    summary = "The server of transformers."
+    takes = PACKAGED | {
         *("device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code"),
         *("max_batched_tokens", "memory_fraction"),
-    },
-    program=lambda _spec: PROGRAM,
-    assumed_version=TESTED_VERSION,
-    command=command,
+    }
+    assumed_version = TESTED_VERSION
     # Its model list shows the hub's cache, and fails without a network.
-    lists_models=False,
-)
+    lists_models = False
 
-ENGINE = Engine(summary="The server of transformers.", launcher=LAUNCHER)
+    def program(self, _spec: ServerSpec) -> Program:
+        """How it is called."""
+        return PROGRAM
+
+    def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
+        """The command for one replica on `port`."""
+        words = [*PROGRAM.subcommand, local_model(spec)]
+        words += flag_pairs(
+            (
+                ("--host", spec.host),
+                ("--port", port),
+                ("--device", spec.device),
+                ("--dtype", spec.dtype),
+                ("--quantization", spec.quantization),
+                ("--attn-implementation", spec.attention_backend),
+                ("--default-seed", spec.seed),
+                ("--trust-remote-code", spec.trust_remote_code),
+                ("--continuous-batching", spec.max_batched_tokens is not None),
+                ("--cb-max-batch-tokens", spec.max_batched_tokens),
+                ("--cb-max-memory-percent", spec.memory_fraction),
+            )
+        )
+        return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
+
+
+ENGINE = Transformers()

@@ -7,13 +7,13 @@ that no argv contains it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, RequestFact, TokenPages, exactly, stated_at
-from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
+from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
@@ -55,41 +55,9 @@ TAKES = (
 # ---- how it is started
 
 
-def program(spec: ServerSpec) -> Program:
-    """How vLLM of this version is called."""
-    return PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
-
-
-def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-    """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    if spec.device == "npu":
-        raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
-    return command_on_any(spec, version, port, ("NCCL", "GLOO"))
-
-
-def command_on_any(spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
-    """The command for one replica or node on `port`, for any kind of accelerator.
-
-    libraries: communication libraries that must be told the network interface. Raises LaunchError for what this version
-    cannot do.
-    """
-    environment = _environment(spec, version)
-    if spec.interface is not None:
-        environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
-    words = [
-        *_shared_options(spec, port),
-        *_options_by_version(spec, version),
-        *_sampling_defaults(spec, version),
-        *_parallel(spec, version),
-    ]
-    secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
-    return ProcessCommand((*words, *spec.extra_flags), environment, secrets)
-
-
-def _shared_options(spec: ServerSpec, port: int) -> list[str]:
+def _shared_options(spec: ServerSpec, subcommand: tuple[str, ...], port: int) -> list[str]:
     """The model and the options that all versions share."""
     model = local_model(spec)
-    subcommand = program(spec).subcommand
     pairs = (
         # Without this option a folder is served under its absolute path, which is not the name that clients ask for.
         ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
@@ -197,16 +165,6 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     return [*words, "--headless"] if spec.node_rank else words
 
 
-LAUNCHER = Launcher(
-    takes=TAKES | {"device"},
-    program=program,
-    assumed_version=TESTED_VERSION,
-    command=command,
-    spreads=True,
-    router=VLLM_ROUTER,
-)
-
-
 # ---- what its log means
 
 LOG = LogWords(
@@ -297,20 +255,28 @@ DIALECT = Dialect(
 )  # fmt: skip
 
 
-ENGINE = Engine(
-    summary="vLLM.",
-    launcher=LAUNCHER,
-    log=LOG,
-    dialect=DIALECT,
-    neutral_words=NEUTRAL_WORDS,
-    model_flags=(
+# ---- the engine
+
+
+class Vllm(Engine):
+    """vLLM on CUDA, ROCm or CPU."""
+
+    summary = "vLLM."
+    takes = TAKES | {"device"}
+    assumed_version = TESTED_VERSION
+    spreads = True
+    router = VLLM_ROUTER
+    log = LOG
+    dialect = DIALECT
+    neutral_words = NEUTRAL_WORDS
+    model_flags = (
         *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
         *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
         *("generation-config", "override-generation-config", "hf-overrides", "rope-scaling", "rope-theta"),
         *("lora-modules",),
-    ),
-    file_flags=("chat-template", "generation-config"),
-    pasted={
+    )
+    file_flags = ("chat-template", "generation-config")
+    pasted: ClassVar = {
         **{"model": "model", "api_key": "api-key", "served_name": "served-model-name", "host": "host", "port": "port"},
         **{"tp": "tensor-parallel-size tp", "pp": "pipeline-parallel-size pp", "dp": "data-parallel-size dp"},
         **{"context": "max-model-len", "memory_fraction": "gpu-memory-utilization", "max_sequences": "max-num-seqs"},
@@ -319,5 +285,35 @@ ENGINE = Engine(
         **{"reasoning_parser": "reasoning-parser", "chat_template": "chat-template"},
         **{"prefix_caching": "enable-prefix-caching", "!prefix_caching": "no-enable-prefix-caching"},
         **{"trust_remote_code": "trust-remote-code"},
-    },
-)
+    }
+
+    def program(self, spec: ServerSpec) -> Program:
+        """How vLLM of this version is called."""
+        return PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
+
+    def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
+        """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+        if spec.device == "npu":
+            raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
+        return self.on_any(spec, version, port, ("NCCL", "GLOO"))
+
+    def on_any(self, spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
+        """The command for one replica or node on `port`, for any kind of accelerator.
+
+        libraries: communication libraries that must be told the network interface. Raises LaunchError for what this
+        version cannot do.
+        """
+        environment = _environment(spec, version)
+        if spec.interface is not None:
+            environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
+        words = [
+            *_shared_options(spec, self.program(spec).subcommand, port),
+            *_options_by_version(spec, version),
+            *_sampling_defaults(spec, version),
+            *_parallel(spec, version),
+        ]
+        secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
+        return ProcessCommand((*words, *spec.extra_flags), environment, secrets)
+
+
+ENGINE = Vllm()

@@ -67,54 +67,48 @@ def check_pair(vllm_version: str, ascend_version: str) -> None:
         )
 
 
-def program(spec: ServerSpec) -> Program:
-    """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
-    return replace(vllm.program(spec), install=INSTALL + pairing_table())
+class VllmAscend(vllm.Vllm):
+    """vLLM with the plug-in for Ascend."""
+
+    summary = "vLLM on Ascend NPUs."
+    takes = vllm.TAKES - {"deterministic"}
+    assumed_version = _NEWEST.vllm
+    accelerator = "ascend"
+
+    def program(self, spec: ServerSpec) -> Program:
+        """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
+        return replace(super().program(spec), install=INSTALL + pairing_table())
+
+    def check(self, spec: ServerSpec, facts: Facts) -> Facts:
+        """The facts with the plug-in's version added.
+
+        Raises LaunchError if the plug-in is missing, if it is for another version of vLLM, or if npu-smi reports an NPU
+        as unhealthy.
+        """
+        installed = facts.versions.get(vllm.PROGRAM.package)
+        # In a container, or in the environment that uv makes, nothing can be asked before the start.
+        if installed is None or spec.docker is not None or spec.uvx is not None:
+            return facts
+        from server_launchers.machine import accelerators, environments
+
+        plugin = replace(self.program(spec), package="vllm-ascend")
+        version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
+        check_pair(installed, version)
+        if unhealthy := accelerators.unhealthy_ascend():
+            raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
+        return replace(facts, versions={**facts.versions, "vllm_ascend": version})
+
+    def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
+        """The command of vLLM, with the environment variables by which several NPU nodes find each other.
+
+        Raises LaunchError for what this version cannot do.
+        """
+        environment: dict[str, str] = {}
+        if spec.interface is not None:
+            environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
+        if spec.node_address is not None:
+            environment["HCCL_IF_IP"] = spec.node_address
+        return self.on_any(spec, version, port).adding(environment)
 
 
-def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts with the plug-in's version added.
-
-    Raises LaunchError if the plug-in is missing, if it is for another version of vLLM, or if npu-smi reports an NPU as
-    unhealthy.
-    """
-    installed = facts.versions.get(vllm.PROGRAM.package)
-    # In a container, or in the environment that uv makes, nothing can be asked before the start.
-    if installed is None or spec.docker is not None or spec.uvx is not None:
-        return facts
-    from server_launchers.machine import accelerators, environments
-
-    plugin = replace(program(spec), package="vllm-ascend")
-    version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
-    check_pair(installed, version)
-    if unhealthy := accelerators.unhealthy_ascend():
-        raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
-    return replace(facts, versions={**facts.versions, "vllm_ascend": version})
-
-
-def command(spec: ServerSpec, version: str, port: int) -> ProcessCommand:
-    """The command of vLLM, with the environment variables by which several NPU nodes find each other.
-
-    Raises LaunchError for what this version cannot do.
-    """
-    environment: dict[str, str] = {}
-    if spec.interface is not None:
-        environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
-    if spec.node_address is not None:
-        environment["HCCL_IF_IP"] = spec.node_address
-    return vllm.command_on_any(spec, version, port).adding(environment)
-
-
-ENGINE = replace(
-    vllm.ENGINE,
-    summary="vLLM on Ascend NPUs.",
-    launcher=replace(
-        vllm.LAUNCHER,
-        takes=vllm.TAKES - {"deterministic"},
-        program=program,
-        assumed_version=_NEWEST.vllm,
-        look=look,
-        command=command,
-        accelerator="ascend",
-    ),
-)
+ENGINE = VllmAscend()

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from harness.core.inert import visible
 from server_launchers.engines import table
 from server_launchers.keeping import private_files
-from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
 """Bytes at the end of a log that are searched for causes."""

@@ -25,7 +25,7 @@ Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothi
 main process with it (Linux), and `stop` finds the rest by recorded number, descent and mark. Not covered: processes
 that are not descendants (a container's are ended through its client).
 
-Standard library only and no thread, so that it starts in milliseconds and may fork safely.
+No thread and few imports, so that it starts in a fraction of a second and may fork safely.
 """
 
 from __future__ import annotations

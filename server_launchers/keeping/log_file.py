@@ -1,4 +1,4 @@
-"""The log of a member as the guard writes it: bounded, terminal-safe, without secrets. Standard library only."""
+"""The log of a member as the guard writes it: bounded, terminal-safe, without secrets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import time
 from pathlib import Path
 
+from harness.core.inert import visible
 from server_launchers.errors import GUARDS_MARK
 from server_launchers.keeping import private_files
-from server_launchers.terminal import MAX_LINE_CHARS, visible
 
+MAX_LINE_CHARS = 4000
+"""Characters of a line that are kept; an ellipsis replaces the rest."""
 LOG_BYTES = 16 << 20
 """A log of this size in bytes is renamed to `.1`, replacing the older one; so at most twice as much is kept."""
 BAR_SECONDS = 1.0
@@ -54,7 +56,7 @@ class LogFile:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         with contextlib.suppress(OSError):
-            self._file.write(visible(text).encode("utf-8") + b"\n")
+            self._file.write(visible(text.replace("\t", "    "), MAX_LINE_CHARS).encode("utf-8") + b"\n")
             # Flushed by line: the launcher follows this file's size to see progress, and reads the cause from its end.
             self._file.flush()
             if self._file.tell() > LOG_BYTES:

@@ -1,4 +1,4 @@
-"""Folders and files that nobody else could have written. Standard library only: the guard imports it.
+"""Folders and files that nobody else could have written.
 
 The files in the state folder name processes to end. So the folder and each file in it must belong to this user, be no
 link, and be writable for nobody else; a file has one name. The folders above need no check: whoever could change them

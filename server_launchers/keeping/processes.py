@@ -1,24 +1,21 @@
-"""Facts about processes, so that only our own are ever signalled. Standard library only: the guard imports it.
-
-On Linux, /proc answers. Elsewhere `ps` is asked, and what it cannot tell (who owns a port) stays unknown.
-"""
+"""Facts about processes, so that only our own are ever signalled."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from server_launchers.variables import MARK
 
 _PROC = Path("/proc")
-_LINUX = sys.platform == "linux"
 
 
 @dataclass(frozen=True)
@@ -42,13 +39,25 @@ class Process:
 
 def start_of(pid: int) -> str | None:
     """The start time of process `pid`, as a text that no later process with this number has; None if none lives."""
-    if _LINUX:
-        fields = _stat(pid)
-        # Z is a zombie, X a process that the kernel is removing. Field 19 counts ticks since the boot, so the boot is
-        # named too.
-        return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
-    state_and_start = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
-    return None if len(state_and_start) != 2 or state_and_start[0].startswith("Z") else state_and_start[1].strip()
+    try:
+        found = psutil.Process(pid)
+        if found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return None
+        if sys.platform != "linux":
+            return repr(found.create_time())
+        # Field 22 counts ticks since the boot, so the boot is named too. The library's `create_time` moves with the
+        # clock. A program may put any bytes into its name, also spaces and parentheses.
+        fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except (psutil.Error, OSError):
+        return None
+    return f"{_boot()}:{fields[19]}"
+
+
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+    # Inside some sandboxes the file is hidden; start times alone still tell processes of one boot apart.
+    return "boot"
 
 
 def process(pid: int) -> Process | None:
@@ -59,23 +68,17 @@ def process(pid: int) -> Process | None:
 
 def descendants(pid: int) -> list[int]:
     """Numbers of all living descendants of `pid`: children, their children, and so on."""
-    children: dict[int, list[int]] = {}
-    # All parents are read first: a walk from process to process would miss one that gets another parent meanwhile.
-    for child, parent in _parents():
-        children.setdefault(parent, []).append(child)
-    family, unvisited = [], [pid]
-    while unvisited:
-        below = children.get(unvisited.pop(), [])
-        family += below
-        unvisited += below
-    return family
+    with contextlib.suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True) if start_of(child.pid)]
+    return []
 
 
 def find_marked(mark: str) -> list[int]:
     """Numbers of the living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
     pair, marked = f"{MARK}={mark}".encode(), []
-    for pid in _pids():
-        # An error: gone since the listing, or of another user, whose environment we may not read.
+    for pid in psutil.pids():
+        # An error: gone since the listing, or of another user, whose environment we may not read. The bytes are read
+        # whole: behind a title that an engine writes over its environment, the library reads no more.
         with contextlib.suppress(OSError):
             if pair in (_PROC / str(pid) / "environ").read_bytes().split(b"\0") and start_of(pid) is not None:
                 marked.append(pid)
@@ -84,10 +87,12 @@ def find_marked(mark: str) -> list[int]:
 
 def group(pgid: int) -> list[int]:
     """Numbers of the living processes of one process group."""
-    if _LINUX:
-        return [pid for pid, fields in _living() if int(fields[2]) == pgid]
-    rows = (line.split() for line in _ps("-A", "-o", "pid=,pgid=,stat=").splitlines())
-    return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == pgid and not row[2].startswith("Z")]
+    members = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):  # gone since the listing
+            if os.getpgid(pid) == pgid and start_of(pid) is not None:
+                members.append(pid)
+    return members
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
@@ -109,89 +114,22 @@ def end(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def listeners(port: int) -> set[int] | None:
-    """Numbers of the processes that listen on TCP `port`; None where the system does not show them."""
-    if not _LINUX:
+    """Numbers of processes that listen on TCP `port`; None where the system does not show them."""
+    try:
+        sockets = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
         return None
-    sockets = set()
-    # A server on `::` accepts IPv4 as well, and only tcp6 lists it.
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in (_PROC / "net" / table).read_text().splitlines()[1:]:
-                # 0A is TCP_LISTEN in the kernel; addresses and ports stand there in hexadecimal.
-                fields = line.split()
-                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                    sockets.add(f"socket:[{fields[9]}]")
-    owners = set()
-    for pid in _pids() if sockets else ():
-        # Descriptors of another user's processes cannot be read, nor those closed during the listing.
-        with contextlib.suppress(OSError):
-            for descriptor in (_PROC / str(pid) / "fd").iterdir():
-                with contextlib.suppress(OSError):
-                    if str(descriptor.readlink()) in sockets:
-                        owners.add(pid)
+    owners = {socket.pid for socket in sockets if socket.status == psutil.CONN_LISTEN and socket.laddr.port == port}
+    known = {pid for pid in owners if pid is not None}
     # A socket without a visible owner belongs to another user or a container: the answer is "unknown", not "nobody".
-    return owners if owners or not sockets else None
+    return known if known or not owners else None
 
 
 def describe(pid: int) -> str:
     """The process with its command line and memory, for a message."""
-    if not _LINUX:
-        return f"process {pid} ({_ps('-o', 'command=', '-p', str(pid)).strip()[:120] or 'unknown'})"
     command, memory = "unknown", ""
-    with contextlib.suppress(OSError):
-        words = (_PROC / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        command = " ".join(words).strip()[:120] or "unknown"
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
-        # statm counts pages, whose size differs between machines (4, 16 or 64 KiB).
-        memory = f", {pages * os.sysconf('SC_PAGE_SIZE') >> 20} MiB"
+    with contextlib.suppress(psutil.Error):
+        found = psutil.Process(pid)
+        command = " ".join(found.cmdline()).strip()[:120] or "unknown"
+        memory = f", {found.memory_info().rss >> 20} MiB"
     return f"process {pid} ({command}{memory})"
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the state on: [0] state, [1] parent, [2] group, [19] start in ticks."""
-    try:
-        # A program may put any bytes into its name.
-        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The command in parentheses may itself hold spaces and parentheses.
-    return text.rpartition(")")[2].split()
-
-
-def _boot() -> str:
-    with contextlib.suppress(OSError):
-        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
-    # Inside some sandboxes the file is hidden; start times alone still tell processes of one boot apart.
-    return "boot"
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
-    except OSError:
-        return []
-
-
-def _living() -> Iterator[tuple[int, list[str]]]:
-    """Yield (number, fields of `_stat`) of each process that is neither a zombie nor being removed. Linux only."""
-    for pid in _pids():
-        fields = _stat(pid)
-        if fields and fields[0] not in "ZX":
-            yield pid, fields
-
-
-def _parents() -> list[tuple[int, int]]:
-    """Return (number, number of the parent) of each living process."""
-    if _LINUX:
-        return [(pid, int(fields[1])) for pid, fields in _living()]
-    rows = (line.split() for line in _ps("-A", "-o", "pid=,ppid=,stat=").splitlines())
-    return [(int(row[0]), int(row[1])) for row in rows if len(row) == 3 and not row[2].startswith("Z")]
-
-
-def _ps(*arguments: str) -> str:
-    try:
-        done = subprocess.run(["ps", *arguments], capture_output=True, text=True, errors="replace", check=False)  # noqa: S607 (POSIX names no absolute path for ps)
-    except OSError:
-        return ""
-    return done.stdout

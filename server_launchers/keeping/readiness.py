@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
+from harness.core.inert import visible
 from server_launchers.deployment import Readiness
-from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
 """Seconds that the health page and the model list may take, each."""

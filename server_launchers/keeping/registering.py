@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from server_launchers.errors import LaunchError, SpecError
+from harness.core.errors import UsageError
+from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
@@ -17,9 +18,13 @@ _LOOPBACK = ("localhost", "::1")
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError where other machines could not reach the server."""
+    """Raise `UsageError` where other machines could not reach the server."""
     if spec.host in _LOOPBACK or spec.host.startswith("127."):
-        raise SpecError("host", "other machines cannot reach this address: give 0.0.0.0, or this machine's address")
+        raise UsageError(
+            "other machines cannot reach this address: give 0.0.0.0, or this machine's address",
+            field="server.host",
+            value=spec.host,
+        )
 
 
 def public_addresses(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:

@@ -31,8 +31,8 @@ from typing import Literal
 
 import msgspec
 
+from harness.core.about import state_folder
 from server_launchers import shown
-from server_launchers.folders import state_folder
 from server_launchers.keeping import private_files, processes
 
 MAX_STATE_BYTES = 16 * 1024 * 1024

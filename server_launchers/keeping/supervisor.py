@@ -22,11 +22,11 @@ from typing import IO, Any, Self
 
 import msgspec
 
+from harness.core.about import state_folder
 from server_launchers import isolated, replicas, shown
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, ModelError
-from server_launchers.folders import state_folder
 from server_launchers.keeping import ports, private_files, processes, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import MemberState, ServerState
@@ -271,7 +271,7 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
     """
     for process in deployment.processes:
         if process.role == "router":
-            router = table.launcher_of(spec).router
+            router = table.engine_of(spec).router
             python = process.command.argv[0]
             done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:

@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from harness.core.inert import visible
 from server_launchers.errors import LaunchError
 from server_launchers.machine.programs import output_of
-from server_launchers.terminal import visible
 
 Accelerator = Literal["cuda", "ascend"]
 

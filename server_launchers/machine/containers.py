@@ -1,4 +1,4 @@
-"""Our containers: they outlive the client that started them, so they are ended by name. Standard library only."""
+"""Our containers: they outlive the client that started them, so they are ended by name."""
 
 from __future__ import annotations
 

@@ -192,27 +192,6 @@ def test_the_other_hub_layout_of_aime24_reads_the_same(hub: Hub, shared_data: Pa
     assert questions.answers_digest(q.references for q in built.questions) == catalogue.load("aime24").answers_checksum
 
 
-def test_a_reference_that_was_changed_on_the_way_is_refused(hub: Hub, shared_data: Path) -> None:
-    loaded = catalogue.load("aime25")
-    assert isinstance(loaded.source, HubSource)
-    files = layouts(shared_data)["aime25"]
-    changed = json.loads(files["aime2025-I.jsonl"].split(b"\n")[0])
-    changed["answer"] = "999"
-    tail = files["aime2025-I.jsonl"].split(b"\n", 1)[1]
-    publish(hub, loaded.source, files | {"aime2025-I.jsonl": lines([changed]) + tail})
-    with pytest.raises(UsageError, match="holds other reference answers than the card 'aime25' knows"):
-        data.fetch(loaded)
-
-
-def test_a_changed_question_of_math500_is_refused(hub: Hub, shared_data: Path) -> None:
-    loaded = catalogue.load("math500")
-    assert isinstance(loaded.source, HubSource)
-    whole = layouts(shared_data)["math500"]["test.jsonl"]
-    publish(hub, loaded.source, {"test.jsonl": whole.replace(b"positive", b"negative", 1)})
-    with pytest.raises(UsageError, match=r"rows with checksum [0-9a-f]{64}, but the card 'math500' says"):
-        data.fetch(loaded)
-
-
 def made_up_gpqa() -> bytes:
     """198 invented rows under GPQA's column names; its own text must not be written down."""
     text = io.StringIO(newline="")

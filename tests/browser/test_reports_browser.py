@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.reports.report import report
 from tests.browser.chromium import Browser, browsing
 from tests.fault_tools.installed import NotInstalled, axe
-from tests.reports.run_folders import write_run
+from tests.reports.run_folders import hostile_report, write_run
 
 LEAST_PX = 9
 """Smallest text that is still read, in CSS pixels."""
@@ -122,3 +123,16 @@ def test_plots_use_the_width_of_the_page(browser: Browser, pages: dict[str, str]
     browser.driver.get(pages["one"])
     right = "return Math.max(...[...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect().right))"
     assert browser.script(right) > 1150
+
+
+def test_a_page_of_hostile_texts_runs_nothing_and_asks_nothing(browser: Browser, tmp_path: Path) -> None:
+    """What the page's policy refuses is a complaint of the browser; the last page shows that it complains."""
+    pages = {"hostile": hostile_report(tmp_path, "http://127.0.0.1:9").html()}
+    pages["armed"] = pages["hostile"].replace(
+        "<body>", "<body><script>document.title='ran'</script><img src='//x.y/z'>"
+    )
+    for name, page in pages.items():
+        (tmp_path / f"{name}.html").write_text(page, encoding="utf-8")
+        browser.driver.get((tmp_path / f"{name}.html").as_uri())
+        assert browser.driver.title != "ran"
+        assert [bool(browser.complaints()), len(browser.all("script"))] == [name == "armed", int(name == "armed")]

@@ -13,18 +13,13 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.core.codec import digest
-from harness.core.records import Key, VerdictName
-from harness.grading.second.judge_prompts import with_rubric
+from harness.core.records import VerdictName
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, opinions, overrides
+from harness.runs import Manifest, overrides
 from harness.scoring.pipeline import score_run
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.fault_tools.installed import NotInstalled, axe
-from tests.faults.server import FaultServer
 from tests.reports.payloads import PAYLOADS
-from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve
-from tests.verbs.judged_runs import write_run as write_prose_run
 from tests.viewer.running import Viewer, viewing
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
@@ -292,38 +287,6 @@ def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Brows
     browser.wait(lambda: ids() == ["q2/odd id"])
 
 
-def test_questions_on_which_graders_disagree_are_found_and_the_sample_names_who(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
-    run = write_run(results / "results" / "disputed")
-    opinions.replace(run.benchmark("demo"), "other <b>", {Key("q1", 1): True, Key("q2/odd id", 1): True})
-    browser.open(viewer, "/run/disputed/demo?show=disputed")
-    browser.wait(lambda: [element.text for element in browser.all(".questions .id")] == ["q1"])
-    browser.open(viewer, "/run/disputed/demo/q1/s1")
-    browser.wait(lambda: "other <b> disagrees" in browser.text(".sample h2"))
-
-
-def test_samples_that_look_wrong_are_found_by_their_signs(browser: Browser, viewer: Viewer, results: Path) -> None:
-    loop = "Well. " + "Wait, let me check again. " * 40
-    questions = {
-        "loop": RunQuestion("?", "5", [RunReply(r"\boxed{5}"), RunReply(r"\boxed{5}", reasoning=loop)]),
-        "garbled": RunQuestion("?", "5", [RunReply("\ufffd" * 9 + r"\boxed{5}")]),
-        "sound": RunQuestion("?", "5", [RunReply(r"\boxed{5}", reasoning="Wait, let me check again.")]),
-    }
-    write_run(results / "results" / "odd", {"demo": questions})
-    ids = lambda: [element.text for element in browser.all(".questions .id")]  # noqa: E731
-    browser.open(viewer, "/run/odd/demo?show=odd")
-    browser.wait(lambda: ids() == ["loop", "garbled"])
-    browser.one("select[data-key='is.looks wrong']").send_keys("garbled")
-    browser.wait(lambda: browser.path() == "/run/odd/demo?show=odd&is.looks+wrong=garbled" and ids() == ["garbled"])
-    browser.open(viewer, "/run/odd/demo/loop/s1")
-    browser.wait(lambda: "looks wrong: repetition" in browser.text(".sample h2"))
-    assert [element.text for element in browser.all(".samples .odd")] == ["✓"]
-    browser.open(viewer, "/run/odd/demo/loop/s0")
-    browser.wait(lambda: "Sample 0" in browser.text(".sample h2"))
-    assert "looks wrong" not in browser.text(".sample h2")
-
-
 def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer, "/run/a/demo")
     browser.one("input[name=text]").send_keys("halve", Keys.ENTER)
@@ -388,19 +351,16 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.wait(lambda: words in browser.text())
 
 
-def test_the_rubric_is_text_and_is_folded(browser: Browser, viewer: Viewer, results: Path) -> None:
-    rows = {"q1": (PROSE, ["So \\boxed{\\text{a leaf}}", "So \\boxed{\\text{a root}}"])}
-    folder = write_prose_run(results / "results" / "ruled", rows)
-    rubric = "It names <img src=x onerror=alert(1)> all points."
-    with FaultServer(ruling_by({"leaf": True, "root": False})) as judge:
-        judge_run(folder, serve(judge), prompt=with_rubric(rubric))
-    fold = "details[data-key=rubric]"
-    browser.open(viewer, "/run/ruled/prose")
-    browser.wait(lambda: browser.all(fold))
-    assert not browser.all(f"{fold}[open]")
-    browser.one(f"{fold} summary").click()
-    browser.wait(lambda: browser.all(f"{fold}[open]"))
-    assert rubric in browser.text(fold)
+def test_a_refusal_that_is_no_json_is_said(browser: Browser, viewer: Viewer, results: Path) -> None:
+    run = write_run(results / "results" / "refused")
+    browser.open(viewer, "/run/refused/demo/q1/s1")
+    browser.one("details[data-key=correct] summary").click()
+    why = "const why = document.querySelector('form.correct textarea'); why.maxLength = 99999; why.value = arguments[0]"
+    browser.script(why, "x" * 70_000)  # more than the server reads
+    browser.one("form.correct button").click()
+    browser.wait(lambda: "Too Large" in browser.text("details[data-key=correct] [role=status]"))
+    assert overrides.read(run.benchmark("demo")) == []
+    assert "413" in browser.complaints()[0]
 
 
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
@@ -425,36 +385,6 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
 
 
 # --- names and settings ---
-def test_a_question_whose_id_is_a_checksum_is_named_by_its_text(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
-    text = "What is 2 + 3?"
-    checksum = digest([text])[:16]
-    for name, reply in (("plain", "5"), ("worse", "7")):
-        asked = {
-            checksum: RunQuestion(text, "5", [RunReply(reply)]),
-            "own": RunQuestion("1 + 1?", "2", [RunReply("2")]),
-        }
-        write_run(results / "results" / name, {"sums": asked})
-    browser.open(viewer, "/run/plain/sums")
-    browser.wait(lambda: len(browser.all(".questions a.row")) == 2)
-    assert [row.text for row in browser.all(".questions .titled, .questions .id")] == [text, "own"]
-    assert checksum[:8] not in browser.text("main")
-    browser.one(".questions a.row").click()
-    browser.wait(lambda: text in browser.text("#path"))
-    assert checksum[:8] not in browser.text("#path")
-    browser.open(viewer, "/run/plain/sums/own/s0")
-    browser.wait(lambda: "own" in browser.text("#path"))
-    browser.open(viewer, "/compare/plain/worse/sums")
-    browser.wait(lambda: [row.text for row in browser.all(".moved .titled")] == [text])
-    browser.all("a.moved")[0].click()
-    browser.wait(lambda: text in browser.text("#path"))
-    browser.open(viewer, "/run/plain/sums")
-    browser.one("input.find").send_keys("2 + 3")
-    browser.one("input.find").send_keys(Keys.ENTER)
-    browser.wait(lambda: [row.text for row in browser.all(".hit .id")][:1] == [text])
-
-
 def test_checksums_are_folded_and_the_settings_that_differ_are_in_words(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
@@ -578,10 +508,8 @@ def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
 LONG: dict[str, str] = {
     "one word": "Q" * 1_900_000,
     "formulas": r"$\frac12$ " * 150_000,
-    "dollars": "$" * 1_000_000,
     "acting characters": "a\u202e" * 500_000,
     "lines": "\n" * 1_000_000,
-    "words": "of common length " * 100_000,
     "brackets": r"\(\[" * 300_000,
 }
 """Texts of 1 to 2 million characters, as a file of questions may hold them."""

@@ -7,20 +7,24 @@ For: harness.client.protocol, harness.client.transport.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import MagicMock
 
 import pytest
 
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Deadlines
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.transport import Connection, Request, Server
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
-from tests.client.played import HEAD, LAST_CHUNK, played
 
 Event = dict[str, Any]
 Lines = list[Event | bytes]
@@ -179,6 +183,8 @@ for kind, raw in {
     "NUL bytes": b"\0\0\0\n\n",
     "half an event": b'data: {"choices": [\n\n',
     "a number for an event": b"data: 7\n\n",
+    "an event of many lists": b"data: %b\n\n" % (b"[" * 9999),
+    "an event that is no UTF-8": b'data: {"choices": "\xff"}\n\n',
     "a word for an event": b'data: "The answer is 666"\n\n',
     "[DONE] before the end": b"data: [DONE]\n\n",
     "an error event": b'event: error\ndata: "broke"\n\n',
@@ -273,6 +279,29 @@ def parsed(stream: bytes, size: int) -> Outcome:
         return parser.finish()
     except RequestFailed as failure:
         return failure
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+def played(parser: ReplyParser, reads: Iterable[bytes]) -> Reply | RequestFailed:
+    """The outcome of a response that comes in these reads; then the server closes the connection."""
+
+    async def main() -> Reply | RequestFailed:
+        connection = Connection(Server(Endpoint.parse("http://127.0.0.1:1")))
+        connection.connection_made(MagicMock())
+        request = connection.request = Request(connection, parser, Deadlines())
+        for data in reads:
+            if not request.reply.done():
+                connection.data_received(data)
+        connection.connection_lost(None)
+        try:
+            return await request.reply
+        except RequestFailed as failure:
+            return failure
+
+    return asyncio.run(main())
 
 
 def in_batches(pieces: list[bytes]) -> Outcome:

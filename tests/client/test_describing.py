@@ -66,7 +66,7 @@ def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
         servers = [looked_at(one), looked_at(second)]
         begun = time.monotonic()
         told = describe(servers, "m", seconds=0.5)
-        assert time.monotonic() - begun < 5  # one page after the other would take minutes
+        assert time.monotonic() - begun < 30  # one page after the other would take minutes
     assert [facts.model["root"] for facts in told] == ["r", "r"]
     assert all("version" not in facts.host for facts in told)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from email.utils import formatdate
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,24 +49,18 @@ def test_a_page_is_shown_by_its_words() -> None:
 @pytest.mark.parametrize(
     ("status", "words", "kind"),
     [
-        (400, "This model's maximum context length is 2048 tokens. However, your prompt contains 2049", "too_long"),
-        (400, "max_tokens=1000000 cannot be greater than max_model_len=2048.", "too_long"),
-        (400, "The input (9033 tokens) is longer than the model's context length (8192 tokens).", "too_long"),
-        (400, "Requested token count exceeds the model's maximum context length of 8192 tokens.", "too_long"),
-        (400, "request (12031 tokens) exceeds the available context size (2048 tokens)", "too_long"),
-        (400, "litellm.ContextWindowExceededError: litellm.BadRequestError", "too_long"),
         (400, "too many tokens (context_length_exceeded)", "too_long"),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", "too_long"),
-        (400, "temperature must be non-negative, got -1.0.", "rejected"),
         (400, "Invalid model name passed in model=x. Call `/v1/models`", "refused"),
-        (404, "The model `x` does not exist.", "refused"),
         (402, "Insufficient Balance", "refused"),
         (429, "You exceeded your current quota, please check your plan (insufficient_quota)", "refused"),
         (429, "Rate limit reached", "rate_limited"),
         (529, "Overloaded", "server"),
-        (418, "teapot", "rejected"),
+        (418, "teapot", "rejected"), (413, "too large", "rejected"), (422, "bad", "rejected"),
+        (401, "Unauthorized", "refused"), (403, "Forbidden", "refused"), (408, "", "server"), (500, "boom", "server"),
+        (502, "", "server"), (503, "no_available_workers", "server"), (504, "", "server"),
     ],
-)
+)  # fmt: skip
 def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -> None:
     assert classify(status, words) == kind
 
@@ -76,27 +68,6 @@ def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -
 @pytest.mark.parametrize("refusal", refusals(), ids=lambda one: one.name)
 def test_the_refusals_of_every_server_have_their_kind(refusal: Recording) -> None:
     assert failure_of_status(refusal.status, refusal.body).kind == refusal.failure
-
-
-def test_recorded_refusals_of_all_servers_have_their_kind(shared_data: Path) -> None:
-    kinds = {
-        "too_long_prompt": "too_long",
-        "max_tokens_beyond_ctx": "too_long",
-        "wrong_model": "refused",
-        "bad_temperature": "rejected",
-        "empty_messages": "rejected",
-        "max_tokens_0": "rejected",
-    }
-    seen = 0
-    for recording in sorted((shared_data / "sse").glob("*.sse")):
-        status = re.search(rb"^# status: (4\d\d)", recording.read_bytes(), re.M)
-        if status is None:
-            continue
-        body = recording.read_bytes().split(b"\n", 2)[2]
-        failure = failure_of_status(int(status[1]), body)
-        assert failure.kind == kinds[recording.stem.split("__")[1]], (recording.name, failure)
-        seen += 1
-    assert seen >= 15
 
 
 @pytest.mark.parametrize(
@@ -121,11 +92,11 @@ def test_retry_after_is_a_number_or_a_date_to_come_or_nothing(value: str, second
 
 
 def test_milliseconds_go_before_seconds() -> None:
-    assert failure_of_status(429, b"", retry_after="9", retry_after_ms="1500", now=NOW).retry_after == 1.5
+    assert failure_of_status(429, b"", {"retry-after": "9", "retry-after-ms": "1500"}, now=NOW).retry_after == 1.5
 
 
 def test_a_redirect_names_its_target_without_user_info() -> None:
-    failure = failure_of_status(302, b"", location="https://user:secret@elsewhere/v1")
+    failure = failure_of_status(302, b"", {"location": "https://user:secret@elsewhere/v1"})
     assert failure.kind == "refused"
     assert "https://elsewhere/v1" in failure.message
     assert "secret" not in failure.message
@@ -165,5 +136,5 @@ json_values = st.recursive(
 @settings(deadline=None)
 def test_any_refusal_is_a_failure_of_some_kind(value: Any, status: int, header: str, body: bytes) -> None:
     failure_of_event(value)
-    failure_of_status(status, json.dumps(value).encode(), retry_after=header, location=header)
-    failure_of_status(status, body, content_encoding="gzip", retry_after_ms=header)
+    failure_of_status(status, json.dumps(value).encode(), {"retry-after": header, "location": header})
+    failure_of_status(status, body, {"content-encoding": "gzip", "retry-after-ms": header})

@@ -8,10 +8,8 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from harness.client.address import endpoint as address
-from harness.client.address.endpoint import Endpoint, expand_dns, quote_safely, redact, split_weight
+from harness.client.address.endpoint import Endpoint, quote_safely, redact, split_weight
 from harness.client.address.endpoint import without_repeats as shown
-from harness.core.errors import ServerError
 from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, command_words, is_secret, without_secrets
 
@@ -51,27 +49,6 @@ def test_a_long_message_is_shown_from_its_first_character_to_its_bound() -> None
 
 def test_an_endpoint_without_a_weight_has_that_of_one() -> None:
     assert Endpoint.parse("http://h").weight == split_weight("http://h")[1] == 1
-
-
-def test_a_name_may_stand_for_4096_machines_and_no_more() -> None:
-    def resolve(n: int) -> list[str]:
-        return [f"10.0.{i // 256}.{i % 256}" for i in range(n)]
-
-    assert expand_dns("dns+http://h:8000", lambda *_: resolve(1)) == ["http://10.0.0.0:8000"]
-    assert len(expand_dns("dns+http://h:8000", lambda *_: resolve(4096))) == address.MAX_ADDRESSES
-    with pytest.raises(ServerError, match="4097 machines; expected 1 to 4096"):
-        expand_dns("dns+http://h:8000", lambda *_: resolve(4097))
-
-
-def test_a_name_without_a_port_is_asked_for_at_port_80() -> None:
-    ports: list[int] = []
-
-    def resolve(host: str, port: int) -> list[str]:
-        ports.append(port)
-        return ["10.0.0.1"]
-
-    assert expand_dns("dns+http://h", resolve) == ["http://10.0.0.1:80"]
-    assert ports == [80]
 
 
 def test_a_sealed_value_is_a_secret_under_any_name_and_a_number_under_none() -> None:

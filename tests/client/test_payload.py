@@ -41,6 +41,9 @@ def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "17+25? ∑ \ud800"}],
     }
     assert template.path == "/chat/completions"
+    assert template.body(QUESTION, 7) == template.body(QUESTION, 7) != template.body(QUESTION, 8)
+    for seed in (7, None):
+        assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
 
 
 def test_providers_names_and_extra_fields() -> None:
@@ -59,17 +62,14 @@ def test_providers_names_and_extra_fields() -> None:
     assert got["chat_template_kwargs"] == {"enable_thinking": False}
     assert (got["temperature"], got["reasoning_effort"]) == (0.1, "high")
     assert "max_tokens" not in got
+    given = RequestTemplate(model="m", max_tokens=5, spelling=Spelling(extra_body={"max_tokens": 7}))
+    assert body(given)["max_tokens"] == 7
 
 
 @pytest.mark.parametrize("field", ["n", "messages", "prompt", "model", "stream", "seed"])
 def test_fields_that_the_harness_sets_are_refused_in_the_extra_body(field: str) -> None:
     with pytest.raises(UsageError, match=field):
         Spelling(extra_body={field: 1})
-
-
-def test_the_same_sample_is_the_same_bytes() -> None:
-    template = RequestTemplate(model="m", sampling={"temperature": 0.6})
-    assert template.body(QUESTION, 1) == template.body(QUESTION, 1) != template.body(QUESTION, 2)
 
 
 def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_in_a_repr() -> None:
@@ -80,12 +80,6 @@ def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_
     assert {secret.reveal() for secret in spelling.secrets} == {"k-123456", "t-123456"}
     assert "hunter" not in repr(spelling)
     assert body(RequestTemplate(model="m", spelling=spelling))["api_key"] == "k-123456"
-
-
-def test_a_request_that_continues_token_ids_has_the_fields_of_every_other() -> None:
-    template = RequestTemplate(model="m", max_tokens=100, spelling=Spelling(stream=False, seed_field="random_seed"))
-    shared = {"model": "m", "stream": False, "max_tokens": 40, "random_seed": 7}
-    assert json.loads(template.body_after_tokens((3, 1, 2), 7, 40)) == {**shared, "prompt": [3, 1, 2]}
 
 
 def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
@@ -99,12 +93,8 @@ def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
         "messages": [{"role": "user", "content": "Hi"}],
     }
     assert json.loads(raw.body_of_text("Hi")) == {**shared, "prompt": "Hi"}
-
-
-@pytest.mark.parametrize("seed", [7, None])
-def test_the_names_of_a_requests_fields_are_those_of_its_body_without_the_prompts(seed: int | None) -> None:
-    template = RequestTemplate(model="m", sampling={"top_p": None, "top_k": 20}, max_tokens=9)
-    assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
+    after = {**shared, "seed": 7, "max_tokens": 40, "prompt": [3, 1, 2]}
+    assert json.loads(raw.body_after_tokens((3, 1, 2), 7, 40)) == after
 
 
 def test_a_template_sends_neutral_values_for_what_was_not_set_or_those_of_earlier_requests() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from harness.client.address.endpoint import Endpoint
+from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.facts.discovery import list_models
 from harness.client.interface import Deadlines
 from harness.client.loop import new_event_loop
@@ -157,6 +157,22 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
     assert request.path == f"http://{HOST}:8000/v1/models"
     assert request.headers["host"] == f"{HOST}:8000"
     assert request.headers["proxy-authorization"] == CREDENTIALS
+
+
+@pytest.mark.parametrize(
+    ("url", "is_proxied"),
+    [
+        ("https://api.example.com", True), ("https://one.example", True), ("http://api.example.com", False),
+        ("https://internal.example", False), ("https://a.other.example", False), ("https://one.example:8443", False),
+        ("https://10.0.0.7", False), ("https://localhost", False), ("https://[::1]", False),
+    ],
+)  # fmt: skip
+def test_the_environments_proxy_serves_public_hosts_only(url: str, is_proxied: bool) -> None:
+    proxy = "http://user:secret@proxy:3128"
+    no_proxy = "internal.example, .other.example, one.example:8443"
+    environ = {"HTTPS_PROXY": "http://other", "https_proxy": proxy, "no_proxy": no_proxy}
+    assert proxy_for(Endpoint.parse(url), environ) == (proxy if is_proxied else None)
+    assert proxy_for(Endpoint.parse(url), environ | {"no_proxy": "*"}) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 import harness
 from harness.core import about
 from harness.core.files import shipped_folder
-from server_launchers import folders
 
 CHECKOUT = Path(harness.__file__).parent.parent
 
@@ -28,25 +27,26 @@ def test_shipped_data_lie_in_the_checkout_or_in_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("own", "xdg", "folder"),
     [
-        {},
-        {"HARNESS_CACHE": "/own"},
-        {"HARNESS_CACHE": "~/own", "XDG_CACHE_HOME": "/xdg"},
-        {"XDG_CACHE_HOME": "/xdg"},
-        {"XDG_CACHE_HOME": "relative"},
-        {"HARNESS_CACHE": "", "XDG_CACHE_HOME": ""},
+        (None, None, "~/.cache/reasoning-harness"),
+        ("", "", "~/.cache/reasoning-harness"),
+        ("/own", None, "/own"),
+        ("~/own", "/xdg", "~/own"),
+        (None, "/xdg", "/xdg/reasoning-harness"),
+        (None, "relative", "~/.cache/reasoning-harness"),
     ],
 )
-def test_the_cache_folder_is_the_one_that_the_launchers_use(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(
+    monkeypatch: pytest.MonkeyPatch, own: str | None, xdg: str | None, folder: str
 ) -> None:
-    for name in ("HARNESS_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    expected = {"/own": "/own", "~/own": str(Path.home() / "own")}.get(environment.get("HARNESS_CACHE", ""))
-    assert about.cache_folder() == folders.cache_folder()
-    assert about.cache_folder().is_absolute()
-    if expected:
-        assert about.cache_folder() == Path(expected)
+    for kind, function, home in (
+        ("CACHE", about.cache_folder, ".cache"),
+        ("STATE", about.state_folder, ".local/state"),
+    ):
+        for name, value in ((f"HARNESS_{kind}", own), (f"XDG_{kind}_HOME", xdg)):
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        assert function() == Path(folder.replace(".cache", home)).expanduser()

@@ -24,7 +24,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
 from harness.exports import formats
 from harness.foreign import outputs
-from harness.runs import Manifest, RunFolder, grades, overrides, read_samples, record, sample_labels
+from harness.runs import Manifest, RunFolder, grades, overrides, read_samples, record
 from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
 
 
@@ -193,7 +193,7 @@ def test_a_hostile_text_stays_one_cell(tmp_path: Path, text: str) -> None:
     assert row["text"] == guard + text.replace("\0", "").replace("\ud83d", "\ufffd")
 
 
-def test_verdicts_by_hand_and_labels_are_in_tables_and_choose_training_data(tmp_path: Path) -> None:
+def test_verdicts_by_hand_are_in_tables_and_choose_training_data(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied())
     files = run.benchmark("own")
     before = {(row["question_id"], row["sample_index"]): row for row in _table(run, tmp_path / "before")}
@@ -201,14 +201,13 @@ def test_verdicts_by_hand_and_labels_are_in_tables_and_choose_training_data(tmp_
     assert [before[key]["verdict"] for key in (right, wrong)] == ["correct", "wrong"]
     n_correct = len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=()))
     overrides.correct(files, right, "wrong", graded="correct", who="Ann", why="a guess")
-    sample_labels.set_label(files, right, "整句", put=True, who="Ann")
     assert len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=())) == n_correct - 1
     overrides.correct(files, wrong, "correct", graded="wrong", who="Ann", why="it is")
     assert len(rows(run, "trl", tmp_path / "trl", distinct=False, finish_reasons=())) == n_correct
     after = {(row["question_id"], row["sample_index"]): row for row in _table(run, tmp_path / "after")}
-    facts = ("verdict", "correct", "rule", "graded", "labels")
-    assert [after[right][name] for name in facts] == ["wrong", False, "override", "correct", ["整句"]]
-    assert [after[wrong][name] for name in facts] == ["correct", True, "override", "wrong", None]
+    facts = ("verdict", "correct", "rule", "graded")
+    assert [after[right][name] for name in facts] == ["wrong", False, "override", "correct"]
+    assert [after[wrong][name] for name in facts] == ["correct", True, "override", "wrong"]
     changed = [key for key, row in after.items() if row != before[key]]
     assert changed == [right, wrong]
 

@@ -274,15 +274,11 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
     assert not run.benchmark("own").grades.exists()
 
 
-def test_only_a_run_is_tracked(tmp_path: Path, sent: list[Tracked]) -> None:
+def test_a_file_is_tracked_as_the_run_that_is_made_of_it(tmp_path: Path, sent: list[Tracked]) -> None:
     file = tmp_path / "outputs.jsonl"
     file.write_text('{"gen": "1", "answer": "1"}\n')
-    done = CliRunner().invoke(command, [str(file), "--track", "notes"])
-    assert isinstance(done.exception, UsageError)
-    assert "--track is for run folders" in done.exception.sentence
-    with pytest.raises(UsageError, match="is for run folders"):
-        harness.score(file, track="notes")
-    assert sent == []
+    harness.score(file, track="notes", workers=1)
+    assert len(sent) == 1
 
 
 def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -90,7 +90,7 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer)
     assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
     before = len(server.requests)
     again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
-    assert (again.complete, again.outcome.n_session) == (True, 0)
+    assert (again.complete, again.outcome.tally.finished) == (True, 0)
     assert [request for request in server.requests[before:] if request.method == "POST"] == []
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
     with pytest.raises(UsageError, match="was begun with 3 shards"):
@@ -131,7 +131,7 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
     monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)
     with RunLock(RunFolder(tmp_path / "part")), pytest.raises(InUse):
         sampling.run_shard(given)
-    assert sampling.run_shard(given)["complete"]
+    assert sampling.run_shard(given).complete
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,6 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
         (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
-        (["score", "file.jsonl", "--on", "ray"], "--on is for run folders"),
     ],
 )
 def test_without_ray_it_is_one_sentence(

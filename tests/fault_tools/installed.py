@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from server_launchers.folders import cache_folder
+from harness.core.about import cache_folder
 
 AIMOCK = "@copilotkit/aimock@1.43.0"
 MITMPROXY = "mitmproxy==11.0.2"

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.benchmarks.sources.tables import Row
@@ -23,10 +24,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTIO
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
 from harness.foreign import formats, outputs
-from harness.presets.grading import GradingOptions
 from harness.reports.tables import sample_table
-from harness.runs import RunFolder
-from harness.scoring.pipeline import grade_outputs, score_of
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -162,12 +160,11 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
     ],
 )
 def test_a_list_of_finish_reasons_is_read_and_what_a_file_does_not_say_is_not_known(
-    tmp_path: Path, write_rows: Write, reasons: Any, cut: int | None
+    write_rows: Write, reasons: Any, cut: int | None
 ) -> None:
     """Two questions of three replies; one reason beside three replies says of none why it ended."""
     rows = [{"question": f"{n}?", "gen": [f"\\boxed{{{n}}}"] * 3, "answer": n} | reasons for n in range(2)]
-    (graded,) = grade_outputs(read(write_rows(rows)), RunFolder(tmp_path), GradingOptions(workers=1))
-    score = score_of(graded)
+    (score,) = harness.score(write_rows(rows), response_key="gen", answer_key="answer", workers=1)
     assert score.n_truncated == cut
     assert (score.accuracy_finished is None) is (cut is None)
     assert sample_table([("run", score)]).rows[0][3] == {None: "–", 0: "0.0", 4: "66.7"}[cut]
@@ -468,15 +465,7 @@ def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
 
 _MEASURED = """
 import re, sys
-from harness.foreign import formats, outputs, row_ids
-from harness.presets.grading import GradingOptions
-from harness.reports.tables import sample_table
-from harness.runs import RunFolder
-from harness.scoring.pipeline import grade_outputs, score_of
-from harness.runs import RunFolder
-from harness.presets.grading import GradingOptions
-from harness.scoring.pipeline import grade_outputs, score_of
-pairs = outputs.read(sys.argv[1], response_key="response", answer_key="answer", id_key="id")
-score = score_of(grade_outputs(pairs, RunFolder("none"), GradingOptions(workers=1))[0])
+import harness
+(score,) = harness.score(sys.argv[1], response_key="response", answer_key="answer", id_key="id", workers=1)
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score.accuracy.value)
 """

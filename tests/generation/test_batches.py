@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import pytest
 
 import harness
 from harness.generation.batching import loop
+from harness.generation.network.control import order, progress_of
 from harness.runs import RunFolder, read_samples
 from tests import warm
 from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
@@ -76,7 +77,7 @@ def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, 
     assert run.complete
     assert set(times(provider).values()) == {1}
     assert len(provider.batches) == 1, "all in one batch, and nothing more when nothing is owed"
-    assert (again.complete, again.outcome.n_session) == (True, 0)
+    assert (again.complete, again.outcome.tally.finished) == (True, 0)
     stored = list(run.samples())
     assert {one.key for one in stored} == KEYS
     assert all(one.text == f"seed {one.seed}" for one in stored), "each result belongs to its request"
@@ -335,15 +336,17 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
 # ---- left, killed, taken up
 
 
-def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["/v1/batches/", "/v1/files/"])
+def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, Any], tmp_path: Path, page: str) -> None:
+    """It is left while the provider works on the batch, and while it checks the file of a batch."""
     child: list[subprocess.Popen[str]] = []
 
     def touched(request: Request, after: bool) -> bool:
-        if after and request.path == "/v1/batches/batch_0" and child:
+        if after and request.path.startswith(page) and child:
             child.pop().send_signal(signal.SIGINT)
         return False
 
-    provider = BatchProvider(looks=10**9, touched=touched)
+    provider = BatchProvider(looks=10**9, pending=10**9 if "files" in page else 0, touched=touched)
     with FaultServer(provider.answer) as server:
         words = ["--data", str(asked["data"]), "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
         words += ["--samples", str(M), "--model", "m", "--base-url", server.base_url, "--out", "run", "--no-canary"]
@@ -351,12 +354,37 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
         child.append(process)
         stderr = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 130, stderr
-        assert "handed in: 6 requests" in stderr
+        assert ("handed in: 6 requests" in stderr) is ("batches" in page)
         assert "0 of 6 samples are stored" in stderr
-        provider.looks = 0
+        provider.looks = provider.pending = 0
         assert harness.run(base_url=server.base_url, **asked).complete
     assert len(provider.batches) == 1
     assert len(texts(asked["out"])) == N * M
+
+
+def test_a_paused_session_hands_in_no_more_until_it_goes_on(asked: dict[str, Any]) -> None:
+    provider, folder = BatchProvider(looks=10**9), RunFolder(asked["out"])
+    with FaultServer(provider.answer) as server:
+        session = threading.Thread(target=lambda: harness.run(base_url=server.base_url, concurrency=2, **asked))
+        session.start()
+        wait_until(lambda: bool(provider.batches))
+        order(folder, paused=True)
+        wait_until(lambda: (now := progress_of(folder)) is not None and now.paused)
+        provider.looks = 0
+        wait_until(lambda: len(texts(asked["out"])) == 2)
+        time.sleep(0.3)
+        assert len(provider.batches) == 1
+        order(folder, paused=False)
+        session.join(PATIENCE_SECONDS)
+    assert set(texts(asked["out"])) == KEYS
+    assert len(provider.batches) == 3
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 POSTS = (1, 2, 7, 8)

@@ -1,6 +1,6 @@
 """A budget: nothing is begun that could exceed what is left of it, and the end says what was used.
 
-For: harness.generation.dispatch.budget, harness.generation.dispatch.budget, harness.client.spelling.
+For: harness.generation.dispatch.budget, harness.client.spelling.
 """
 
 from __future__ import annotations
@@ -9,15 +9,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
 from harness.core.errors import option
 from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.budget import KNOWN, Billing, Budget
+from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Account
@@ -75,22 +71,6 @@ def test_without_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
     assert limits.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
 
 
-@given(st.integers(200, 3000), st.integers(1, 200), st.lists(st.integers(0, 200), min_size=1, max_size=300), st.data())
-def test_replies_never_exceed_the_budget_whatever_their_lengths(
-    total: int, max_tokens: int, lengths: list[int], data: st.DataObject
-) -> None:
-    limits = budget(max_tokens, budget_tokens=total)
-    waiting: list[Task] = []
-    used = 0
-    for length in lengths:
-        waiting += send(limits, data.draw(st.integers(0, 64)))
-        if waiting:
-            completion = min(length, max_tokens)
-            finish(limits, waiting.pop(data.draw(st.integers(0, len(waiting) - 1))), completion)
-            used += completion
-        assert used + len(waiting) * max_tokens <= total
-
-
 def test_the_first_to_finish_do_not_pass_for_all() -> None:
     limits = budget(1000, budget_tokens=40_000)
     sent = send(limits, 64)
@@ -101,24 +81,6 @@ def test_the_first_to_finish_do_not_pass_for_all() -> None:
     for task in sent[:10]:
         finish(limits, task, 700)
     assert limits.may_start(1), "28,000 + 9 × 700, the mean, and 1000 for the last"
-
-
-def test_a_round_begins_if_all_of_it_fits_and_what_is_in_flight_may_make_room() -> None:
-    limits = budget(100, budget_tokens=2500)
-    first = send(limits, 10)
-    assert limits.may_start(1), "20 × 100"
-    second = send(limits, 10, 1)
-    assert not limits.may_start(2), "30 × 100"
-    assert limits.holds_round
-    for task in first + second:
-        finish(limits, task, 40)
-    assert not limits.holds_round
-    assert limits.may_start(2), "800 + 10 × 40"
-    third = send(limits, 10, 2)
-    for task in third:
-        finish(limits, task, 100)
-    assert limits.may_start(3), "1800 + 10 × 60, the mean"
-    assert len(send(limits, 10, 3)) == 7, "and no request that could exceed the rest: 1800 + 7 × 100"
 
 
 def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -> None:
@@ -143,29 +105,6 @@ def test_a_question_asked_again_has_the_prompt_that_its_first_reply_stated() -> 
     assert limits.billing.longest_prompt == 60
 
 
-@given(
-    st.integers(1, 60),
-    st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=80),
-    st.data(),
-)
-def test_money_is_kept_whatever_prompts_and_replies_are_and_whether_usage_is_stated(
-    cents: int, replies: list[tuple[int, bool]], data: st.DataObject
-) -> None:
-    prices = Prices(data.draw(st.floats(0, 30)), data.draw(st.floats(0, 30)))
-    limits = budget(50, budget_usd=cents / 1000, prices=prices)
-    prompts = {f"q{n}": data.draw(st.integers(1, PROMPT_BYTES + TEMPLATE_TOKENS)) for n in range(10)}
-    waiting: list[Task] = []
-    billed = 0.0
-    for completion, stated in replies:
-        waiting += send(limits, data.draw(st.integers(0, 10)))
-        if waiting:
-            task = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
-            prompt = prompts[task.question_id]
-            billed += prices.usd(prompt, completion)
-            finish(limits, task, completion if stated else None, prompt if stated else None)
-        assert billed + sum(prices.usd(prompts[task.question_id], 50) for task in waiting) <= cents / 1000 * (1 + 1e-6)
-
-
 def test_a_template_that_a_reply_shows_to_be_longer_counts_for_all_prompts() -> None:
     bounds = PromptBounds()
     assert bounds.most("a", 10) == 10 + TEMPLATE_TOKENS
@@ -178,15 +117,6 @@ def test_all_texts_of_a_request_can_be_a_part_of_its_prompt_and_no_number() -> N
     assert prompt_bytes(plain) == len('[{"role":"user","content":"four"}]')
     assert prompt_bytes({**plain, "max_tokens": 10**9, "stream": True, "seed": None}) <= prompt_bytes(plain) + 4
     assert prompt_bytes({**plain, "tools": ["é"]}) == prompt_bytes(plain) + len('["é"]'.encode())
-
-
-@pytest.mark.parametrize("n", [KNOWN - 1, KNOWN])
-def test_the_mean_of_twenty_replies_is_what_a_round_is_expected_to_take(n: int) -> None:
-    limits = budget(100, budget_tokens=300 + n)
-    for _ in range(n):
-        (task,) = send(limits, 1)
-        finish(limits, task, 1)
-    assert limits.may_start(1) is (n == KNOWN), "9 × 1 and 100 for the last; with one reply fewer 10 × 100"
 
 
 def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does() -> None:
@@ -211,12 +141,3 @@ def test_a_budget_in_money_that_is_named_as_enough_is_enough() -> None:
     (least,) = re.findall(r"at least (\S+),", small.sentence())
     assert budget(97, budget_usd=float(least), prices=prices).may_start(0)
     assert not budget(97, budget_usd=0.99 * float(least), prices=prices).may_start(0)
-
-
-def test_the_first_round_starts_only_if_all_of_it_fits_at_the_reserve() -> None:
-    part = budget(64, budget_tokens=639)
-    assert part.fits(), "one reply would fit"
-    assert not part.may_start(0)
-    assert "at least 640" in part.sentence()
-    assert budget(64, budget_tokens=640).may_start(0)
-    assert budget(budget_tokens=639).may_start(0), "nothing bounds a reply without max_tokens"

@@ -10,7 +10,6 @@ import random
 import re
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -470,19 +469,6 @@ def test_a_forecast_gives_one_time_where_both_read_the_same(
         n_samples=9, tokens=90, tokens_error=1, prompt_tokens=None, least_s=least_s, most_s=most_s, usd=None
     )
     assert forecast_lines(ahead, concurrency)[1].startswith(expected)
-
-
-def test_a_run_goes_over_a_unix_socket(
-    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = write_questions(tmp_path, 3)
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        with FaultServer(answering(1.0), unix=f"{folder}/s.sock") as server:
-            ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "2"))
-        assert ran.code == 0, ran.err
-        gone = harness(*run_words(data, "--base-url", server.base_url, "--samples", "3"))
-    assert (gone.code, keys_on_disk(tmp_path)) == (2, expected_keys(3, 2))
-    assert f"no server answers at {folder}/s.sock" in gone.err
 
 
 def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: ControlCommand) -> None:

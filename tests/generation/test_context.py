@@ -105,7 +105,7 @@ def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_
         outcome = run(settings, question_set(tmp_path, 3, limit=2), context_of=stated_context)
         assert any("from 4096 to 1920" in w for w in outcome.warnings)
         more = run(settings, question_set(tmp_path, 3, ids=["q2"]), context_of=stated_context)
-        assert (more.complete, more.n_session) == (True, 2)
+        assert (more.complete, more.tally.finished) == (True, 2)
     posted = {r.json["max_tokens"] for r in server.requests if r.method == "POST"}
     assert posted == {1920}
     identity = Manifest.load(RunFolder(settings.out)).benchmarks["sums"].identity

@@ -5,12 +5,11 @@ For: harness.generation.dispatch.
 
 from __future__ import annotations
 
-import pytest
-
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
-from harness.generation.dispatch.canary import FIRST_SAMPLES, MAX_BUILDS, Builds, Canary
-from harness.generation.dispatch.snapshot import Arrivals, Cause, Causes
+from harness.generation.dispatch.arrivals import Arrivals
+from harness.generation.dispatch.canary import MAX_BUILDS, Builds, Canary
+from harness.generation.dispatch.causes import Cause, Causes
 from harness.runs.record import Task
 
 
@@ -80,30 +79,6 @@ def test_a_new_build_is_warned_of_once_and_at_most_sixteen_are_told_apart() -> N
 def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:
     timing = Timing(started=0, total=1)
     return Reply(text=text, reasoning=None, finish_reason=finish, usage=usage or Usage(), timing=timing)
-
-
-@pytest.mark.parametrize(
-    ("texts", "finish", "words"),
-    [
-        ([""], "stop", "are all empty"),
-        ([" \n"], "stop", "are all empty"),
-        (["", "a"], "stop", None),
-        (["a", "b"], "length", "are all truncated at 64 tokens"),
-        (["a"], "stop", "are all the same: 'a'"),
-        (["a", "b"], "stop", None),
-    ],
-)
-def test_a_run_whose_first_replies_are_all_wrong_stops_after_them(
-    texts: list[str], finish: str, words: str | None
-) -> None:
-    canary = Canary()
-    verdicts = [
-        canary.observe(Task("b", f"q{n}", 0), said(texts[n % len(texts)], finish), 64) for n in range(FIRST_SAMPLES + 5)
-    ]
-    assert [n for n, verdict in enumerate(verdicts) if verdict] == ([FIRST_SAMPLES - 1] if words else [])
-    assert words is None or words in str(verdicts[FIRST_SAMPLES - 1])
-    silent = Canary(on=False)
-    assert {silent.observe(Task("b", f"q{n}", 0), said(""), 64) for n in range(FIRST_SAMPLES)} == {None}
 
 
 def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:

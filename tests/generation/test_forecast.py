@@ -136,18 +136,6 @@ def test_the_true_end_lies_in_the_printed_range_at_seven_moments_in_ten() -> Non
     assert sum(held) / len(held) >= 0.7
 
 
-def test_the_mean_of_what_has_finished_would_not_have_held() -> None:
-    """The wrong twin: what is left, taken for as long as what came, at the rate so far."""
-    held = []
-    for kind in LENGTHS:
-        *moments, end = played(lengths(kind, 0, 35, 16), concurrency=32, step=5.0)
-        for one in late(moments):
-            p = one.progress
-            guess = one.now * (p.total - p.done) / p.done
-            held.append(abs(end.now - one.now - guess) <= 0.1 * guess)
-    assert sum(held) / len(held) < 0.5
-
-
 def test_a_run_never_reads_as_done_before_its_last_sample() -> None:
     *moments, end = played(lengths("pareto", 1, 10, 20), concurrency=32, step=20.0)
     for one in moments:

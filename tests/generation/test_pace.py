@@ -13,8 +13,8 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.too_many_requests import Pace, Ticket
+from harness.generation.dispatch.lanes import Lanes, Ticket
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.settings import Patience
 
 ROUND_TRIP_S = 0.005
@@ -95,7 +95,7 @@ def simulate(
         lanes.advance()
         while waiting and lanes.with_room():
             waiting -= 1
-            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(0))
+            later(ROUND_TRIP_S / 2, "arrive", lanes.sent(next(iter(lanes))))
         change = lanes.next_change()
         if change is not None and not now < wakes_at <= now + change:
             wakes_at = now + max(0.001, change)
@@ -138,14 +138,14 @@ def test_a_server_that_refused_for_a_minute_is_used_whole_some_minutes_later() -
     """Slots that sleep come back without an accepted request: the replies last for hours."""
     now = 0.0
     pace = Pace(16, lambda: now, lambda low, high: high)
-    first = [pace.sent(0) for _ in range(16)]
+    first = [pace.sent() for _ in range(16)]
     for ticket in first[1:]:
         pace.refused(ticket)
     for second in range(600):
         now = float(second)
         pace.advance(now)
         while pace.in_flight < pace.limit:
-            ticket = pace.sent(0)
+            ticket = pace.sent()
             if now < 60:
                 pace.refused(ticket)
     assert pace.in_flight == 16
@@ -159,7 +159,7 @@ def played(word: str) -> float:
         now += rest
         pace.advance(now)
         assert (pace.limit, pace.in_flight) == (1, 0)
-        ticket, rest = pace.sent(0), 0.0
+        ticket, rest = pace.sent(), 0.0
         if letter == "R":
             pace.refused(ticket)
             assert pace.rest_ends is not None
@@ -181,17 +181,3 @@ def played(word: str) -> float:
 )  # fmt: skip
 def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
     assert played(word) == pytest.approx(rest, rel=1e-3)
-
-
-def test_of_a_lower_ceiling_the_slots_that_rest_longest_go() -> None:
-    pace = Pace(8, lambda: 0.0, lambda low, high: high)
-    tickets = [pace.sent(0) for _ in range(8)]
-    for ticket in tickets[:6]:
-        pace.refused(ticket)
-    assert (pace.limit, pace.in_flight) == (2, 2)
-    pace.set_ceiling(3)
-    assert (pace.limit, pace.in_flight) == (2, 2)
-    pace.set_ceiling(8)
-    assert pace.limit == 7
-    pace.set_ceiling(1)
-    assert pace.limit == 1

@@ -1,9 +1,8 @@
-"""The scheduler as a state machine: every owed sample once, rounds in order, short work for slow endpoints."""
+"""The scheduler as a state machine: every owed sample once, rounds that wait, short work for slow endpoints."""
 
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import sys
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.dispatch.schedule import Scheduler, Speed
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
 
@@ -26,18 +25,14 @@ class Clock:
         return self.now
 
 
-def plan(questions: int, samples: int, benchmark: str = "b") -> list[Owed]:
-    return missing_samples(benchmark, [f"q{i}" for i in range(questions)], samples, set())
+def plan(questions: int, samples: int) -> list[Owed]:
+    return missing_samples("b", [f"q{i}" for i in range(questions)], samples, set())
 
 
-def all_tasks(rows: list[Owed]) -> set[Task]:
-    return {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
-
-
-def hand_out(scheduler: Scheduler, endpoint: int = 0) -> list[Task]:
+def hand_out(scheduler: Scheduler) -> list[Task]:
     """Everything, each sample finished at once."""
     out = []
-    while (task := scheduler.next(endpoint)) is not None:
+    while (task := scheduler.next(Speed())) is not None:
         out.append(task)
         scheduler.finish(task, 100)
     return out
@@ -46,32 +41,27 @@ def hand_out(scheduler: Scheduler, endpoint: int = 0) -> list[Task]:
 rows = st.lists(st.sets(st.integers(0, 5), min_size=1), max_size=6).map(
     lambda indices: [Owed(f"b{i % 2}", f"q{i}", tuple(sorted(s))) for i, s in enumerate(indices)]
 )
-orders = st.sampled_from(["longest", "rounds"])
 moves = st.lists(
     st.tuples(st.sampled_from(["next", "next", "probe", "finish", "finish", "give back", "drop"]), st.integers(0, 99)),
     max_size=80,
 )
 
 
-@given(
-    rows=rows,
-    order=orders,
-    moves=moves,
-    endpoints=st.integers(1, 3),
-    away=st.sets(st.integers(0, 2)),
-)
+@given(rows=rows, order=st.sampled_from(["longest", "rounds"]), moves=moves, n=st.integers(1, 3), n_away=st.integers(0))
 def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
-    rows: list[Owed], order: Order, moves: list[tuple[str, int]], endpoints: int, away: set[int]
+    rows: list[Owed], order: Order, moves: list[tuple[str, int]], n: int, n_away: int
 ) -> None:
     clock = Clock()
-    scheduler = Scheduler(rows, clock, order=order, n_endpoints=endpoints)
-    scheduler.set_available([place not in away for place in range(endpoints)])
+    scheduler = Scheduler(rows, clock, order=order)
+    owed = {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
+    endpoints = [Speed() for _ in range(n)]
+    at_work = endpoints[n_away:]
     running: list[Task] = []
     handed: Counter[Task] = Counter()
     returned: Counter[Task] = Counter()
 
-    def take(place: int, probe: bool = False) -> None:
-        task = scheduler.next(place, probe=probe)
+    def take(endpoint: Speed, probe: bool = False) -> None:
+        task = scheduler.next(endpoint, at_work, probe=probe)
         if task is not None:
             assert task not in running
             running.append(task)
@@ -80,7 +70,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     for what, number in moves:
         clock.now += 1 + number % 7
         if what in ("next", "probe"):
-            take(number % endpoints, probe=what == "probe")
+            take(endpoints[number % n], probe=what == "probe")
         elif running:
             task = running.pop(number % len(running))
             if what == "finish":
@@ -92,51 +82,32 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
                 returned[task] += 1
             else:
                 scheduler.drop(task)
-        assert scheduler.n_waiting == len(all_tasks(rows)) + returned.total() - handed.total()
+        assert scheduler.n_waiting == len(owed) + returned.total() - handed.total()
         assert scheduler.tokens_left >= -1e-6
     while scheduler.n_waiting:
-        n = scheduler.n_waiting
-        for place in range(endpoints):
-            take(place)
+        n_waiting = scheduler.n_waiting
+        for endpoint in endpoints:
+            take(endpoint)
         if running:
             clock.now += 5
             scheduler.finish(running.pop(), 50)
-        assert scheduler.n_waiting < n or running or scheduler.n_waiting == 0
-    assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(all_tasks(rows), 1)
-    assert all(scheduler.next(place) is None for place in range(endpoints))
-
-
-@given(rows=rows, lengths=st.lists(st.integers(1, 30000), min_size=1), window=st.integers(1, 8))
-def test_in_rounds_no_sample_goes_out_before_those_of_a_lower_index(
-    rows: list[Owed], lengths: list[int], window: int
-) -> None:
-    clock = Clock()
-    scheduler = Scheduler(rows, clock, order="rounds")
-    handed: list[Task] = []
-    running: list[Task] = []
-    length = itertools.cycle(lengths)
-    while (task := scheduler.next()) is not None:
-        handed.append(task)
-        running.append(task)
-        if len(running) == window:
-            clock.now += 1
-            scheduler.finish(running.pop(0), next(length))
-    indices = [task.sample_index for task in handed]
-    assert indices == sorted(indices)
+        assert scheduler.n_waiting < n_waiting or running or scheduler.n_waiting == 0
+    assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(owed, 1)
+    assert all(scheduler.next(endpoint) is None for endpoint in endpoints)
 
 
 def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
     scheduler = Scheduler(plan(2, 2), Clock())
-    first = scheduler.next()
+    first = scheduler.next(Speed())
     assert first is not None
     scheduler.give_back(first)
-    probed = [scheduler.next(probe=True) for _ in range(4)]
+    probed = [scheduler.next(Speed(), probe=True) for _ in range(4)]
     assert probed == [Task("b", "q1", 0), Task("b", "q1", 1), Task("b", "q0", 1), first]
 
 
 def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
     scheduler = Scheduler(plan(3, 3), Clock())
-    task = scheduler.next()
+    task = scheduler.next(Speed())
     assert task is not None
     scheduler.drop(task)
     waiting = scheduler.drop_question("b", task.question_id)
@@ -156,36 +127,31 @@ def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
     scheduler = Scheduler(plan(4, 5), Clock(), order="rounds", may_start_round=may_start)
     assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
     assert scheduler.n_waiting == 12
-    assert indices == [0, 1, 2]
     last = 3
     assert {t.sample_index for t in hand_out(scheduler)} == {2}
     assert indices == [0, 1, 2, 2, 3]
 
 
-def two_speeds(rows: list[Owed], prior: dict[tuple[str, str], float]) -> Scheduler:
-    """Endpoint 0 at 100 tokens/s, endpoint 1 at 20."""
-    clock = Clock()
-    scheduler = Scheduler(rows, clock, n_endpoints=2, prior=prior)
-    fast, slow = scheduler.next(0), scheduler.next(1)
-    assert fast is not None
-    assert slow is not None
+def two_speeds(rows: list[Owed]) -> tuple[Scheduler, Speed, Speed]:
+    """A fast endpoint of 100 tokens/s, which works on some samples, and a slow one of 20."""
+    clock, fast, slow = Clock(), Speed(), Speed()
+    scheduler = Scheduler(rows, clock)
+    first, second = [scheduler.next(fast) for _ in range(2)], scheduler.next(slow)
     clock.now = 10
-    scheduler.finish(fast, 1000)
-    scheduler.finish(slow, 200)
-    return scheduler
+    for task, tokens in ((first[0], 1000), (second, 200)):
+        assert task is not None
+        scheduler.finish(task, tokens)
+    return scheduler, fast, slow
 
 
 def test_a_slow_endpoint_leaves_the_end_to_the_fast_one() -> None:
-    prior = {("b", f"q{i}"): 100.0 * (i + 1) for i in range(20)}
-    scheduler = two_speeds(plan(20, 20), prior)
-    while scheduler.next(0) is not None:
-        pass
-    assert scheduler.n_waiting == 0
-
-    scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
-    assert scheduler.next(0) is not None
-    assert scheduler.next(1) is None, "it would need 50 s or more for what the fast one does in 10"
-    assert scheduler.n_waiting == 1
+    scheduler, fast, slow = two_speeds(plan(1, 5))
+    assert scheduler.n_waiting == 2
+    assert scheduler.next(slow, [fast, slow]) is None, "it would need 30 s or more for what the fast one does in 12"
+    assert scheduler.next(slow, [slow]) is not None, "the fast one is away"
+    assert scheduler.next(fast, [fast, slow]) is not None
+    scheduler, fast, slow = two_speeds(plan(1, 50))
+    assert scheduler.next(slow, [fast, slow]) is not None
 
 
 @pytest.mark.parametrize(
@@ -213,18 +179,10 @@ def test_simulated_runs_end_close_to_the_best_possible(
 
 def cpu_of_a_hand_out(questions: int) -> float:
     """Seconds of one `next` and `finish` of a slow endpoint, beside a fast one at work."""
-    clock = Clock()
-    scheduler = Scheduler(plan(questions, 2), clock, n_endpoints=2)
-    first = [task for _ in range(8) if (task := scheduler.next(0)) is not None]
-    second = scheduler.next(1)
-    assert second is not None
-    clock.now = 10
-    for task in first[1:]:
-        scheduler.finish(task, 1000)
-    scheduler.finish(second, 200)
+    scheduler, fast, slow = two_speeds(plan(questions, 2))
     before = time.process_time()
     for _ in range(200):
-        task = scheduler.next(1)
+        task = scheduler.next(slow, [fast, slow])
         assert task is not None
         scheduler.finish(task, 200)
     return (time.process_time() - before) / 200

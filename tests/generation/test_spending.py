@@ -14,15 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.errors import ServerError, StoppedByRule, UsageError
 from harness.core.money import Prices
-from harness.core.records import Sample, Timing, Usage
-from harness.generation.dispatch.budget import Billing
-from harness.generation.plan import SessionPlan
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
@@ -35,13 +30,6 @@ PRICES = Prices(1.0, 10.0)
 def silent(request: Request) -> Iterator[bytes]:
     """A reply that states no usage."""
     return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="stop"))
-
-
-def test_the_cost_is_counted_by_stated_usage(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        outcome = run(run_settings(tmp_path / "run", server.base_url, prices=PRICES), question_set(tmp_path, 3))
-    assert outcome.spent == Spent(prompt_tokens=6 * 9, completion_tokens=6 * 7, n_stated=6)
-    assert outcome.spent.sentence(PRICES) == "0.00047 USD for 54 tokens in, 42 out"
 
 
 def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: Path) -> None:
@@ -76,17 +64,6 @@ def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
     assert spent.unsure_completion_tokens == 2 * (48 - 30)
     assert spent.prompt_tokens - spent.unsure_prompt_tokens == 3 * 9, "no reply had stated a prompt before"
     assert re.match(r"at least 0\.00084, at most 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
-
-
-def test_a_request_that_the_server_refuses_is_free(tmp_path: Path) -> None:
-    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
-    numbers = itertools.count()
-    busy = [http(503, {"error": {"message": "no worker"}}), http(429, {"error": {"message": "slow down"}})]
-    with FaultServer(lambda request: [busy[n]] if (n := next(numbers)) < 2 else well(request)) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, prices=PRICES, benchmarks=benchmarks, concurrency=1)
-        outcome = run(settings, question_set(tmp_path, 3))
-    assert next(numbers) == 5
-    assert outcome.spent == Spent(prompt_tokens=3 * 9, completion_tokens=3 * 7, n_stated=3)
 
 
 def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
@@ -135,25 +112,6 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
     assert len(warnings) == 2
     assert warnings[0].startswith("the budget has no room for the fingerprint")
     assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
-
-
-@given(st.lists(st.tuples(st.none() | st.integers(0, 10**6), st.none() | st.integers(0, 10**6)), max_size=20))
-def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int | None]]) -> None:
-    benchmarks = {"sums": BenchmarkSettings(samples=20, sampling=Sampling(max_tokens=10**6))}
-    settings = run_settings(Path("nowhere"), prices=PRICES, benchmarks=benchmarks)
-    plan = SessionPlan(owed=[], done={}, total={}, prompt_bytes={("sums", "q"): 10**6})
-    billing, spent = Billing(settings, plan), Spent()
-    for index, (n_prompt, n_new) in enumerate(usages):
-        sample = Sample(
-            benchmark="sums", question_id="q", sample_index=index, text="", reasoning=None, finish_reason="stop",
-            usage=Usage(prompt_tokens=n_prompt, completion_tokens=n_new), timing=Timing(started=0, total=1),
-            endpoint="http://a/v1",
-        )  # fmt: skip
-        spent = spent.plus(billing.billed(sample))
-    stated = [(p, c) for p, c in usages if p is not None and c is not None]
-    assert (spent.n_stated, spent.n_bounded) == (len(stated), len(usages) - len(stated))
-    assert spent.completion_tokens == sum(10**6 if c is None else c for _, c in usages)
-    assert spent.prompt_tokens >= sum(p or 0 for p, _ in usages)
 
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:

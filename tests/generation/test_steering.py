@@ -66,7 +66,7 @@ def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[
             ends.append(error)
 
     def outcome() -> Outcome:
-        thread.join(30)
+        thread.join(60)
         assert ends, "the run does not end"
         assert isinstance(ends[0], Outcome), ends[0]
         return ends[0]
@@ -75,10 +75,10 @@ def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[
     thread.start()
     wait_until(lambda: progress_of(RunFolder(settings.out)) is not None or bool(ends))
     yield outcome
-    thread.join(30)
+    thread.join(60)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     ticks = threading.Event()
     for _ in range(int(seconds / 0.005)):
         if condition():
@@ -320,7 +320,7 @@ def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobod
         settings = run_settings(tmp_path / "run")
         try:
             manifest = RunFolder(settings.out).manifest
-            wait_until(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), 30)
+            wait_until(lambda: manifest.exists() and b"server_model" in manifest.read_bytes())
             wait_until(lambda: gate.working == 8)
             threading.Event().wait(0.2)  # the manifest is synced, too
             tell(settings, paused=True, concurrency=40)

@@ -192,7 +192,8 @@ def test_before_a_hostile_server_the_command_ends_bounded_and_believes_nothing_f
         outcome = attacked(tmp_path / str(number), hostile, transport, deadline_seconds=seconds)
         if not answered or n_sound(outcome) == 4 or not LATE.search(outcome.printed):
             break
-    assert wrong(outcome, hostile) == [], outcome.printed[-3000:]
+    faults = wrong(outcome, hostile)
+    assert faults == [], f"{faults}\n{outcome.printed[-3000:]}"
     if answered:
         assert n_sound(outcome) == 4, f"a hostile reply cost a sound one: {outcome.printed[-3000:]}"
 

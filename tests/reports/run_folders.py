@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from harness.core import codec
 from harness.core.files import write_atomically
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, VerdictName
+from harness.reports.report import Report, report
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import write_lines
@@ -20,6 +22,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring import score_benchmark
 from harness.scoring.observed import Observed
 from harness.scoring.workload import Workload, workload
+from tests.reports.payloads import PAYLOADS
 
 Spoil = Callable[[str], str]
 
@@ -117,6 +120,22 @@ def _write_run(
             )
         log.write("session_ended", done=1, failures=n_failures, retries=n_failures, stopped="")
     return folder
+
+
+def hostile_report(folder: Path, url: str) -> Report:
+    """A report in which every foreign text is a payload, each one in turn; url: what the payloads ask."""
+    texts = cycle(payload.format(url=url) for payload in PAYLOADS)
+    runs = [
+        write_run(
+            folder / f"run{number}",
+            model=PAYLOADS[number].format(url=url),
+            benchmarks=[(f"<b>{number}</b>", len(PAYLOADS), 3)],
+            identity={f"<i>{number}": next(texts), "nested": {"x": [next(texts)]}},
+            spoil=lambda text: f"{next(texts)}{text}",
+        )
+        for number in range(3)
+    ]
+    return report(runs)
 
 
 def _workload(grades: Sequence[Grade], generator: random.Random) -> Workload | None:

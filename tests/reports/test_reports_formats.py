@@ -23,14 +23,10 @@ import harness
 from harness.asking.options.deciding import CompareOptions
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
-from harness.core.records import Grade, Question
-from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
-from harness.reports.report import report
+from harness.core.records import Question
+from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
-from harness.runs import grades as grade_file
-from harness.runs.layout import RunFolder
-from harness.runs.line_file import write_lines
-from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 from harness.scoring.score import accuracy_cell, interval_cell, percent, warned
 from harness.scoring.stats import Interval
@@ -121,14 +117,6 @@ def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
     assert table.notes == (f"run, {name}: one thing.", f"run, {name}: another thing.", f"other, {name}: a third.")
 
 
-def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
-    shown = terminal(two_runs.terminal())
-    assert "95 % interval (same questions, asked again)" in re.sub(r"\s+", " ", shown)
-    scores = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
-    assert scores.columns[3:5] == ("sampling interval", "question interval")
-    assert all(re.fullmatch(r"\d+\.\d–\d+\.\d", cell) for row in scores.rows for cell in row[3:5])
-
-
 def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
     paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
     assert [row[:2] for row in paired.rows] == [("tuned", "demo [1–3]"), ("base", "other [4]")]
@@ -152,20 +140,6 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     (paired,) = (table for table in report([base, part]).tables if table.title.startswith("Paired with base"))
     assert paired.rows[-1][1].startswith("mean of 2 benchmarks [")
     assert paired.notes[-1] == "part, mean of 2 benchmarks: not compared, since samples are missing."
-
-
-def test_samples_that_find_no_possible_difference_have_none_in_each_table(tmp_path: Path) -> None:
-    for n_samples, finds in ((1, False), (16, True)):
-        both = [("demo", 6, n_samples), ("sums", 6, n_samples)]
-        runs = [write_run(tmp_path / f"{name}-{n_samples}", benchmarks=both, seed=len(name)) for name in ("a", "bb")]
-        (paired,) = (table for table in report(runs).tables if table.title.startswith("Paired with"))
-        first, second = (pair.decision for pair in compare(runs, CompareOptions()))
-        assert first.mean is not None
-        detectable = [first.detectable, second.detectable, first.paired.detectable]
-        assert [number is not None for number in detectable] == [finds] * 3
-        # The mean of both finds smaller differences than each.
-        shown = [percent(number) for number in (first.detectable, second.detectable, first.mean.detectable)]
-        assert ([row[7] for row in paired.rows], shown[:2] == ["–"] * 2) == (shown, not finds)
 
 
 def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path) -> None:
@@ -234,28 +208,9 @@ def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> Non
         report([folder])
 
 
-def test_only_the_planned_questions_are_reported(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    manifest = Manifest.load(folder)
-    record = manifest.benchmarks["demo"]
-    chosen = msgspec.structs.replace(record, plan=Plan(samples=4, question_ids=["q003", "q001"]))
-    msgspec.structs.replace(manifest, benchmarks={"demo": chosen}).save(folder)
-    shown = report([folder]).runs[0].benchmarks["demo"].questions
-    assert {item.question.question_id for item in shown} == {"q001", "q003"}
-
-
 def test_runs_of_one_folder_name_are_told_apart_by_their_path(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / place / "run") for place in ("a", "b")]
     assert [run.label for run in report(folders).runs] == ["a/run", "b/run"]
-
-
-def test_samples_beyond_the_plan_do_not_reach_the_page(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", benchmarks=[("demo", 2, 2)])
-    place = folder.benchmark("demo")
-    grades: list[Grade] = grade_file.read(place)
-    late = Grade(**{**{f: getattr(grades[0], f) for f in grades[0].__struct_fields__}, "sample_index": 9})
-    write_lines(place.grades, [*grades, late])
-    assert [item.n for item in report([RunFolder(folder.path)]).runs[0].benchmarks["demo"].questions] == [2, 2]
 
 
 @pytest.mark.parametrize("payload", thinned(PAYLOADS))

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import html
 import html.parser
-import http.server
-import os
 import re
-import shutil
-import subprocess
-import tempfile
-import threading
-from collections.abc import Iterator
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -25,9 +17,7 @@ from harness.reports import page as page_module
 from harness.reports.plots import draw
 from harness.reports.report import report
 from harness.runs import RunLog
-from tests.patience import PATIENCE_SECONDS
-from tests.reports.payloads import PAYLOADS
-from tests.reports.run_folders import write_run
+from tests.reports.run_folders import hostile_report, write_run
 from tests.system.command import harness
 from tests.viewer.small_run import RunQuestion, RunReply
 from tests.viewer.small_run import write_run as viewed_run
@@ -64,24 +54,8 @@ class Elements(html.parser.HTMLParser):
         self.texts.append(data)
 
 
-def hostile_page(folder: Path, url: str) -> str:
-    """A report in which every foreign text is a payload, each one in turn."""
-    texts = cycle(payload.format(url=url) for payload in PAYLOADS)
-    runs = [
-        write_run(
-            folder / f"run{number}",
-            model=PAYLOADS[number].format(url=url),
-            benchmarks=[(f"<b>{number}</b>", len(PAYLOADS), 3)],
-            identity={f"<i>{number}": next(texts), "nested": {"x": [next(texts)]}},
-            spoil=lambda text: f"{next(texts)}{text}",
-        )
-        for number in range(3)
-    ]
-    return report(runs).html()
-
-
 def test_a_page_of_hostile_texts_holds_only_our_elements_and_no_handler_or_link(tmp_path: Path) -> None:
-    found = Elements(hostile_page(tmp_path, "http://example.invalid"))
+    found = Elements(hostile_report(tmp_path, "http://example.invalid").html())
     assert found.tags <= TAGS
     names = {name for name, _ in found.attributes}
     assert not names & {"src", "style", "action", "data", "srcset", "xlink:href"}
@@ -119,13 +93,6 @@ def test_a_large_benchmark_lists_its_first_questions_and_says_so(tmp_path: Path)
     assert "Questions (the first 500 of 600)" in page
 
 
-def test_settings_that_differ_between_runs_are_marked(tmp_path: Path) -> None:
-    runs = [write_run(tmp_path / f"t{t}", identity={"temperature": t / 10}) for t in (6, 8)]
-    page = report(runs).html()
-    assert "<td>temperature *</td><td>0.6</td><td>0.8</td>" in page
-    assert "<td>top_p</td><td>0.95</td><td>0.95</td>" in page
-
-
 def test_the_headline_is_the_accuracy_with_both_intervals_by_their_names(tmp_path: Path) -> None:
     of_one_run = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
     score = of_one_run.scores[0][2]
@@ -159,13 +126,6 @@ def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checks
     compared = harness(tmp_path, "compare", "base", "worse").out
     assert "    What is 2 + 3?: 1 of 1 → 0 of 1" in compared
     assert "    0123456789abcdef: 1 of 1 → 0 of 1" in compared
-
-
-def test_failed_requests_stand_with_their_endpoint_and_number(tmp_path: Path) -> None:
-    page = report([write_run(tmp_path / "run", n_failures=9)]).html()
-    assert "<td>http://10.0.0.1:8000/v1</td><td>status 503</td>" in page
-    assert re.search(r"status 503</td><td[^>]*>6</td><td>overloaded 8<", page)
-    assert "Failed requests" not in report([write_run(tmp_path / "calm")]).html()
 
 
 def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None:
@@ -224,65 +184,3 @@ def test_any_text_comes_back_inert_from_content_and_attribute(text: str) -> None
     assert "".join(found.texts) == visible(text)
     assert found.attributes == {("title", visible(text))}
     assert found.tags == {"p"}
-
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-@pytest.fixture
-def listener() -> Iterator[tuple[str, list[str]]]:
-    """A server's address and the paths that were asked of it."""
-    asked: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Silent."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-        server.shutdown()
-        thread.join()
-
-
-def browse(page: Path) -> str:
-    """The page's elements as the browser has them after its scripts, if any, have run."""
-    assert CHROMIUM is not None
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    flags += ["--disable-background-networking", "--virtual-time-budget=1000", "--dump-dom"]
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(
-            [CHROMIUM, *flags, f"--user-data-dir={profile}", page.as_uri()],
-            capture_output=True,
-            timeout=PATIENCE_SECONDS,
-            check=True,
-            env={**os.environ, "HOME": profile},
-        )
-    return done.stdout.decode("utf-8", "replace")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path (apt install chromium)")
-def test_a_browser_runs_nothing_and_asks_nothing_of_a_page_of_hostile_texts(
-    tmp_path: Path, listener: tuple[str, list[str]]
-) -> None:
-    url, asked = listener
-    armed = tmp_path / "armed.html"
-    armed.write_text(f"<title>t</title><script>document.title='ran'</script><img src='{url}/control'>", "utf-8")
-    assert "<title>ran</title>" in browse(armed)
-    assert "/control" in asked, "the browser cannot reach the listener, so silence would prove nothing"
-    asked.clear()
-
-    inert = tmp_path / "report.html"
-    page = hostile_page(tmp_path, url)
-    inert.write_text(page, "utf-8")
-    seen = browse(inert)
-    assert asked == []
-    assert Elements(seen).tags - {"script"} <= TAGS
-    assert "<script" not in seen
-    assert "&lt;script&gt;fetch(" in seen

@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.reports import Report
 from harness.reports.plots import draw
 from harness.reports.plots.plot import LABEL_CHARS, MAX_LABEL_CHARS, Plot, label
-from harness.reports.report import report
+from harness.reports.report import Report, report
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 

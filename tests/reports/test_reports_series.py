@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from harness.core.hidden_limit import EarlyCut
-from harness.reports import to_markdown
+from harness.reports.formats import to_markdown
 from harness.reports.plots import draw
 from harness.reports.series import Step, cut_notes, series_plot, series_table
 from harness.scoring import Score, score_benchmark

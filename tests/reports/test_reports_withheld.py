@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from harness.benchmarks import catalogue
 from harness.cli.report import command
-from harness.reports import Report
-from harness.reports.report import report
+from harness.reports.report import Report, report
 from harness.runs.layout import RunFolder
 from tests.reports.run_folders import write_run
 

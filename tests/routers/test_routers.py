@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -83,7 +82,7 @@ def test_a_killed_replica_comes_back_and_the_router_takes_it_again(routed: Runni
 
 def test_a_router_that_dies_ends_the_server(smollm2: Path, private_state: Path, router_python: Path) -> None:
     spec = embedded_spec(smollm2, dp=1, dp_mode="router", engine="llama_cpp", router_python=router_python)
-    with supervisor.launch(replace(spec, dp=2, max_sequences=1)) as server:
+    with supervisor.launch(spec.but(dp=2, max_sequences=1)) as server:
         known = server.state
         assert known is not None
         router = known.members[-1]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,24 +33,3 @@ def run(quick_path: Path) -> RunFolder:
 def folder(run: RunFolder) -> BenchmarkFolder:
     """A benchmark's folder within the run, not yet made."""
     return run.benchmark(BENCHMARK)
-
-
-@pytest.fixture
-def mount_small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mount a file system in memory with the given options (`size=64k`, `ro`); skips where that is not allowed."""
-    mounted: list[Path] = []
-
-    def mount(options: str) -> Path:
-        disk = tmp_path / f"disk{len(mounted)}"
-        disk.mkdir(exist_ok=True)
-        if os.geteuid() != 0 or shutil.which("mount") is None:
-            pytest.skip("mounting a small disk needs root and mount(8)")
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"this machine mounts no tmpfs: {done.stderr.strip()}")
-        mounted.append(disk)
-        return disk
-
-    yield mount
-    for disk in mounted:
-        subprocess.run(["umount", disk], check=True)

@@ -33,21 +33,6 @@ def test_the_latest_batch_of_a_request_is_known_again(run_folder: RunFolder) -> 
     assert BatchLedger(run_folder).holding(["b"])["b"].name == "one"
 
 
-def test_cut_at_any_byte_the_whole_lines_count_and_the_next_stands_alone(run_folder: RunFolder) -> None:
-    ledger = BatchLedger(run_folder)
-    ledger.planned("one", "http://h/v1", ["a"])
-    n_first = len(run_folder.batches.read_bytes())
-    ledger.planned("two", "http://h/v1", ["b"])
-    whole = run_folder.batches.read_bytes()
-    for cut in range(len(whole)):
-        run_folder.batches.write_bytes(whole[:cut])
-        torn = BatchLedger(run_folder)
-        planned = [name for name, end in (("one", n_first), ("two", len(whole))) if cut >= end - 1]
-        assert list(torn.batches) == planned, "a line that only lacks its newline is whole"
-        torn.planned("three", "http://h/v1", ["c"])
-        assert list(BatchLedger(run_folder).batches) == [*planned, "three"]
-
-
 def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run_folder: RunFolder) -> None:
     ledger = BatchLedger(run_folder)
     ledger.planned("one", "http://h/v1", ["a"])

@@ -59,16 +59,6 @@ def test_a_folder_copied_while_the_run_went_on_opens_or_says_why_not(tmp_path: P
                 assert texts(tmp_path / "out") == whole, hint
 
 
-def test_the_copy_of_a_run_that_is_held_is_free(quick_path: Path) -> None:
-    """Where locks lock, what a copy of run.lock says holds nothing."""
-    first, second = RunFolder(quick_path / "run"), RunFolder(quick_path / "copy")
-    with RunLock(first):
-        second.create()
-        second.lock.write_bytes(first.lock.read_bytes())
-        with RunLock(second):
-            pass
-
-
 def test_status_of_a_copied_run_does_not_name_the_process_that_holds_the_original(quick_path: Path) -> None:
     first = RunFolder(quick_path / "run")
     with RunLock(first):

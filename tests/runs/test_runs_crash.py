@@ -3,63 +3,24 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from harness.core.records import Key
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
-from tests.budget import rounds
-from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
+from tests.runs.recorded import BENCHMARK, intact_lines, sample
 
 pytestmark = pytest.mark.slow
-
-N_SAMPLES = 90
-PROGRAM = [sys.executable, "-m", "tests.runs.appending"]
-EXPECTED = {Key(f"q{i % 7}", i // 7) for i in range(N_SAMPLES)}
-
-
-def check(folder: RunFolder, acknowledged: set[Key], hint: str) -> None:
-    """What every crash must leave: all that was acknowledged, nothing twice."""
-    samples = folder.benchmark(BENCHMARK).samples
-    records = intact_lines(samples.read_bytes()) if samples.exists() else []
-    keys = [Key(record["question_id"], record["sample_index"]) for record in records]
-    assert len(keys) == len(set(keys)), f"a key was counted twice{hint}"
-    assert acknowledged <= set(keys), f"an acknowledged sample was lost{hint}"
-    assert set(keys) <= EXPECTED
 
 
 def acknowledged_in(output: bytes) -> set[Key]:
     """The keys that the program printed, the last line only if it is whole."""
     lines = output.decode().split("\n")[:-1]
     return {Key(q, int(i)) for q, _, i in (line.partition("/") for line in lines if line != "open")}
-
-
-def test_kill_at_random_moments_loses_nothing_acknowledged(quick_path: Path) -> None:
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    chance.seed(seed)
-    folder, acknowledged = RunFolder(quick_path / "run"), set[Key]()
-    for _ in range(rounds(8)):
-        child = subprocess.Popen([*PROGRAM, str(folder.path), str(N_SAMPLES)], stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"open\n"
-        time.sleep(chance.uniform(0, 0.02))
-        child.send_signal(signal.SIGKILL)
-        acknowledged |= acknowledged_in(child.communicate()[0])
-        check(folder, acknowledged, f" (seed {seed})")
-        if len(acknowledged) == N_SAMPLES:
-            shutil.rmtree(folder.path)
-            acknowledged = set()
-    done = subprocess.run([*PROGRAM, str(folder.path), str(N_SAMPLES)], stdout=subprocess.PIPE, check=True)
-    check(folder, acknowledged | acknowledged_in(done.stdout), f" (seed {seed})")
-    assert set(intact_texts(folder.benchmark(BENCHMARK).samples.read_bytes())) == EXPECTED
 
 
 CALLS = ["open", "mkdir", "write", "fsync", "fdatasync", "ftruncate", "replace", "unlink", "chmod", "pwrite"]

@@ -48,46 +48,36 @@ def test_what_was_written_comes_back_equal(
     for _ in range(2):
         inflight.write(folder, parts)
         stored = inflight.read(folder)
-        assert stored.partials == {task: plain(part) for task, part in parts.items()}
-        assert (stored.damaged, stored.notes) == (0, [])
+        assert stored == ({task: plain(part) for task, part in parts.items()}, "")
     assert folder.inflight.exists() == bool(parts)
 
 
-def test_only_wanted_samples_are_read(tmp_path: Path) -> None:
-    inflight.write(RunFolder(tmp_path), PARTS)
-    assert inflight.read(RunFolder(tmp_path), lambda task: task == key(1)).partials.keys() == {key(1)}
-
-
-def test_cut_or_damaged_at_any_byte_the_other_samples_are_whole(tmp_path: Path) -> None:
+def test_cut_at_any_byte_whole_parts_come_back_and_of_a_damaged_file_none(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     inflight.write(folder, PARTS)
     data = folder.inflight.read_bytes()
     written = {task: plain(part) for task, part in PARTS.items()}
     for n in range(len(data)):
-        for damaged in (data[:n], data[:n] + bytes([data[n] ^ 1]) + data[n + 1 :]):
-            folder.inflight.write_bytes(damaged)
-            stored = inflight.read(folder)
-            assert stored.partials.items() <= written.items()
-            n_whole = data[:n].count(b"\n") if len(damaged) < len(data) else len(PARTS) - 2
-            assert len(stored.partials) >= n_whole
-            assert stored.damaged or len(damaged) < len(data)
+        folder.inflight.write_bytes(data[:n])
+        stored = inflight.read(folder)
+        assert stored.partials.items() <= written.items()
+        assert (len(stored.partials) >= data[:n].count(b"\n"), stored.damage) == (True, "")
+        folder.inflight.write_bytes(data[:n] + bytes([data[n] ^ 1]) + data[n + 1 :])
+        stored = inflight.read(folder)
+        assert (stored.damage and not stored.partials) or stored.partials.items() < written.items(), n
 
 
-def test_a_line_of_a_newer_schema_or_another_form_is_damage_and_the_first_is_named(tmp_path: Path) -> None:
-    inflight.write(RunFolder(tmp_path), PARTS)
-    newer = b'{"key":["b","q",0],"part":{"request":"r"},"schema":%d}' % (SCHEMA_VERSION + 1)
-    former = b'{"request":"r","text":"a","tokens":1,"benchmark":"b","question_id":"q","sample_index":0,"number":0}'
-    with RunFolder(tmp_path).inflight.open("ab") as file:
-        file.write(record.seal(newer) + record.seal(former))
-    stored = inflight.read(RunFolder(tmp_path))
-    assert (len(stored.partials), stored.damaged) == (3, 2)
-    assert stored.notes == [f"line 4: schema {SCHEMA_VERSION + 1}"]
-
-
-def test_a_file_that_cannot_be_read_is_a_note_and_a_missing_one_is_none(tmp_path: Path) -> None:
-    assert inflight.read(RunFolder(tmp_path)) == inflight.Recovered()
+def test_what_is_no_file_of_ours_is_told_and_a_missing_one_is_none(tmp_path: Path) -> None:
+    assert inflight.read(RunFolder(tmp_path)) == ({}, "")
+    for content, words in (
+        (b'{"key":["b","q",0],"part":{"request":"r"},"schema":%d}' % (SCHEMA_VERSION + 1), "line 1 has schema 2"),
+        (b'{"request":"r","text":"a","tokens":1,"benchmark":"b","question_id":"q","number":0}', "line 1 is damaged"),
+    ):
+        RunFolder(tmp_path).inflight.write_bytes(record.seal(content))
+        assert words in inflight.read(RunFolder(tmp_path)).damage
+    RunFolder(tmp_path).inflight.unlink()
     RunFolder(tmp_path).inflight.mkdir()
-    assert "cannot read" in inflight.read(RunFolder(tmp_path)).notes[0]
+    assert "cannot read" in inflight.read(RunFolder(tmp_path)).damage
 
 
 def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:

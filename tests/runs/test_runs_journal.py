@@ -72,16 +72,6 @@ def test_an_appended_sample_is_in_the_file_and_its_key_known(folder: BenchmarkFo
         journal.append(sample("b"))
 
 
-def test_a_resume_knows_the_keys_and_appends_behind_them(folder: BenchmarkFolder) -> None:
-    first, second = twenty()[:12], twenty()[12:]
-    before = store(folder, *first)
-    with Journal.open(folder) as journal:
-        assert (journal.keys, journal.report.n_records) == ({entry.key for entry in first}, 12)
-    assert store(folder, *second).startswith(before)
-    assert [*read_samples(folder)] == twenty()
-    assert [entry.key for entry in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
-
-
 def test_a_sample_is_synced_within_a_second_and_at_the_end(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,17 +213,6 @@ def test_foreign_lines_cost_nothing_but_themselves(
     assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
 
 
-def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
-    texts = [("a", "first"), ("b", "same"), ("a", "second"), ("b", "same")]
-    folder.create()
-    folder.samples.write_bytes(b"".join(record.encode(sample(name, 0, text)) for name, text in texts))
-    reader = read_samples(folder)
-    assert [entry.text for entry in reader] == ["first", "same"]
-    assert (reader.report.n_records, reader.report.n_duplicates) == (4, 2)
-    with Journal.open(folder) as journal:
-        assert (journal.report.n_records, journal.report.n_duplicates) == (4, 2)
-
-
 @pytest.mark.parametrize("n_lines", [1, 2, 5])
 def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder, n_lines: int) -> None:
     lines = [record.encode(sample("q", n, "x" * n)) for n in range(n_lines)]
@@ -335,32 +314,6 @@ def test_an_error_inside_a_with_block_is_not_hidden_by_the_journals(
         use()
 
 
-def test_a_full_disk_keeps_every_acknowledged_sample(mount_small_disk: Callable[[str], Path]) -> None:
-    folder = RunFolder(mount_small_disk("size=64k") / "run").benchmark(BENCHMARK)
-    acknowledged = set[Key]()
-
-    def fill() -> None:
-        for i in range(40):
-            opened.append(sample(f"q{i}", 0, "x" * 3000))
-            acknowledged.add(Key(f"q{i}", 0))
-
-    with Journal.open(folder) as opened, pytest.raises(StoreError, match=r"No space left on device \(0 MB free at"):
-        fill()
-    assert acknowledged == set(intact_texts(folder.samples.read_bytes()))
-    assert len(acknowledged) > 5
-    assert folder.samples.read_bytes().endswith(b"\n")
-
-
-def test_a_read_only_place_fails_before_the_first_request(mount_small_disk: Callable[[str], Path]) -> None:
-    disk = mount_small_disk("size=64k")
-    folder = RunFolder(disk / "run").benchmark(BENCHMARK)
-    Journal.open(folder).close()
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    for place in (folder, RunFolder(disk / "another").benchmark(BENCHMARK)):
-        with pytest.raises(StoreError, match=r"Read-only file system"):
-            Journal.open(place)
-
-
 CHANGES: dict[str, tuple[Callable[[BenchmarkFolder], object], str]] = {
     "cut": (lambda folder: os.truncate(folder.samples, 10), "changed by another program"),
     "lengthened": (lambda folder: os.truncate(folder.samples, 1000), "changed by another program"),
@@ -383,23 +336,6 @@ def test_a_file_changed_by_another_program_stops_the_run(folder: BenchmarkFolder
         opened.close()
 
 
-def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_bytes(b"precious")
-    folder.create()
-    folder.samples.symlink_to(victim)
-    before = len([*Path("/dev/fd").iterdir()])
-    with pytest.raises(StoreError, match="symbolic link"):
-        Journal.open(folder)
-    assert victim.read_bytes() == b"precious"
-    shutil.rmtree(folder.path)
-    folder.path.symlink_to(tmp_path)
-    with pytest.raises(StoreError, match="symbolic link"):
-        Journal.open(folder)
-    assert [*tmp_path.iterdir()] == [victim]
-    assert len([*Path("/dev/fd").iterdir()]) == before
-
-
 @pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])
 def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: Callable[[Path], None]) -> None:
     folder = run.benchmark(BENCHMARK)
@@ -414,13 +350,4 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: C
         lambda: Journal.open(folder),
     ):
         with pytest.raises(StoreError, match=r"cannot read .*: not a regular file|is not a regular file|cannot write"):
-            attempt()
-
-
-def test_a_file_that_cannot_be_read_is_named(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    store(folder, sample())
-    monkeypatch.setattr(survey_module, "open_untrusted", fails(errno.EIO))
-    monkeypatch.setattr(survey_module, "_survey", fails(errno.EIO))
-    for attempt in (lambda: next(read_samples(folder)), lambda: Journal.open(folder)):
-        with pytest.raises(StoreError, match=r"cannot read .*samples\.jsonl: Input/output error\."):
             attempt()

@@ -47,12 +47,6 @@ def test_folders_that_earlier_versions_named_in_ascii_are_found(run: RunFolder) 
     assert RunFolder.default("模型", run.path).path == run.path / "x-c98e118e"
 
 
-def test_a_run_is_opened_by_its_folder(run: RunFolder) -> None:
-    Manifest(harness_version="1", created="now", model="m").save(run)
-    assert RunFolder.open(run.path).path == run.path
-    assert Manifest.load(RunFolder.open(str(run.path))).benchmarks == {}
-
-
 def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(quick_path)
     run = RunFolder("somewhere")
@@ -60,16 +54,14 @@ def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytes
     assert run.path == quick_path / "somewhere"
 
 
-def test_a_missing_run_names_its_neighbours(run: RunFolder) -> None:
-    Manifest(harness_version="1", created="now", model="m").save(run)
-    with pytest.raises(StoreError, match=r"there is no run at .*/rnu\. Did you mean run\?"):
-        RunFolder.open(run.path.with_name("rnu"))
-
-
-def test_a_folder_that_is_no_run_is_said_to_be_none(run: RunFolder) -> None:
+def test_a_run_is_opened_by_its_folder_and_what_is_none_is_said_to_be_none(run: RunFolder) -> None:
     run.create()
     with pytest.raises(StoreError, match=r"holds no manifest\.json"):
         RunFolder.open(run.path)
+    Manifest(harness_version="1", created="now", model="m").save(run)
+    assert RunFolder.open(str(run.path)).path == run.path
+    with pytest.raises(StoreError, match=r"there is no run at .*/rnu\. Did you mean run\?"):
+        RunFolder.open(run.path.with_name("rnu"))
 
 
 def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:

@@ -12,8 +12,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,13 +26,13 @@ from harness.runs.line_file import (
     LineFile,
     append_line,
     read_appended,
-    read_lines,
     write_lines,
 )
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.appended_files import FILES, Appended, correct, plan, planned
 from tests.runs.recorded import BENCHMARK
+from tests.runs.test_runs_lock import descriptors_of
 
 
 @pytest.fixture(params=FILES)
@@ -142,6 +140,10 @@ def test_a_planted_link_or_pipe_is_not_appended_to(file: Appended, run: RunFolde
     os.mkfifo(path)
     with pytest.raises(StoreError, match="regular file"):
         file.append(run, 1)
+    folder = tmp_path / "linked"
+    folder.symlink_to(run.path)
+    with pytest.raises(StoreError, match="symbolic link"):
+        append_line(folder / "f.jsonl", b"{}\n")
 
 
 @given(
@@ -161,26 +163,6 @@ def test_whatever_stands_there_an_appended_line_stands_alone_and_no_whole_line_i
     whole, _, tail = before.rpartition(b"\n")
     kept = [tail] if tail in (b'{"a":1}', b"{}") else []
     assert lines[:-2] == [*(whole.split(b"\n") if b"\n" in before else []), *kept]
-
-
-FILL = """
-import sys, pathlib
-from harness.runs.line_file import LineFile
-with LineFile(pathlib.Path(sys.argv[1]), durable=False) as file:
-    for number in range(100):
-        file.append(b'{"%s":%d,"x":"%s"}\\n' % (sys.argv[2].encode(), number, b"x" * 5000))
-"""
-
-
-def test_lines_of_several_processes_are_never_mixed(quick_path: Path) -> None:
-    path = quick_path / "f.jsonl"
-    writers = [subprocess.Popen([sys.executable, "-c", FILL, path, name]) for name in "abc"]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
-    lines = path.read_bytes().split(b"\n")[:-1]
-    assert len(lines) == 300
-    for name in b"abc":
-        numbers = [int(line[5:].partition(b",")[0]) for line in lines if line[2] == name]
-        assert numbers == list(range(100))
 
 
 # ---- nothing appends beside it
@@ -231,32 +213,15 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
     assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
 
 
-def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf"a"\n"b"\n')
-    assert read_lines(path, str, "") == ["a", "b"]
-
-
-def n_open(path: Path) -> int:
-    """How many descriptors of this process are of the file."""
-    n = 0
-    for descriptor in Path("/dev/fd").iterdir():
-        try:
-            n += os.path.samestat(os.fstat(int(descriptor.name)), path.stat())
-        except OSError:  # the descriptor by which the folder itself was listed
-            continue
-    return n
-
-
 def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
     path, other = tmp_path / "log.jsonl", tmp_path / "other"
     with LineFile(path, durable=False) as file:
-        assert n_open(path) == 1
-    assert n_open(path) == 0
+        assert descriptors_of(path) == 1
+    assert descriptors_of(path) == 0
     with other.open("wb"):  # may get the number that the file had
         file.close()
         file.close()
-        assert n_open(other) == 1
+        assert descriptors_of(other) == 1
 
 
 def synced_by(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -284,13 +249,6 @@ def test_a_new_file_may_be_read_by_all_and_written_by_its_owner(tmp_path: Path) 
     finally:
         os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def test_a_newline_at_the_very_beginning_is_a_line_end(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(b'\n{"a"')
-    append_line(path, b"{}\n")
-    assert path.read_bytes() == b"\n{}\n"
 
 
 def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

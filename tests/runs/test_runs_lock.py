@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,13 +61,6 @@ def test_a_second_lock_in_one_process_is_refused_too(run: RunFolder) -> None:
         RunLock(run).acquire()
 
 
-def test_a_run_is_free_after_its_holder_ends(run: RunFolder) -> None:
-    for _ in range(2):
-        with RunLock(run) as lock:
-            assert lock.warning is None
-            assert json.loads(run.lock.read_text())["pid"] == os.getpid()
-
-
 def test_the_holder_is_told_while_it_holds_the_run_and_a_killed_one_holds_nothing(run: RunFolder) -> None:
     assert holder_of(run) is None
     with holder(run) as first:
@@ -85,60 +77,14 @@ def test_the_holder_is_told_while_it_holds_the_run_and_a_killed_one_holds_nothin
         assert holder_of(run) is None
 
 
-def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder) -> None:
+def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     run.create()
-    run.lock.write_text("{}")
+    run.lock.write_text("x" * 2000)
     with run.lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        threading.Timer(0.05, file.close).start()
+        monkeypatch.setattr("harness.runs.lock.time.sleep", lambda _seconds: file.close())
         with RunLock(run):
-            pass
-
-
-FORK = """
-import os, signal, sys
-from harness.runs import RunFolder, RunLock
-lock = RunLock(RunFolder(sys.argv[1]))
-lock.acquire()
-reading, writing = os.pipe()
-if os.fork() == 0:
-    os.write(writing, b"x")
-    sys.stdin.read()
-    os._exit(0)
-os.read(reading, 1)
-if sys.argv[2] == "die":
-    os.kill(os.getpid(), signal.SIGKILL)
-lock.release()
-"""
-
-
-@pytest.mark.parametrize("end", ["die", "release"])
-def test_a_forked_child_does_not_hold_the_run_beyond_its_parent(run: RunFolder, end: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", FORK, str(run.path), end], stdin=subprocess.PIPE) as parent:
-        parent.wait()
-        assert parent.stdin is not None
-        with RunLock(run):
-            assert parent.stdin.write(b"the child still reads")
-
-
-@pytest.fixture
-def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that has no locks, as some network ones."""
-
-    def refuse(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-
-
-def test_a_planted_link_is_not_locked_or_written_through(run: RunFolder, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    run.create()
-    run.lock.symlink_to(victim)
-    with pytest.raises(StoreError, match="symbolic link"):
-        RunLock(run).acquire()
-    assert victim.read_text() == "precious"
+            assert json.loads(run.lock.read_text())["pid"] == os.getpid(), "nothing of a longer former text stays"
 
 
 def descriptors_of(path: Path) -> int:
@@ -154,59 +100,20 @@ def descriptors_of(path: Path) -> int:
     return n_open
 
 
-def test_a_lock_keeps_one_descriptor_and_none_after_its_release(run: RunFolder) -> None:
-    with RunLock(run):
-        assert descriptors_of(run.lock) == 1
-    assert descriptors_of(run.lock) == 0
-
-
-def test_a_release_without_a_lock_and_a_second_release_touch_nothing(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock = RunLock(run)
-    for taken in (False, True):
-        if taken:
-            lock.acquire()
-            lock.release()
-        closed: list[int] = []
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "close", closed.append)
-            lock.release()
-        assert closed == []
-
-
 def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFolder) -> None:
-    """As a process has it that was forked without Python's knowledge."""
+    """As a forked process has it."""
     lock = RunLock(run)
     lock.acquire()
-    inode = run.lock.stat().st_ino
-    copy = next(os.dup(n) for n in range(3, 256) if _inode(n) == inode)
+    copy = os.dup(lock._descriptor)
     lock.release()
     with RunLock(run):
         pass
     os.close(copy)
-
-
-def _inode(descriptor: int) -> int:
-    try:
-        return os.fstat(descriptor).st_ino
-    except OSError:
-        return -1
-
-
-def test_nothing_of_a_longer_former_text_stays_in_the_lock_file(run: RunFolder) -> None:
-    run.create()
-    run.lock.write_text("x" * 2000)
+    assert descriptors_of(run.lock) == 0
     with RunLock(run):
-        assert json.loads(run.lock.read_text())["pid"] == os.getpid()
-
-
-def test_what_an_interrupted_write_left_is_removed_under_the_lock(run: RunFolder) -> None:
-    run.create()
-    leftover = run.path / ".manifest.json.0123456789abcdef.tmp"
-    leftover.write_text("half")
-    with RunLock(run):
-        assert not leftover.exists()
+        lock.release()  # A second release touches nothing.
+        assert holder_of(run) is not None
+        assert descriptors_of(run.lock) == 1
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
@@ -232,22 +139,21 @@ def test_a_lock_that_fails_for_another_reason_is_no_missing_lock(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flock(_descriptor: int, _operation: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", flock)
+    number = errno.EIO
     with pytest.raises(StoreError, match=r"cannot lock .*Input/output error"):
         RunLock(run).acquire()
-
-
-def test_a_held_run_has_its_folder_and_the_warning_of_its_lock(
-    run: RunFolder, request: pytest.FixtureRequest, quick_path: Path
-) -> None:
-    with hold(run) as ours:
-        assert (ours.folder, ours.manifest, ours.warning) == (run, None, "")
-    request.getfixturevalue("without_locks")
+    number = errno.ENOLCK  # a file system that has no locks, as some network ones
     with hold(run) as ours:
         assert "without working locks" in ours.warning
         assert holder_of(run) is None
+
+
+def test_a_held_run_has_its_folder_and_another_purposes_folder_is_refused(run: RunFolder, quick_path: Path) -> None:
+    with hold(run) as ours:
+        assert (ours.folder, ours.manifest, ours.warning) == (run, None, "")
     other = RunFolder(quick_path / "photos")
     other.path.mkdir()
     (other.path / "cat.jpg").write_text("")

@@ -5,10 +5,6 @@ For: harness.runs.survey, harness.runs.parts.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -63,12 +59,8 @@ def test_work_by_hand_that_stays_behind_is_named(quick_path: Path) -> None:
     first, second = shards(quick_path, 2)
     assert merge([first, second], RunFolder(quick_path / "before")).notes == ()
     first.benchmark(NAME).overrides.touch()
-    second.benchmark(NAME).labels.touch()
     merged = merge([first, second], RunFolder(quick_path / "all"))
-    assert [str(note) for note in merged.notes] == [
-        "verdicts corrected by hand stay in shard1",
-        "labels given by hand stay in shard2",
-    ]
+    assert [str(note) for note in merged.notes] == ["verdicts corrected by hand stay in shard1"]
 
 
 def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> None:
@@ -91,18 +83,6 @@ def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> N
     again = merge([late], out)
     assert again.complete
     assert again.benchmarks[0].n_added == 6
-
-
-def test_the_same_call_again_changes_nothing(quick_path: Path) -> None:
-    out = RunFolder(quick_path / "all")
-    parts = shards(quick_path, 2)
-    merge(parts, out)
-    before = {path.name: path.read_bytes() for path in out.path.rglob("*.json*") if path.name != "log.jsonl"}
-    again = merge(parts, out)
-    after = {path.name: path.read_bytes() for path in out.path.rglob("*.json*") if path.name != "log.jsonl"}
-    assert before == after
-    assert again.benchmarks[0].n_added == 0
-    assert list(again.benchmarks[0].notes()) == []
 
 
 def test_a_key_given_twice_counts_once_and_is_told(quick_path: Path) -> None:
@@ -138,16 +118,6 @@ def test_what_is_no_part_of_the_same_run_is_refused_by_name(
     assert named in str(refused.value)
     assert not out.manifest.exists(), "nothing is written before all is known to fit"
     assert not out.benchmark(NAME).path.exists()
-
-
-def test_another_model_of_the_server_can_be_accepted(quick_path: Path) -> None:
-    facts = [{"http://h/v1": ServerFacts(model={"root": root}, host={})} for root in "ab"]
-    parts = [
-        write(quick_path / root, [sampled(q, 0)], n_questions=N, planned=M, servers=server_facts)
-        for q, (root, server_facts) in enumerate(zip("ab", facts, strict=True))
-    ]
-    merge(parts, RunFolder(quick_path / "all"), accept_server_change=True)
-    assert len(Manifest.load(RunFolder(quick_path / "all")).provenance.servers) == 2
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -202,58 +172,25 @@ def test_damage_in_a_shard_is_said_and_owed(quick_path: Path) -> None:
     assert (joined.n_damaged, joined.n_owed) == (1, 1)
 
 
-# ---- death
+@pytest.mark.parametrize("step", ["questions.write", "Journal.append", "write_atomically"])
+def test_a_merge_that_ended_at_any_step_is_made_good_by_the_same_call(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        raise InterruptedError
 
-
-@pytest.mark.wide
-def test_death_at_every_call_that_changes_the_disk_is_made_good_by_the_same_call(quick_path: Path) -> None:
-    """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
-    shards(quick_path, 2)
-    program = f"from tests.runs.test_runs_merging import die_everywhere; die_everywhere({str(quick_path)!r})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20, "a merge makes that many calls at least"
-
-
-def die_everywhere(parent: str) -> None:
-    """Kill a merge at call 1, 2, … until it outlives the number; merge again, and compare with an undisturbed one."""
-    from tests.runs.test_runs_crash import die_at
-
-    parts = [RunFolder(Path(parent) / name) for name in ("shard1", "shard2")]
-    quiet = RunFolder(Path(parent) / "quiet")
-    os.waitpid(_forked(lambda: merge(parts, quiet)), 0)
-    number = 0
-    while True:
-        number += 1
-        out = RunFolder(Path(parent) / f"out{number}")
-
-        def killed(number: int = number, out: RunFolder = out) -> None:
-            die_at(number, after=False)
+    parts, out, quiet = shards(quick_path, 2), RunFolder(quick_path / "all"), RunFolder(quick_path / "quiet")
+    merge(parts, quiet)
+    with monkeypatch.context() as patched:
+        patched.setattr(f"harness.runs.merging.{step}", ended)
+        with pytest.raises(InterruptedError):
             merge(parts, out)
-
-        code = os.waitstatus_to_exitcode(os.waitpid(_forked(killed), 0)[1])
-        assert code in (0, 77), (number, code)
-        again = os.waitpid(_forked(lambda out=out: merge(parts, out)), 0)[1]  # type: ignore[misc]
-        assert again == 0, number
+    for n_added in (None, 0):  # once more, and nothing is added
+        again = merge(parts, out)
+        assert n_added is None or again.benchmarks[0].n_added == n_added
+        assert list(again.benchmarks[0].notes()) == []
         for name in ("manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", "log.shard1.jsonl"):
-            assert (out.path / name).read_bytes() == (quiet.path / name).read_bytes(), (number, name)
-        assert not list(out.path.rglob(".*.tmp")), number
-        shutil.rmtree(out.path)
-        if code == 0:
-            sys.stdout.write(str(number))
-            return
-
-
-def _forked(act: object) -> int:
-    child = os.fork()
-    if child == 0:
-        try:
-            act()  # type: ignore[operator]
-            os._exit(0)
-        except BaseException as error:  # noqa: BLE001 - a child must never return into the tests
-            sys.stderr.write(repr(error))
-            os._exit(2)
-    return child
+            assert (out.path / name).read_bytes() == (quiet.path / name).read_bytes(), name
 
 
 def test_cut_at_any_byte_of_the_joined_samples_the_same_call_gives_the_same(quick_path: Path) -> None:

@@ -14,15 +14,14 @@ import pytest
 import harness as reasoning_harness
 from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
-from harness.core.records import Grade, Question, Sample
+from harness.core.records import Grade, Sample
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
-from harness.scoring.pipeline import grade_outputs, score_of, score_run
+from harness.scoring.opened import OpenRun
+from harness.scoring.pipeline import score_run
 from harness.scoring.score import score_benchmark
 from harness.viewer.differ import compare as compare_viewed
-from harness.viewer.library import OpenRun
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -130,21 +129,6 @@ def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
     bounds = allowed_repeats(n, np.array([1, 100, 2000, 35])).tolist()
     assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
     assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
-
-
-def test_the_outputs_of_another_tool_are_counted_too(tmp_path: Path) -> None:
-    by_id = {asked_question.question_id: asked_question for asked_question in QUESTIONS}
-
-    def pairs(copies: int) -> list[tuple[Question, Sample]]:
-        shuffled = sorted(replies(copies), key=lambda reply: (reply.sample_index, reply.question_id))
-        return [(by_id[reply.question_id], reply) for reply in shuffled]
-
-    (cached,), (sound,) = (
-        grade_outputs(pairs(copies), RunFolder(tmp_path), GradingOptions(workers=1)) for copies in (8, 1)
-    )
-    assert score_of(cached).copies is not None
-    assert any("84 of 96 samples repeat" in text for text in score_of(cached).sentences)
-    assert not any("repeat" in text for text in score_of(sound).sentences)
 
 
 def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> None:

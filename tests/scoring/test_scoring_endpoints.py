@@ -11,8 +11,8 @@ import pytest
 
 from harness.core.records import Question, Sample, ServerFacts, Timing, Usage
 from harness.presets.grading import GradingOptions
-from harness.reports import endpoint_table
 from harness.reports.report import report
+from harness.reports.tables import endpoint_table
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RunLog
 from harness.runs.manifest import Provenance

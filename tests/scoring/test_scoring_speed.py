@@ -10,8 +10,9 @@ import pytest
 
 from harness.core.records import Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
-from harness.reports import speed_table, to_csv
+from harness.reports.formats import to_csv
 from harness.reports.report import report
+from harness.reports.tables import speed_table
 from harness.scoring import Score, Speed
 from harness.scoring.pipeline import score_run
 from tests.scoring.graded import question

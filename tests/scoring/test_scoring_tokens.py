@@ -14,7 +14,7 @@ import pytest
 
 from harness.core.records import Usage
 from harness.presets.grading import GradingOptions
-from harness.reports import to_csv
+from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.runs import RunFolder
 from harness.scoring import Score, score_benchmark

@@ -90,11 +90,10 @@ def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> No
 def test_an_engine_is_whole(name: str) -> None:
     engine = table.find(name)
     assert engine is not None
-    launcher = engine.launcher
     assert engine.summary
-    assert launcher.takes <= set(OPTIONS), "a field that no spec has"
+    assert engine.takes <= set(OPTIONS), "a field that no spec has"
     assert set(engine.file_flags) <= set(engine.model_flags)
-    assert "sampling_defaults" not in launcher.takes or engine.neutral_words
+    assert "sampling_defaults" not in engine.takes or engine.neutral_words
     if (dialect := engine.dialect) is not None:
         assert dialect.owned_by or dialect.marks or dialect.hides_behind, "its servers are known by nothing"
         assert dialect.source or not dialect.facts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table, vllm_ascend
-from server_launchers.errors import LaunchError, SpecError
+from server_launchers.errors import LaunchError
 from server_launchers.keeping import supervisor
 from server_launchers.machine import accelerators
 from server_launchers.machine.inspection import Facts
-from server_launchers.spec import OPTIONS, EngineName, ServerSpec
+from server_launchers.spec import OPTIONS, EngineName, ServerSpec, flag_of
 from tests.system.command import harness
 
 
 def engines_with(field: str) -> list[str]:
     """The engines that are Python packages and take this field."""
-    each = {name: engine.launcher for name, engine in table.every().items()}
-    return [name for name, launcher in each.items() if launcher.program is not None and field in launcher.takes]
+    return [name for name, engine in table.every().items() if engine.assumed_version and field in engine.takes]
 
 
 def spec(engine: str, model: str = "org/model", **fields: Any) -> ServerSpec:
@@ -114,7 +113,7 @@ def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(en
     shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
     with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
         dry(engine, **shape)
-    if table.by_name(engine).launcher.spreads:
+    if table.by_name(engine).spreads:
         assert len(dry(engine, **shape, dp_mode="engine")) == 2
 
 
@@ -195,17 +194,17 @@ def test_placeholders_in_a_programs_command_line_are_filled_in() -> None:
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [
-        ({"engine": "vlm", "model": "m"}, "engine", "there is no engine 'vlm'; the engines are llama_cpp, vllm"),
+        ({"engine": "vlm", "model": "m"}, "engine", "expected 'llama_cpp', 'vllm', .*"),
         ({"engine": "vllm", "model": ""}, "model", "needs a model"),
         ({"engine": "command"}, "extra_flags", "needs the command line after"),
-        ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "0 does not fit; expected a whole number at least 1"),
-        ({"engine": "vllm", "model": "m", "tp": "8"}, "tp", "'8' does not fit; expected a whole number at least 1"),
-        ({"engine": "vllm", "model": "m", "tp": True}, "tp", "True does not fit"),
-        ({"engine": "vllm", "model": "m", "port": 65536}, "port", "expected a whole number at least 0 at most 65535"),
-        ({"engine": "vllm", "model": "m", "memory_fraction": float("nan")}, "memory_fraction", "a number more than 0"),
-        ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected client or engine or router"),
-        ({"engine": "vllm", "model": "m", "host": None}, "host", "None does not fit; expected a text"),
-        ({"engine": "vllm", "model": "m", "devices": "0,1"}, "devices", "expected a list of texts"),
+        ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "tp=0: expected a number greater than or equal to 1"),
+        ({"engine": "vllm", "model": "m", "tp": "8"}, "tp", "tp='8': expected a valid integer"),
+        ({"engine": "vllm", "model": "m", "tp": True}, "tp", "expected a valid integer"),
+        ({"engine": "vllm", "model": "m", "port": 65536}, "port", "expected a number less than or equal to 65535"),
+        ({"engine": "vllm", "model": "m", "memory_fraction": float("nan")}, "memory_fraction", "a finite number"),
+        ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
+        ({"engine": "vllm", "model": "m", "host": None}, "host", "expected a valid string"),
+        ({"engine": "vllm", "model": "m", "devices": 1}, "devices", "expected "),
         ({"engine": "vllm", "model": "m", "environment": {"A B": ""}}, "environment", "expected NAME=VALUE"),
         ({"engine": "vllm", "model": "m", "nodes": 2}, "head_address", "several nodes need the address of node 0"),
         ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "docker", "give one"),
@@ -215,33 +214,31 @@ def test_placeholders_in_a_programs_command_line_are_filled_in() -> None:
     ],
 )
 def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
-    with pytest.raises(SpecError, match=message) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         table.check(ServerSpec(**fields))
     assert caught.value.field == field
     assert "sk-123" not in str(caught.value)
 
 
 def test_a_value_of_the_environment_is_in_no_message() -> None:
-    with pytest.raises(SpecError, match="the value does not fit") as caught:
+    with pytest.raises(UsageError, match="environment: expected NAME=VALUE") as caught:
         spec("vllm", environment={"TOKEN": b"s3cret"})
     assert "s3cret" not in str(caught.value)
 
 
 def test_texts_and_lists_become_the_spec_s_own_types() -> None:
-    converted = spec("vllm", chat_template="x.jinja", devices=["0"], memory_fraction=1)
-    assert converted == spec("vllm", chat_template=Path("x.jinja"), devices=("0",), memory_fraction=1.0)
+    converted = spec("vllm", chat_template=__file__, devices=["0"], memory_fraction=1)
+    assert converted == spec("vllm", chat_template=Path(__file__), devices=("0",), memory_fraction=1.0)
 
 
 def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
     assert all(engine.summary for engine in table.every().values())
-    described = {"engine", "model", "name", "extra_flags"}
-    assert set(ServerSpec.__dataclass_fields__) == described | set(OPTIONS)
-    assert all(option.form.help.endswith(".") for option in OPTIONS.values())
-    assert len({option.flag for option in OPTIONS.values()}) == len(OPTIONS)
+    assert all(option.help.endswith(".") for option in OPTIONS.values())
+    assert len(set(map(flag_of, OPTIONS))) == len(OPTIONS)
 
 
 def test_a_transformers_server_refuses_what_it_has_no_option_for() -> None:
-    with pytest.raises(LaunchError, match="tp: transformers does not support it"):
+    with pytest.raises(UsageError, match="tp: transformers does not support it"):
         dry("transformers", tp=2, context=100)
 
 
@@ -257,10 +254,9 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    program = table.by_name(engine).launcher.program
+    program = table.by_name(engine).program(spec(engine))
     assert program is not None
-    package = program(spec(engine)).package
-    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{package}"):
+    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
         supervisor.launch(spec(engine))
 
 
@@ -304,8 +300,8 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
         ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
         ("vllm", "engine vllm needs a model"),
-        ("vllm m --tp 0", "'--tp': 0 is not in the range x>=1"),
-        ("vllm m --memory-fraction 0", "--memory-fraction 0.0: 0.0 does not fit; expected a number more than 0"),
+        ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
+        ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),
         ("vllm m --nodes 2", "--head-address: several nodes need"),
         ("vllm m --server-key-env sk-1", "--server-key-env: give the name of an environment variable"),
         ("vllm m --env A", "--env: expected NAME=VALUE"),
@@ -350,7 +346,7 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
     with pytest.raises(LaunchError, match=r"SGLang 0\.4\.9 has no deterministic inference"):
         dry("sglang", deterministic=True, engine_version="0.4.9")
     for engine in ("llama_cpp", "transformers"):
-        with pytest.raises(LaunchError, match=f"{engine} does not support it"):
+        with pytest.raises(UsageError, match=f"{engine} does not support it"):
             dry(engine, deterministic=True)
     deterministic = spec("vllm", deterministic=True)
     assert replicas.deploy(deterministic, [8000], table.assumed_facts(deterministic)).versions["deterministic"] == "on"
@@ -367,7 +363,7 @@ def test_a_command_of_several_replicas_gets_the_devices_that_are_named() -> None
 
 
 def test_the_slots_of_a_transformers_server_are_refused_not_dropped() -> None:
-    with pytest.raises(LaunchError, match="max_sequences: transformers does not"):
+    with pytest.raises(UsageError, match="max_sequences: transformers does not"):
         dry("transformers", max_sequences=8)
 
 
@@ -417,7 +413,7 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
     (tmp_path / "docker").touch(0o755)
     facts = table.inspect(spec)
     assert facts.versions["devices"] == recorded
-    planned = replicas.deploy(replace(spec, docker=None), range(8000, 8002)[: len(devices)], facts)
+    planned = replicas.deploy(spec.but(docker=None), range(8000, 8002)[: len(devices)], facts)
     given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in planned.processes]
     assert given == devices
 
@@ -437,6 +433,6 @@ def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
     spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
     for begin in (supervisor.dry_run, supervisor.launch):
         with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
-            begin(replace(spec, engine="command", extra_flags=("true", "{port}")))
-    with pytest.raises(SpecError, match="0, 1 is named more than once"):
+            begin(spec.but(engine="command", extra_flags=("true", "{port}")))
+    with pytest.raises(UsageError, match="0, 1 is named more than once"):
         ServerSpec(engine="vllm", model="m", devices=("0", "0", "1", "1"))

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table
-from server_launchers.errors import SpecError
 from server_launchers.keeping.registering import check, public_addresses, register
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
@@ -64,7 +64,7 @@ def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pyte
     assert public_addresses(own, ["http://10.0.0.9:8000/v1"]) == ["http://10.0.0.9:8000/v1"]
     check(everywhere)
     for host in ("127.0.0.1", "localhost", "::1"):
-        with pytest.raises(SpecError, match="other machines cannot"):
+        with pytest.raises(UsageError, match="other machines cannot"):
             check(ServerSpec(engine="vllm", model="m", host=host))
     file = tmp_path / "place" / "0.url"
     with register(file, ["http://a/v1", "http://b/v1"]):

@@ -13,7 +13,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +232,7 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
     with supervisor.launch(faulty()) as foreign:
         port = foreign.base_urls[0].rpartition(":")[2]
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
-        ours = replace(faulty(), extra_flags=(sys.executable, PROGRAM, "0", "silent"))
+        ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ports, "choose", lambda *_: [int(port)])
             patch.setattr(ports, "refuse_taken", lambda *_: None)

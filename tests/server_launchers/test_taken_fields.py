@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import cli
+from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table
-from server_launchers.errors import LaunchError, SpecError
-from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
 
 OTHERS: dict[str, Any] = {
     "served_name": "another", "host": "127.0.0.2", "port": 9000, "api_key_env": "SOME_KEY", "tp": 2, "pp": 2, "dp": 2,
@@ -21,7 +22,7 @@ OTHERS: dict[str, Any] = {
     "head_port": 29501, "node_address": "10.0.0.3", "interface": "eth7", "context": 4096, "memory_fraction": 0.5,
     "max_sequences": 7, "max_batched_tokens": 2048, "attention_backend": "other", "dtype": "float16",
     "quantization": "fp8", "reasoning_parser": "qwen3", "sampling_defaults": "model", "deterministic": True, "seed": 5,
-    "eager": True, "prefix_caching": False, "chat_template": Path("chat.jinja"), "trust_remote_code": True,
+    "eager": True, "prefix_caching": False, "chat_template": Path(__file__), "trust_remote_code": True,
     "threads": 3, "environment": {"A": "b"}, "engine_version": "0.7.3", "python": Path("/envs/one/bin/python"),
     "uvx": "engine==1.0", "docker": "image:tag", "router_python": Path("/envs/router/bin/python"),
     "health_path": "/alive", "start_timeout": 5.0, "stop_grace": 1.0, "restarts": 3,
@@ -64,11 +65,11 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> None:
     assert set(OTHERS) == set(OPTIONS)
-    takes = table.by_name(engine).launcher.takes
+    takes = table.by_name(engine).takes
     for field, value in OTHERS.items():
         beside = BESIDE.get(field, {})
         if field not in takes:
-            with pytest.raises(SpecError, match="does not support it") as refused:
+            with pytest.raises(UsageError, match="does not support it") as refused:
                 deployed(engine, beside | {field: value})
             assert refused.value.field in (field, *beside)
         elif field not in OURS:
@@ -77,20 +78,20 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
 
 
 def test_a_refusal_names_the_engines_that_take_it() -> None:
-    with pytest.raises(SpecError, match=r"^threads: vllm does not support it; llama_cpp does$"):
+    with pytest.raises(UsageError, match=r"^threads: vllm does not support it; llama_cpp does$"):
         deployed("vllm", {"threads": 3})
 
 
 @pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "command"])
 def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
-    with pytest.raises(SpecError, match="cannot run several replicas"):
+    with pytest.raises(UsageError, match="cannot run several replicas"):
         deployed(engine, {"dp": 2, "dp_mode": "engine"})
 
 
 def test_options_of_nodes_and_routers_are_refused_without_nodes_or_a_router() -> None:
-    with pytest.raises(SpecError, match="head_address: a single node has no other nodes"):
+    with pytest.raises(UsageError, match="head_address: a single node has no other nodes"):
         deployed("vllm", {"head_address": "10.0.0.1"})
-    with pytest.raises(SpecError, match="router_python: no router is started: give --dp-mode router"):
+    with pytest.raises(UsageError, match="router_python: no router is started: give --dp-mode router"):
         deployed("vllm", {"dp": 2, "router_python": Path("python3")})
     with pytest.raises(LaunchError, match="the engine vllm_ascend"):
         deployed("vllm", {"device": "npu"})
@@ -102,7 +103,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
     shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
     # click keeps the spelling of a command's own help from its first call, whichever test made that.
     own = {"--name", "--detach", "--dry-run", "--help", "--register", "--models"}
-    assert shown - own == {OPTIONS[field].flag for field in table.by_name(engine).launcher.takes}
+    assert shown - own == {flag_of(field) for field in table.by_name(engine).takes}
 
 
 @pytest.mark.parametrize(

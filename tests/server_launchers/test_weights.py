@@ -88,7 +88,7 @@ def test_without_pip_uv_runs_it_and_without_both_one_sentence_says_so(
 
 @pytest.mark.usefixtures("wheels")
 def test_an_unknown_model_names_the_near_one() -> None:
-    with pytest.raises(DownloadError, match="did you mean tiny"):
+    with pytest.raises(DownloadError, match="Did you mean tiny"):
         weights.fetch("tinny")
 
 

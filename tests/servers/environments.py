@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from server_launchers.folders import cache_folder
+from harness.core.about import cache_folder
 from tests.servers.specs import ANSWER, THOUGHT
 
 STUBS = Path(__file__).parent / "stubs"

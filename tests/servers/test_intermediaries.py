@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -116,7 +115,7 @@ def test_the_launcher_puts_vllms_router_before_replicas_only_where_it_is_install
     assert len(engines) == 2
     assert router.startswith(f"{routers} -m vllm_router.launch_router")
     with pytest.raises(supervisor.LaunchError, match="has no vllm_router"):
-        supervisor.launch(replace(spec, router_python=Path(sys.executable)))
+        supervisor.launch(spec.but(router_python=Path(sys.executable)))
 
 
 def test_litellms_proxy_gives_a_complete_run(proxy: RunningServer, tmp_path: Path) -> None:

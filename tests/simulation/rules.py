@@ -13,7 +13,7 @@ speaks only where every permitted behaviour is broken.
 | weights | while nothing is known of the endpoints, the least loaded by weight gets the next request |
 | elsewhere | an open endpoint gets a sample before the one that just failed it; none, once its attempts are used up |
 | turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
-| order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
+| order | rounds in their order; one sample of each question first |
 | idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
 | budget | with max_tokens, no request is sent if the first round at its reserve exceeds the budget |
 | budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
@@ -538,17 +538,12 @@ class Rules:
                     self._look_at_round(task.sample_index)
                 self.round = task.sample_index
             return
-        prior = self.world.prior
-        if question not in prior and not is_touched:
+        if not is_touched:
             return
         untouched = {t[:2] for t in self.unasked} - self.touched
-        unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
+        unknown = [t for t in self.unasked if t[:2] in untouched]
         if unknown and (unknown := self._not_given_up(unknown)):
             raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
-        if question in prior and not is_touched and self.ever_one:
-            longer = [t for t in self.unasked if t[:2] in untouched and prior.get(t[:2], 0.0) > prior[question] + EPS]
-            if longer and (longer := self._not_given_up(longer)):
-                raise Broken("order", f"{name(task)} is asked, and {name(longer[0])} is longer")
 
     def _look_at_weights(self, url: str) -> None:
         load = (self.endpoints[url].in_flight + 1) / self.endpoints[url].weight
@@ -654,14 +649,14 @@ class Rules:
 
     def ended(self) -> None:
         """The session has ended by itself."""
-        ending, counts, sums = self.dispatcher.ending, self.dispatcher.counts, self.sums
+        ending, counts, sums = self.dispatcher.ending, self.dispatcher.tally, self.sums
         if ending.rule:
             self._look_at_end_by_budget(ending.rule)
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
             spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
-            beside.completion_tokens, counts.failures, self.dispatcher.duplicates.n,
+            beside.completion_tokens, counts.failures, counts.duplicates,
         )  # fmt: skip
         builds = {url: set(seen) for url, seen in self.dispatcher.builds.seen.items()}
         if builds != self.builds:

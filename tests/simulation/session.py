@@ -116,7 +116,6 @@ class Session:
             log=lambda event, **facts: self.logged.append((event, facts)),
             clock=lambda: world.now,
             jitter=world.jitter,
-            prior_lengths=world.prior,
             answered=lambda task, text, reasoning: world.manner != "no answer",
             account=world.account,
         )
@@ -472,8 +471,8 @@ class Session:
             if kind not in kinds and not (kind == "too_long" and question == "too long"):
                 raise Broken("causes", f"{name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
         stored = world.of_each(world.disk.stored)
-        if dispatcher.counts.done != stored and dispatcher.ending.error is None:
-            raise Broken("places", f"the books say that {dispatcher.counts.done} are stored, the disk holds {stored}")
+        if dispatcher.done != stored and dispatcher.ending.error is None:
+            raise Broken("places", f"the books say that {dispatcher.done} are stored, the disk holds {stored}")
         forgotten = [t for t in self.owed if t not in world.disk.stored and t not in given_up]
         if forgotten and not why:
             raise Broken("causes", f"{name(forgotten[0])} is neither stored nor among the causes, and nothing says why")

@@ -385,7 +385,6 @@ class World:
         self.prompts = {key: PROMPTS[prompts.random() < 0.3] for key in self.questions}
         self.lengths = random.Random(f"lengths of {seed}")
         """Draws the true lengths of replies that state none."""
-        self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
         self.attempts = chance.randint(1, 5)
         self.settings = replace(self.settings, patience=replace(self.settings.patience, attempts=self.attempts))
 

@@ -40,14 +40,16 @@ class Campaign:
     """A command as storms play it.
 
     lines: the command lines, of the server's address. stored: they begin beside two scored runs, `one` and `two`.
-    server: they ask the model. beside: a run goes on in the folder `live` meanwhile. varies: what they print or write
-    holds times, so only the exit code and what was sampled are compared. told: what they answer depends on what came
-    before, so neither exit codes nor what they print is compared.
+    server: they ask the model; gateway: through a gateway that fails what goes on with half-written answers.
+    beside: a run goes on in the folder `live` meanwhile. varies: what they print or write holds times, so only the
+    exit code and what was sampled are compared. told: what they answer depends on what came before, so neither exit
+    codes nor what they print is compared.
     """
 
     lines: Callable[[str], list[Line]]
     stored: bool = True
     server: bool = False
+    gateway: bool = False
     beside: bool = False
     varies: bool = False
     told: bool = False
@@ -73,7 +75,8 @@ def prepare(folder: Path) -> None:
 
 def run_line(out: str, url: str, *more: str, data: str = "sums.jsonl") -> Line:
     """The command line that samples into the folder `out`."""
-    return ["run", "--data", data, *ASKED[2:], "--samples", str(N_SAMPLES), "--out", out, "--base-url", url, *more]
+    asked = ["run", "--data", data, *ASKED[2:], "--samples", str(N_SAMPLES), "--out", out]
+    return [*asked, *(["--base-url", url] if url else []), *more]
 
 
 def _shards(url: str) -> list[Line]:
@@ -99,10 +102,29 @@ def _scored(*more: str) -> Callable[[str], list[Line]]:
     return _only("score", "one", "--fresh", "--workers", "2", *more)
 
 
+_SERVED = [
+    word
+    for option in ("health-path=/health", f"served-name={MODEL}", "stop-grace=1")
+    for word in ("--serve-option", option)
+]
+
 FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "inspect")
 
 CAMPAIGNS: dict[str, Campaign] = {
     "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
+    "run by a package": Campaign(
+        lambda url: [run_line("run", url, "--transport", "openai"), ["score", "run"]], stored=False, server=True
+    ),
+    "gateway": Campaign(
+        lambda url: [run_line("run", url, "--first-token-timeout", "2", "--attempts", "20"), ["score", "run"]],
+        stored=False,
+        server=True,
+        gateway=True,
+    ),
+    "run served": Campaign(
+        lambda _url: [[*run_line("run", ""), "--serve", "command", *_SERVED, "ENGINE-FLAGS"], ["score", "run"]],
+        stored=False,
+    ),
     "shards": Campaign(_shards, stored=False, server=True),
     "race": Campaign(_race, stored=False, server=True),
     "sweep": Campaign(
@@ -171,7 +193,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     for name in FORMATS
 }  # fmt: skip
 
-OFTEN = ("run", "shards", "race", "sweep", "judge", "merge", "score", "score file", "serve")
+OFTEN = ("run", "gateway", "run served", "shards", "race", "sweep", "judge", "merge", "score", "score file", "serve")
 """Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
 
 

@@ -1,10 +1,17 @@
-"""One storm: a run and its score by the command, disturbed at moments drawn from a seed, resumed until it is done."""
+"""One storm over a campaign: its commands killed at moments and calls drawn from a seed, their disk and server failing.
+
+After each trouble every sample that stood in a journal still stands there, once and unchanged. At the end the same
+commands, undisturbed, come to the exit codes, the files and the printed tables of a quiet campaign.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import errno
 import functools
 import json
+import math
 import os
 import random
 import re
@@ -23,12 +30,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.runs import RunFolder, suite_file
 from server_launchers.keeping import processes
 from tests import warm
 from tests.faults.server import FAILING
 from tests.runs.recorded import intact_lines
-from tests.storms.server import MODEL
-from tests.system.command import environment
+from tests.storms.campaigns import CAMPAIGNS, N_QUESTIONS, N_SAMPLES, OFTEN, Campaign, Line, prepare, run_line
+from tests.system.command import argv, environment
 
 launch: Callable[..., subprocess.Popen[str]] = warm.started_cold
 """How commands and servers start: by new interpreters, whose imports are disturbed, too."""
@@ -62,56 +70,92 @@ class Broken(Exception):
     """A promise that a storm broke."""
 
 
+SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGINT: (130, -2), signal.SIGHUP: (129, -1)}
+"""Signals that end a command, with the exit codes that may follow."""
+
+ENDS = (0, 1, 2, 3, 4)
+"""Exit codes of a command that something disturbed and no signal ended."""
+
+UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
+"""Files of a run that hold times, the order in which things happened, or replies that were asked for once more."""
+
+COST_OF_SESSIONS = re.compile(r"^all sessions of .*\n", re.MULTILINE)
+"""What all requests took, those that a kill cut off as well: a quiet campaign has none."""
+
+CREATED = re.compile(rb'"created": "[^"]*"')
+"""When a folder of scores was made, in its record."""
+
+Records = dict[str, tuple[Any, ...]]
+"""By journal, question and index: what a sample says."""
+
+
 @dataclass(frozen=True)
-class Shape:
-    """What is asked: so many questions, samples of each, over this transport."""
+class Started:
+    """How a command is started: a program before it, variables, and a bound on the size of files (0: none)."""
 
-    questions: int
-    samples: int
-    transport: str
-
-
-SHAPES = (Shape(6, 5, "http"), Shape(3, 8, "http"), Shape(10, 3, "http"), Shape(4, 6, "openai"))
+    prefix: tuple[str, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
+    limit: int = 0
 
 
 @dataclass
-class Storm:
-    """A storm's places and what has happened in it so far."""
+class Play:
+    """A campaign's folder, its server, and what happened so far."""
 
-    seed: int
+    name: str
     folder: Path
-    shape: Shape
     chance: random.Random
+    url: str = ""
+    restart: Callable[[], None] = lambda: None
     counts: Counter[str] = field(default_factory=Counter)
-    seen: dict[int, processes.Process] = field(default_factory=dict)
-    """Every process of a session, by number: none may be left."""
 
     @property
-    def journal(self) -> Path:
-        return self.folder / "run" / "sums" / "samples.jsonl"
+    def campaign(self) -> Campaign:
+        return CAMPAIGNS[self.name]
 
-    def run_words(self, *more: str) -> list[str]:
-        words = [
-            "run",
-            "--data",
-            "sums.jsonl",
-            "--id-key",
-            "id",
-            "--model",
-            MODEL,
-            "--samples",
-            str(self.shape.samples),
+    def lines(self) -> list[Line]:
+        """The command lines, with the program of a server of one's own in its place."""
+        server = [sys.executable, "-m", "tests.storms.server", "--port", "{port}"]
+        flags = [part for word in server for part in ("--serve-option", f"engine-flag={word}")]
+        programs = {"SERVER": server, "ENGINE-FLAGS": flags}
+        return [
+            [part for word in line for part in programs.get(word, [word])] for line in self.campaign.lines(self.url)
         ]
-        words += ["--out", "run", "--concurrency", "6", "--transport", self.shape.transport, "--no-canary"]
-        return [*words, "--no-fingerprint", "--no-progress", "--idle-timeout", "5", "--seed", "7", *more]
 
 
-def prepare(folder: Path, shape: Shape) -> None:
-    rows = [
-        {"id": f"q{i}", "problem": f"What is {i} + 1 (mod 3)?", "answer": str(i % 3 + 1)}
-        for i in range(shape.questions)
-    ]
-    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Popen[str]:
+    """Start `harness LINE` in the campaign's folder."""
+    how = how or Started()
+    variables = {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **how.extra}
+    variables |= {"HARNESS_CACHE": str(play.folder / "cache")}
+    options: dict[str, Any] = {
+        "cwd": play.folder, "env": environment(play.folder, variables), "start_new_session": True,
+        "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+    }  # fmt: skip
+    if how.prefix:
+        return subprocess.Popen([*how.prefix, *argv(*line)], text=True, **options)
+    limits = {resource.RLIMIT_FSIZE: how.limit} if how.limit else None
+    return (warm.started_cold if how.extra else launch)(["harness", *line], limits=limits, **options)
+
+
+def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) -> tuple[int, str]:
+    """(exit code, standard output) of a command that must end by itself."""
+    try:
+        out, err = child.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise Broken(f"a command did not end in {LIMIT_SECONDS:g} s: {child.args!r}") from None
+    if KEY in out + err:
+        raise Broken(f"the key is printed: {out + err}")
+    if "Traceback" in NOT_OURS.sub("", err):
+        raise Broken(f"a traceback of {child.args!r}: {err}")
+    if child.returncode not in allowed:
+        raise Broken(f"exit code {child.returncode}, not one of {allowed}, of {child.args!r}: {err[-2000:]}")
+    play.counts[f"exit {child.returncode}"] += 1
+    return child.returncode, out
+
+
+# -- the model -------------------------------------------------------------------------------------------------------
 
 
 def free_port() -> int:
@@ -151,182 +195,46 @@ def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable
         running[0].wait()
 
 
-def command(storm: Storm, *words: str, extra: dict[str, str] | None = None, limit: int = 0) -> subprocess.Popen[str]:
-    """Start `harness WORDS`. limit: bytes to which a file may grow, 0 = no limit. extra: variables, which a new
-    interpreter reads."""
-    return (warm.started_cold if extra else launch)(
-        ["harness", *words],
-        limits={resource.RLIMIT_FSIZE: limit} if limit else None,
-        cwd=storm.folder,
-        env=environment(storm.folder, {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, **(extra or {})}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+# -- what a campaign leaves ------------------------------------------------------------------------------------------
 
 
-def ended(storm: Storm, child: subprocess.Popen[str], allowed: tuple[int, ...]) -> str:
-    """Wait for a command; its standard output."""
-    try:
-        out, err = child.communicate(timeout=LIMIT_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        raise Broken(f"a command did not end in {LIMIT_SECONDS:g} s: {child.args!r}") from None
-    if KEY in out + err:
-        raise Broken(f"the key is printed: {out + err}")
-    if "Traceback" in NOT_OURS.sub("", err):
-        raise Broken(f"a traceback: {err}")
-    if child.returncode not in allowed:
-        raise Broken(f"exit code {child.returncode}, not one of {allowed}: {err[-2000:]}")
-    storm.counts[f"exit {child.returncode}"] += 1
-    return out
+def records(folder: Path) -> Records:
+    """What all journals hold, read by code of its own. Raises `Broken` at a key that stands in one twice."""
+    rows: Records = {}
+    for path in sorted(folder.rglob("samples.jsonl")):
+        for row in intact_lines(path.read_bytes()):
+            key = f"{path.relative_to(folder)}:{row['question_id']}:{row['sample_index']}"
+            if key in rows:
+                raise Broken(f"{key} stands in the journal twice")
+            rows[key] = row["text"], row["reasoning"], row["finish_reason"], row["seed"]
+    return rows
 
 
-def records(storm: Storm) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """What the journal holds by key, read by code of its own. Raises `Broken` at a key that stands there twice."""
-    lines = intact_lines(storm.journal.read_bytes()) if storm.journal.exists() else []
-    records_by_key: dict[tuple[str, int], tuple[Any, ...]] = {}
-    for line in lines:
-        key = line["question_id"], line["sample_index"]
-        if key in records_by_key:
-            raise Broken(f"{key} stands in the journal twice")
-        records_by_key[key] = (
-            line["text"],
-            line["reasoning"],
-            line["finish_reason"],
-            line["usage"]["completion_tokens"],
-            line["seed"],
-        )
-    return records_by_key
+def _grades(path: Path) -> object:
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return sorted((row["question_id"], row["sample_index"], row["verdict"]) for row in rows)
 
 
-def some_moment(storm: Storm, child: subprocess.Popen[str]) -> bool:
-    """Wait until a moment drawn from the seed, within a session's start or its asking. Whether the child still runs."""
-    until = storm.chance.choice((0.0, 0.3, 1.0))
-    more = storm.chance.uniform(0, 1.2)
-    begun = len(records(storm))
-    end = time.monotonic() + 30
-    # The first samples of the session, so that the moments fall into its asking also on a slow machine.
-    while until and child.poll() is None and len(records(storm)) <= begun and time.monotonic() < end:
-        time.sleep(0.01)
-    end = time.monotonic() + more
-    while child.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    return child.poll() is None
-
-
-SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGINT: (130, -2), signal.SIGHUP: (129, -1)}
-DONE_OR_OWED = (0, 1)
-
-
-def killed_client(storm: Storm) -> None:
-    number = storm.chance.choice(list(SIGNALS))
-    with serving(storm.chance.randrange(2**31), 0.15) as (url, _):
-        child = command(storm, *storm.run_words("--base-url", url))
-        if some_moment(storm, child):
-            child.send_signal(number)
-            if storm.chance.random() < 0.3:
-                time.sleep(storm.chance.uniform(0, 0.2))
-                child.send_signal(number)
-        ended(storm, child, (*SIGNALS[number], *DONE_OR_OWED))
-
-
-def killed_server(storm: Storm) -> None:
-    with serving(storm.chance.randrange(2**31), 0.1) as (url, restart):
-        child = command(storm, *storm.run_words("--base-url", url, "--attempts", "6"))
-        for _ in range(storm.chance.randint(1, 2)):
-            if some_moment(storm, child):
-                restart()
-        ended(storm, child, (*DONE_OR_OWED, 2, 4))
-
-
-def failing_gateway(storm: Storm) -> None:
-    """Most whole requests work, and all that go on with half-written answers fail: two sessions end the run."""
-    kind = storm.chance.choice(list(FAILING))
-    storm.counts[f"gateway: {kind}"] += 1
-    with serving(storm.chance.randrange(2**31), 0.15, "--continuations", kind) as (url, _):
-        words = storm.run_words("--base-url", url, "--first-token-timeout", "2", "--attempts", "20")
-        child = command(storm, *words)
-        if storm.chance.random() < 0.5 and some_moment(storm, child):
-            child.send_signal(signal.SIGKILL)
-            ended(storm, child, (-9, *DONE_OR_OWED))
-            child = command(storm, *words)
-        ended(storm, child, DONE_OR_OWED)
-        ended(storm, command(storm, *words), (0,))
-
-
-def killed_guard(storm: Storm) -> None:
-    """A server of the run's own: any process below the client is killed, its guard among them, or the client itself."""
-    words = [sys.executable, "-m", "tests.storms.server", "--port", "{port}", "--trouble", "0.1"]
-    words += ["--seed", str(storm.chance.randrange(2**31))]
-    flags = [part for word in words for part in ("--serve-option", f"engine-flag={word}")]
-    options = ("health-path=/health", f"served-name={MODEL}", "stop-grace=1")
-    more = ["--serve", "command", *(part for one in options for part in ("--serve-option", one)), *flags]
-    child = command(storm, *storm.run_words(*more))
-    if some_moment(storm, child):
-        below = processes.descendants(child.pid)
-        for pid in (child.pid, *below):
-            if (seen := processes.process(pid)) is not None:
-                storm.seen[pid] = seen
-        victim = storm.chance.choice([child.pid, *below])
-        storm.counts["killed client of a server" if victim == child.pid else "killed guard or server"] += 1
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
-    ended(storm, child, (-9, 137, *DONE_OR_OWED, 2, 4))
-
-
-def full_disk(storm: Storm) -> None:
-    """No file may grow beyond a size that is drawn: as on a full disk, a write comes short or fails."""
-    sizes = [path.stat().st_size for path in storm.folder.rglob("*") if path.is_file()]
-    limit = max(sizes) + storm.chance.randint(1, 20_000)
-    with serving(storm.chance.randrange(2**31), 0.1) as (url, _):
-        child = command(storm, *storm.run_words("--base-url", url), limit=limit)
-        ended(storm, child, (*DONE_OR_OWED, 3))
-
-
-def jumping_clock(storm: Storm) -> None:
-    extra = {"PYTHONPATH": f"{CLOCK}:{ROOT}", "STORM_CLOCK": str(storm.chance.random())}
-    with serving(storm.chance.randrange(2**31), 0.15) as (url, _):
-        ended(storm, command(storm, *storm.run_words("--base-url", url), extra=extra), DONE_OR_OWED)
-
-
-def killed_scorer(storm: Storm) -> None:
-    if not (storm.folder / "run" / "manifest.json").exists():
-        if records(storm):
-            raise Broken("samples stand in the journal of a run that has no manifest")
-        return
-    child = command(storm, "score", "run")
-    end = time.monotonic() + storm.chance.uniform(0.1, 1.5)
-    while child.poll() is None and time.monotonic() < end:
-        time.sleep(0.005)
-    child.kill()
-    ended(storm, child, (-9, 0, 1))
-
-
-TROUBLES = (
-    killed_client,
-    killed_client,
-    killed_server,
-    failing_gateway,
-    killed_guard,
-    full_disk,
-    jumping_clock,
-    killed_scorer,
-)
-
-
-def finish(storm: Storm, *words: str) -> None:
-    """Run `harness WORDS` to its end; nobody disturbs it."""
-    ended(storm, command(storm, *words), (0,))
-
-
-def outcome(storm: Storm) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
-    """(records, score) once nobody disturbs: the run asked to its end, and scored from what stands in its folder."""
-    with serving(0, 0.0) as (url, _):
-        finish(storm, *storm.run_words("--base-url", url))
-    finish(storm, "score", "run")
-    (score,) = storm.folder.glob("run/*/scores.json")
-    return records(storm), content_of_score(score)
+def files_of(play: Play) -> dict[str, object]:
+    """What stands in the folder, as far as two quiet campaigns agree on it."""
+    values: dict[str, object] = {}
+    for path in sorted(play.folder.rglob("*")):
+        name = str(path.relative_to(play.folder))
+        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl", "samples.set-aside", "log.set-aside"):
+            continue
+        if name.startswith(("state/", "live/", "cache/")):
+            continue
+        if path.name == "suite.json" and suite_file.read(RunFolder(path.parent)) == suite_file.SuiteNote():
+            continue  # it says what no file says
+        if path.name == "scores.json":
+            values[name] = content_of_score(path)
+        elif path.name == "grades.jsonl":
+            values[name] = _grades(path)
+        else:
+            # The time is left out: two quiet campaigns in one second would agree on it.
+            content = CREATED.sub(b"", path.read_bytes().replace(str(play.folder).encode(), b""))
+            values[name] = True if play.campaign.varies else content
+    return values
 
 
 def content_of_score(path: Path) -> dict[str, Any]:
@@ -336,65 +244,386 @@ def content_of_score(path: Path) -> dict[str, Any]:
     return {name: value for name, value in score.items() if name not in MEASURED}
 
 
-def _holds_the_key(path: Path) -> bool:
-    return KEY.encode() in path.read_bytes()
+@dataclass(frozen=True)
+class Outcome:
+    """codes and printed: of each line. files: by name. samples: of all journals."""
+
+    codes: list[int]
+    printed: list[str]
+    files: dict[str, object]
+    samples: Records
 
 
-_quiet_lock = threading.Lock()
+def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, told: bool) -> list[str]:
+    """What an undisturbed end has otherwise than the quiet campaign. told: it answers what came before."""
+    wrong = []
+    if outcome.codes != quiet.codes and not told:
+        wrong.append(f"exit codes {outcome.codes}, not {quiet.codes}")
+    if outcome.samples != quiet.samples:
+        names = {
+            key for key in {**outcome.samples, **quiet.samples} if outcome.samples.get(key) != quiet.samples.get(key)
+        }
+        wrong.append(f"the samples differ: {sorted(names)[:5]}")
+    names = {name for name in {**outcome.files, **quiet.files} if outcome.files.get(name) != quiet.files.get(name)}
+    if names := names - unsteady:
+        wrong.append(f"the files differ: {sorted(names)[:5]}")
+    for number, (printed, expected) in enumerate(zip(outcome.printed, quiet.printed, strict=True)):
+        if printed != expected and not told and f"line {number}" not in unsteady:
+            wrong.append(f"line {number} printed {printed[:2000]!r}, not {expected[:2000]!r}")
+    return wrong
+
+
+@contextlib.contextmanager
+def _beside(play: Play) -> Iterator[None]:
+    """A run that goes on in `live` meanwhile, and afterwards to its end, whatever stopped or paused it."""
+    if not play.campaign.beside:
+        yield
+        return
+    line = [*run_line("live", play.url), "--concurrency", "2"]
+    live = start(play, line)
+    end = time.monotonic() + 60
+    while live.poll() is None and not (play.folder / "live" / "manifest.json").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        while live.poll() is None:  # paused runs and those that ended meanwhile
+            subprocess.run(
+                argv("status", "live", "--resume"),
+                cwd=play.folder,
+                env=environment(play.folder),
+                capture_output=True,
+                check=False,
+            )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                live.wait(1)
+        ended(play, live, (0, 1))
+        ended(play, start(play, line), (0,))
+
+
+def undisturbed(play: Play) -> Outcome:
+    """All lines of the campaign, to their ends."""
+    if play.campaign.beside:
+        shutil.rmtree(play.folder / "live", ignore_errors=True)
+    with _beside(play):
+        ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
+    printed = [
+        ""
+        if play.campaign.varies
+        else COST_OF_SESSIONS.sub("", out.replace(str(play.folder), "").replace(play.url or "no server", "URL"))
+        for _, out in ends
+    ]
+    return Outcome([code for code, _ in ends], printed, files_of(play), records(play.folder))
+
+
+# -- troubles --------------------------------------------------------------------------------------------------------
+
+
+CALLS = {
+    "openat": 4000,
+    "write": 60,
+    "pwrite64": 10,
+    "fsync": 12,
+    "fdatasync": 12,
+    "rename": 8,
+    "unlink": 8,
+    "mkdir": 10,
+}
+"""System calls at which a command is killed, with about the number that a command makes."""
+
+
+def _when(chance: random.Random, largest: int) -> int:
+    """A number from 1 to `largest`, small ones as likely as large ones by their logarithm."""
+    return round(math.exp(math.log(largest) * chance.random()))
+
+
+def killed(play: Play, line: Line, seconds: float) -> None:
+    """A signal at a moment of the command's life, perhaps twice."""
+    number = play.chance.choice(list(SIGNALS))
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0, 1.2 * seconds))
+    child.send_signal(number)
+    if play.chance.random() < 0.3:
+        time.sleep(play.chance.uniform(0, 0.2))
+        child.send_signal(number)
+    ended(play, child, (*SIGNALS[number], *ENDS))
+
+
+def killed_at_a_call(play: Play, line: Line, seconds: float) -> None:
+    """Any process of the command is killed at its n-th call of a kind."""
+    strace = shutil.which("strace")
+    if strace is None or "--detach" in line:  # strace ends with the last process that it follows, a server too
+        killed(play, line, seconds)
+        return
+    ended(play, start(play, line, _traced(play.chance, strace)), (-9, 137, *ENDS))
+
+
+def killed_below(play: Play, line: Line, seconds: float) -> None:
+    """A process below the command is killed: a worker, a guard, a server."""
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0.2, 1.2 * seconds))
+    if below := processes.descendants(child.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(play.chance.choice(sorted(below)), signal.SIGKILL)
+    ended(play, child, ENDS)
+
+
+def stopped(play: Play, line: Line, seconds: float) -> None:
+    """The whole session stands still for a while, and goes on or is killed."""
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0, 1.2 * seconds))
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGSTOP)
+        time.sleep(play.chance.uniform(0, 1))
+        os.killpg(child.pid, play.chance.choice((signal.SIGCONT, signal.SIGKILL)))
+        os.killpg(child.pid, signal.SIGCONT)
+    ended(play, child, (-9, 137, *ENDS))
+
+
+def failing_disk(play: Play, line: Line, seconds: float) -> None:
+    """The n-th call of a kind on a file of the folder fails, or all of them are short."""
+    if (library := _failing_disk()) is None:
+        full_disk(play, line, seconds)
+        return
+    ended(play, start(play, line, _on_failing_disk(play, library)), ENDS)
+
+
+def full_disk(play: Play, line: Line, seconds: float) -> None:
+    """No file may grow beyond a size that is drawn."""
+    del seconds
+    ended(play, start(play, line, Started(limit=_when(play.chance, 40_000))), ENDS)
+
+
+def jumping_clock(play: Play, line: Line, seconds: float) -> None:
+    del seconds
+    ended(play, start(play, line, _jumping(play.chance)), ENDS)
+
+
+def restarted_server(play: Play, line: Line, seconds: float) -> None:
+    """The model's server dies and comes again. Without a server: a signal."""
+    if not play.url:
+        killed(play, line, seconds)
+        return
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0.2, 1.2 * seconds))
+    play.restart()
+    ended(play, child, ENDS)
+
+
+TROUBLES = (
+    killed,
+    killed,
+    killed_at_a_call,
+    killed_at_a_call,
+    killed_below,
+    stopped,
+    failing_disk,
+    failing_disk,
+    full_disk,
+    jumping_clock,
+    restarted_server,
+)
+
+
+def _traced(chance: random.Random, strace: str) -> Started:
+    call = chance.choice(list(CALLS))
+    inject = f"inject={call}:signal=KILL:when={_when(chance, CALLS[call])}"
+    return Started((strace, "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", f"trace={call}", "-e", inject))
+
+
+def _on_failing_disk(play: Play, library: Path) -> Started:
+    call = play.chance.choice(("read", "write", "write", "fsync", "truncate"))
+    error = play.chance.choice((errno.EIO, errno.ENOSPC if call == "write" else errno.EIO, 0))
+    when = 0 if error == 0 else _when(play.chance, 60)
+    disk = {"DISK_PATH": str(play.folder), "DISK_CALL": call, "DISK_WHEN": str(when), "DISK_ERRNO": str(error)}
+    return Started(extra={**disk, "LD_PRELOAD": str(library)})
+
+
+def _jumping(chance: random.Random) -> Started:
+    return Started(extra={"PYTHONPATH": f"{CLOCK}:{ROOT}", "STORM_CLOCK": str(chance.random())})
+
+
+def hindered(play: Play) -> Started:
+    """A start that is as usual, or is killed at a call, or meets a failing or full disk, or a clock that jumps."""
+    starts = [Started(), Started(limit=_when(play.chance, 40_000)), _jumping(play.chance)]
+    if (strace := shutil.which("strace")) is not None:
+        starts.append(_traced(play.chance, strace))
+    if (library := _failing_disk()) is not None:
+        starts.append(_on_failing_disk(play, library))
+    return play.chance.choice(starts)
+
+
+def _wait(child: subprocess.Popen[str], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def _until_the_end(name: str) -> Path:
+    """A temporary folder that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix=f"harness-storms-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @functools.cache
-def _quiet(shape: Shape) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
-    with tempfile.TemporaryDirectory(prefix="harness-quiet-") as parent:
-        prepare(Path(parent), shape)
-        return outcome(Storm(0, Path(parent), shape, random.Random(0)))
+def _failing_disk() -> Path | None:
+    """The library of tests/faults/failing_disk.c; None where it cannot be made."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    library = _until_the_end("disk") / "failing_disk.so"
+    source = ROOT / "tests" / "faults" / "failing_disk.c"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True, capture_output=True
+    )
+    return library
 
 
-def quiet(shape: Shape) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
-    """What an undisturbed run of this shape comes to."""
-    with _quiet_lock:
-        return _quiet(shape)
+# -- a storm ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """What an undisturbed campaign comes to; unsteady: the files and lines that two of them have otherwise."""
+
+    outcome: Outcome
+    unsteady: frozenset[str]
+    seconds: float
+
+
+_lock = threading.Lock()
+
+
+@functools.cache
+def _stored() -> Path:
+    """A folder with the runs `one` and `two`, scored, and `half-1` and `half-2`, the shards of a third."""
+    folder = _until_the_end("stored")
+    prepare(folder)
+    play = Play("run", folder, random.Random(0))
+    with serving(0, 0.0) as (url, _):
+        for line in (
+            run_line("one", url),
+            [*run_line("two", url), "--temperature", "0.9"],
+            *(run_line(f"half-{i}", url, "--shard", f"{i}/2") for i in (1, 2)),
+            ["score", "one"],
+            ["score", "two"],
+        ):
+            ended(play, start(play, line), (0,))
+    assert len(records(folder)) == 3 * N_QUESTIONS * N_SAMPLES
+    return folder
+
+
+def begin(play: Play) -> None:
+    """What stands in a campaign's folder before its first line."""
+    prepare(play.folder)
+    if play.campaign.stored:
+        shutil.copytree(_stored(), play.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("state"))
+
+
+@contextlib.contextmanager
+def played(name: str, seed: int, trouble: float) -> Iterator[Play]:
+    """A campaign in a folder of its own, with its server. The folder goes at the end, but for a promise broken."""
+    folder = Path(tempfile.mkdtemp(prefix="harness-storm-"))
+    with contextlib.ExitStack() as stack:
+        play = Play(name, folder, random.Random(seed))
+        if play.campaign.server:
+            gateway = ["--continuations", play.chance.choice(list(FAILING))] if play.campaign.gateway else []
+            play.url, play.restart = stack.enter_context(serving(seed, trouble, "--no-leftovers", *gateway))
+        begin(play)
+        yield play
+    shutil.rmtree(folder)
+
+
+@functools.cache
+def _quiet(name: str) -> Quiet:
+    outcomes = []
+    begun = time.monotonic()
+    for _ in range(2):
+        with played(name, 0, 0.0) as play:
+            outcomes.append(undisturbed(play))
+    first, second = outcomes
+    if first.samples != second.samples or (first.codes != second.codes and not play.campaign.beside):
+        raise Broken(f"two quiet campaigns of {name} differ")
+    unsteady = {name for name in {**first.files, **second.files} if first.files.get(name) != second.files.get(name)}
+    unsteady |= {f"line {i}" for i, printed in enumerate(first.printed) if printed != second.printed[i]}
+    return Quiet(first, frozenset(unsteady), (time.monotonic() - begun) / 2 / len(first.codes))
+
+
+def quiet(name: str) -> Quiet:
+    """What an undisturbed campaign of this name comes to."""
+    with _lock:
+        return _quiet(name)
+
+
+def name_of(chance: random.Random) -> str:
+    """The campaign of a storm."""
+    return chance.choice([name for name in CAMPAIGNS for _ in range(3 if name in OFTEN else 1)])
 
 
 def play(seed: int) -> Counter[str]:
     """The storm of this seed: how often each thing happened. Raises `Broken`; its folder is then kept and named."""
     chance = random.Random(seed)
-    shape = SHAPES[seed % len(SHAPES)]
-    storm = Storm(seed, Path(tempfile.mkdtemp(prefix=f"harness-storm-{seed}-")), shape, chance)
-    try:
-        disturb_and_compare(storm)
-    except Broken as broken:
-        raise Broken(f"{broken} (seed {seed}, kept in {storm.folder})") from None
-    shutil.rmtree(storm.folder)
+    name = name_of(chance)
+    expected = quiet(name)
+    with played(name, seed, 0.1) as storm:
+        storm.chance = chance
+        try:
+            disturb_and_compare(storm, expected)
+        except Broken as broken:
+            raise Broken(f"{name}: {broken} (seed {seed}, kept in {storm.folder})") from None
+    storm.counts[f"campaign: {name}"] += 1
     return storm.counts
 
 
-def disturb_and_compare(storm: Storm) -> None:
-    """The storm in its folder: after every trouble nothing is lost or false, at the end all is as in the quiet run."""
-    expected, score = quiet(storm.shape)
-    prepare(storm.folder, storm.shape)
-    before: dict[tuple[str, int], tuple[Any, ...]] = {}
-    for _ in range(storm.chance.randint(2, 5)):
+def disturb_and_compare(storm: Play, expected: Quiet) -> None:
+    """The storm in its folder: after every trouble nothing is lost or false, at the end all is as in the quiet one."""
+    before: Records = records(storm.folder)
+    for _ in range(storm.chance.randint(1, 3)):
         happens = storm.chance.choice(TROUBLES)
         storm.counts[happens.__name__.replace("_", " ")] += 1
-        happens(storm)
-        stored = records(storm)
-        if lost := [key for key, value in before.items() if stored.get(key) != value]:
+        lines = storm.lines()
+        struck = storm.chance.randrange(len(lines))
+        with _beside(storm):
+            for line in lines[:struck]:
+                ended(storm, start(storm, line), ENDS)
+            happens(storm, lines[struck], expected.seconds)
+        rows = records(storm.folder)
+        if lost := [key for key, value in before.items() if rows.get(key) != value]:
             raise Broken(f"{lost} stood in the journal and is gone or another after {happens.__name__}")
-        if false := [key for key, value in stored.items() if expected.get(key) != value]:
+        if false := [key for key, value in rows.items() if expected.outcome.samples.get(key) != value]:
             raise Broken(f"{false} was never said by the model, after {happens.__name__}")
-        before = stored
-    stored, scored = outcome(storm)
-    if stored != expected:
-        raise Broken(f"keys or texts are not those of the quiet run: {sorted(set(stored) ^ set(expected))}")
-    if scored != score:
-        names = [name for name in score.keys() | scored.keys() if scored.get(name) != score.get(name)]
-        raise Broken(f"the score is not that of the quiet run in {sorted(names)}")
-    if leaking := [str(path) for path in storm.folder.rglob("*") if path.is_file() and _holds_the_key(path)]:
+        before = rows
+    outcome = undisturbed(storm)
+    if wrong := differences(
+        outcome, expected.outcome, expected.unsteady, told=storm.campaign.beside or storm.campaign.told
+    ):
+        raise Broken("; ".join(wrong))
+    leftovers(storm)
+    storm.counts["samples"] += len(outcome.samples)
+
+
+def leftovers(storm: Play) -> None:
+    """Raises `Broken` where a storm leaves a temporary file, the key or a process."""
+    if left := [str(path) for path in storm.folder.rglob(".*.tmp")]:
+        raise Broken(f"temporary files are left: {left}")
+    if leaking := [
+        str(path) for path in storm.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]:
         raise Broken(f"the key is stored in {leaking}")
-    storm.counts["samples"] += len(stored)
     end = time.monotonic() + 30
-    while left := [child.pid for child in storm.seen.values() if child.alive()]:
+    while alive := standing_in(storm.folder):
         if time.monotonic() > end:
-            raise Broken(f"processes are left: {[processes.describe(pid) for pid in left]}")
+            raise Broken(f"processes are left: {[processes.describe(pid) for pid in alive]}")
         time.sleep(0.05)
+
+
+def standing_in(folder: Path) -> list[int]:
+    """Processes that stand in this folder or below it."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(folder):
+                    pids.append(int(entry.name))
+    return pids

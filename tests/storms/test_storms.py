@@ -1,115 +1,107 @@
-"""Storms end as a quiet run does. `make storms` plays many, `make soak` goes on for hours; a few are played here."""
+"""Storms end as a quiet campaign does. A few are played here; `make storms` plays many, `make soak` for hours."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from harness.cli.main import COMMANDS
 from harness.runs import record
 from tests import warm
+from tests.budget import thinned
 from tests.runs.recorded import sample
-from tests.storms import storm
-from tests.storms.storm import SHAPES, Broken, Storm, play
-from tests.system.command import harness
+from tests.storms import storm, view_storm
+from tests.storms.campaigns import CAMPAIGNS, OFTEN, commands_of
+from tests.storms.storm import KEY, Broken, Outcome, Play, Quiet, disturb_and_compare, name_of
 
-KEPT = (1, 3, 1049)
-"""Seeds that are always played: kills of client and scorer, a restarted server, a failing gateway, a clock that jumps.
-
-One that failed is added here.
-"""
+KEPT = ("run", "gateway", "score file", "export trl", "grade")
+"""Campaigns that are always played, by the first seed that draws them."""
 
 
-def finish_here(played: Storm, *words: str) -> None:
-    done = harness(played.folder, *words, extra={"OPENAI_API_KEY": storm.KEY})
-    assert done.code == 0, done.err
-    assert storm.KEY not in done.out + done.err
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", KEPT)
-def test_a_storm_ends_with_the_keys_texts_and_scores_of_a_quiet_run(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody disturbs runs in this process; what is disturbed skips its imports."""
-    monkeypatch.setattr(storm, "finish", finish_here)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", thinned(KEPT))
+def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "launch", warm.started)
-    assert play(seed)["samples"] == SHAPES[seed % len(SHAPES)].questions * SHAPES[seed % len(SHAPES)].samples
+    seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
+    assert storm.play(seed)[f"campaign: {name}"] == 1
 
 
-def store(played: Storm, *texts: str, index: int = 0) -> None:
-    played.journal.parent.mkdir(parents=True, exist_ok=True)
-    with played.journal.open("ab") as file:
-        for text in texts:
-            file.write(record.encode(sample("q0", index, text, reasoning="", seed=5)))
+def test_storms_play_every_command() -> None:
+    played = set().union(*map(commands_of, CAMPAIGNS.values())) | {view_storm.LINE[0]}
+    assert played == set(COMMANDS)
+    assert set(OFTEN) <= set(CAMPAIGNS)
 
 
-EXPECTED = {("q0", index): ("said", "", "stop", 3, 5) for index in range(2)}
+QUIET = Outcome([0], ["1 sample"], {"report.md": b"a"}, {"run/sums/samples.jsonl:q0:0": ("said", "", "stop", 5)})
 
 
-def lose(played: Storm) -> None:
-    if played.journal.exists():
-        played.journal.write_bytes(b"")
-    else:
-        store(played, "said")
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome([1], QUIET.printed, QUIET.files, QUIET.samples), r"exit codes \[1\]"),
+        (Outcome([0], ["2 samples"], QUIET.files, QUIET.samples), "line 0 printed '2 samples'"),
+        (Outcome([0], QUIET.printed, {"report.md": b"b"}, QUIET.samples), r"files differ: \['report.md'\]"),
+        (Outcome([0], QUIET.printed, {}, QUIET.samples), r"files differ: \['report.md'\]"),
+        (Outcome([0], QUIET.printed, {**QUIET.files, "other": b""}, QUIET.samples), r"files differ: \['other'\]"),
+        (Outcome([0], QUIET.printed, QUIET.files, {}), "samples differ"),
+    ],
+)
+def test_an_end_that_differs_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, words: str
+) -> None:
+    monkeypatch.setattr(storm, "undisturbed", lambda play: outcome)
+    monkeypatch.setattr(storm, "TROUBLES", (lambda *_: None,))
+    monkeypatch.setattr(storm.Play, "lines", lambda play: [["report"]])
+    with pytest.raises(Broken, match=words):
+        disturb_and_compare(_play(tmp_path), Quiet(QUIET, frozenset(), 0.0))
+
+
+def _play(folder: Path) -> Play:
+    return Play("report", folder, random.Random(1))
+
+
+def _store(folder: Path, *texts: str) -> None:
+    path = folder / "run" / "sums" / "samples.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(record.encode(sample("q0", 0, text, reasoning="", seed=5)) for text in texts))
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda played: store(played, "never said"), "was never said by the model"),
-        (lambda played: store(played, "said", index=7), "was never said by the model"),
-        (lambda played: store(played, "said", "said"), "stands in the journal twice"),
-        (lose, "is gone or another"),
+        (lambda folder: _store(folder, "never said"), "is gone or another"),
+        (lambda folder: _store(folder, "said", "said"), "stands in the journal twice"),
+        (lambda folder: _store(folder), "is gone or another"),
+        (lambda folder: (folder / ".x.tmp").touch(), "temporary files are left"),
+        (lambda folder: (folder / "log.jsonl").write_text(KEY), "the key is stored in"),
     ],
 )
-def test_a_run_that_broke_a_promise_would_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Storm], None], words: str
+def test_a_command_that_broke_a_promise_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None], words: str
 ) -> None:
-    monkeypatch.setattr(storm, "quiet", lambda shape: (EXPECTED, {"accuracy": 1.0}))
-    monkeypatch.setattr(storm, "TROUBLES", (damage,))
+    monkeypatch.setattr(storm, "undisturbed", lambda play: QUIET)
+    monkeypatch.setattr(storm, "TROUBLES", (lambda play, *_: damage(play.folder),))
+    monkeypatch.setattr(storm.Play, "lines", lambda play: [["report"]])
+    _store(tmp_path, "said")
     with pytest.raises(Broken, match=words):
-        storm.disturb_and_compare(Storm(1, tmp_path, SHAPES[1], random.Random(1)))
+        disturb_and_compare(_play(tmp_path), Quiet(QUIET, frozenset(), 0.0))
 
 
-@pytest.mark.parametrize(
-    ("records", "score", "words"),
-    [
-        ({("q0", 0): EXPECTED["q0", 0]}, {"accuracy": 1.0}, "not those of the quiet run"),
-        (EXPECTED, {"accuracy": 0.5}, r"the score is not that of the quiet run in \['accuracy'\]"),
-    ],
-)
-def test_an_end_that_differs_would_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: object, score: object, words: str
-) -> None:
-    monkeypatch.setattr(storm, "quiet", lambda shape: (EXPECTED, {"accuracy": 1.0}))
-    monkeypatch.setattr(storm, "outcome", lambda _played: (records, score))
-
-    def nothing(_played: Storm) -> None: ...
-
-    monkeypatch.setattr(storm, "TROUBLES", (nothing,))
-    with pytest.raises(Broken, match=words):
-        storm.disturb_and_compare(Storm(1, tmp_path, SHAPES[1], random.Random(1)))
-
-
-def test_a_key_that_is_stored_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storm, "quiet", lambda shape: ({}, {}))
-    monkeypatch.setattr(storm, "outcome", lambda _played: ({}, {}))
-
-    def store_it(played: Storm) -> None:
-        (played.folder / "log.jsonl").write_text(storm.KEY)
-
-    monkeypatch.setattr(storm, "TROUBLES", (store_it,))
-    with pytest.raises(Broken, match="the key is stored in"):
-        storm.disturb_and_compare(Storm(1, tmp_path, SHAPES[1], random.Random(1)))
-
-
-def test_samples_without_a_manifest_would_be_found(tmp_path: Path) -> None:
-    played = Storm(1, tmp_path, SHAPES[1], random.Random(1))
-    storm.killed_scorer(played)  # nothing there yet: nothing to score
-    store(played, "said")
-    with pytest.raises(Broken, match="a run that has no manifest"):
-        storm.killed_scorer(played)
+def test_a_correction_that_is_lost_or_doubled_would_be_found(tmp_path: Path) -> None:
+    path = tmp_path / "one" / "sums" / "overrides.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"why": "a"}) + "\n")
+    view_storm.check(_play(tmp_path), {"a"})
+    with pytest.raises(Broken, match=r"are lost: \['b'\]"):
+        view_storm.check(_play(tmp_path), {"a", "b"})
+    path.write_text((json.dumps({"why": "a"}) + "\n") * 2)
+    with pytest.raises(Broken, match=r"stand there twice: \['a'\]"):
+        view_storm.check(_play(tmp_path), {"a"})
 
 
 TRACEBACK = """Traceback (most recent call last):

@@ -19,8 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.storms.campaigns import N_QUESTIONS, N_SAMPLES
-from tests.storms.command_storm import ENDS, Play, ended, hindered, leftovers, played, start
-from tests.storms.storm import SIGNALS, Broken
+from tests.storms.storm import ENDS, SIGNALS, Broken, Play, ended, hindered, leftovers, played, start
 
 MAX_CORRECTIONS = 40
 LINE = ["view", "one", "--port", "0", "--no-open"]

@@ -62,7 +62,7 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
         again = harness.run(data=questions, id_key="id", base_url=server.base_url, samples=2, out="run", canary=False)
     assert run.complete
     assert again.complete
-    assert again.outcome.n_session == 0
+    assert again.outcome.tally.finished == 0
     assert n_asked == sum(r.method == "GET" for r in server.requests[:n_asked]) + 8
     assert seen[-1].done == 8
     assert repr(run) == f"<Run {run.path}: m, 8 of 8 samples, complete>"
@@ -157,7 +157,7 @@ def test_a_cancelled_run_ends_and_what_is_stored_counts(questions: Path) -> None
     with FaultServer(answering) as server:
         rest = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
     assert rest.complete
-    assert 0 < rest.outcome.n_session < 4
+    assert 0 < rest.outcome.tally.finished < 4
 
 
 def test_a_pilot_forecasts_the_rest_and_a_target_ends_the_run(questions: Path) -> None:

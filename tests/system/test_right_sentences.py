@@ -85,14 +85,14 @@ def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(prese
         server_of(questions_of(refused))
 
 
-@pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.launcher.program])
+@pytest.mark.parametrize("engine", [name for name, each in engines.every().items() if each.assumed_version])
 @pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
 def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
     model = presets.load(preset).models[0].replace("*", "x")
     spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
     known = presets.load(preset).reasoning_parser
     known_engine = engines.by_name(spec.engine)
-    takes = "reasoning_parser" in known_engine.launcher.takes
+    takes = "reasoning_parser" in known_engine.takes
     assert spec.reasoning_parser == (known.of(known_engine.parsers) if known and takes else None)
 
 

@@ -62,7 +62,7 @@ def test_shards_are_merged_into_the_run_that_one_client_makes(asked: dict[str, A
     merged = harness.merge(parts, out=tmp_path / "joined")
     assert merged.complete
     again = harness.run(out=merged.path, **asked)
-    assert (again.complete, again.outcome.n_session) == (True, 0), "the joined folder is a run like any other"
+    assert (again.complete, again.outcome.tally.finished) == (True, 0), "the joined folder is a run like any other"
     for folder in (whole.path, merged.path, *(part.path for part in parts)):
         harness.score(folder, workers=1)
     assert numbers(whole.path) == numbers(merged.path)
@@ -87,7 +87,7 @@ def test_a_shard_that_is_taken_for_another_is_refused(asked: dict[str, Any], tmp
         harness.run(out=tmp_path / "part", **asked)
     with pytest.raises(harness.StoreError, match=r"shard\.selection"):
         harness.run(out=tmp_path / "part", shard="1/2", limit=4, **asked)
-    assert harness.run(out=tmp_path / "part", shard="1/2", **asked).outcome.n_session == 0
+    assert harness.run(out=tmp_path / "part", shard="1/2", **asked).outcome.tally.finished == 0
 
 
 def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[
 
     assert again(parts[0].path) == {"shard": "1/2", "limit": 4}
     assert again(whole.path) == {"shard": "1/2"}, "all questions are no choice"
-    assert harness.run(out=parts[0].path, **again(parts[0].path), **asked).outcome.n_session == 0
+    assert harness.run(out=parts[0].path, **again(parts[0].path), **asked).outcome.tally.finished == 0
     with pytest.raises(harness.StoreError, match=r"shard\.selection"):
         harness.run(out=parts[0].path, shard="1/2", ids=["q0", "q1", "q2"], **asked)
     joined = harness.merge(parts, out=tmp_path / "joined").path
@@ -108,7 +108,7 @@ def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[
     ids = {"ids": ["q0", "q1", "q2", "q3"]}
     named = harness.run(out=tmp_path / "named", shard="1/2", **ids, **asked)
     assert again(named.path) == {"shard": "1/2", **ids}
-    assert harness.run(out=joined, **again(joined), **asked).outcome.n_session == 0
+    assert harness.run(out=joined, **again(joined), **asked).outcome.tally.finished == 0
 
 
 def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any], tmp_path: Path) -> None:

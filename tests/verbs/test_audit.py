@@ -175,16 +175,6 @@ def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(t
     assert "no verdict by hand" not in harness(tmp_path, "score", "my run").out, "a person looked at all of them"
 
 
-def test_the_run_that_takes_verdicts_is_named_for_a_file_that_takes_none(tmp_path: Path) -> None:
-    row = {"question": "1+1", "answer": "2", "response": "There are 2 left to check."}
-    (tmp_path / "theirs.jsonl").write_text(json.dumps(row) + "\n")
-    sentences = harness(tmp_path, "score", "theirs.jsonl").out
-    assert sentences.endswith(
-        "1 undecided sample has no verdict by hand\n  to read:   harness show theirs.jsonl --undecided\n"
-        "  to decide: harness score theirs.jsonl --as-run results/theirs\n"
-    )
-
-
 def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS)
     score_run(folder, GradingOptions(workers=1))

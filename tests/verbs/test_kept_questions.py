@@ -24,7 +24,7 @@ from harness.core.errors import Sentence, StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, questions, read_samples
-from harness.runs.layout import OutputsFolder
+from harness.runs.layout import imported_at
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.verbs.run import run as run_command
@@ -203,7 +203,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
     exported = shlex.split(score)[1]
-    written = OutputsFolder(exported).benchmark("sums")
+    written = imported_at(Path(exported)).benchmark("sums")
     assert Score.load(written).accuracy.value == pytest.approx(5 / 6)
     assert sorted(question.references for question in questions.read(written)) == [("1",)] * 5 + [("5",)]
     assert harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
@@ -248,7 +248,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
-    assert Score.load(OutputsFolder(shlex.split(score)[1]).benchmark("mended")).accuracy.value == 1.0
+    assert Score.load(imported_at(Path(shlex.split(score)[1])).benchmark("mended")).accuracy.value == 1.0
     # Wrong twins: the run goes on with its own benchmark, and a benchmark with one other question.
     assert warnings("mended.jsonl", corrected) == []
     assert warnings("longer.jsonl", [*ROWS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []

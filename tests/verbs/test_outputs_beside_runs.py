@@ -20,12 +20,11 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.help import spell
 from harness.cli.main import cli
-from harness.core.errors import HarnessError
 from harness.core.records import Question, Sample, Timing
 from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
-from harness.runs.layout import OutputsFolder
+from harness.runs.layout import imported_at
 from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
 from harness.scoring import Score
 from tests.reports.run_folders import write_run
@@ -179,9 +178,9 @@ def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     scored = harness.score(file, benchmark="demo", response_key="reply", workers=1)["demo"]
     assert (scored.n_questions, scored.n_samples, scored.n_correct) == (len(demo(99)), 3, 1)
-    kept = grades.read(OutputsFolder(file).benchmark("demo"))
+    kept = grades.read(imported_at(file).benchmark("demo"))
     assert [(one.question_id, one.verdict) for one in kept] == [
-        (first.question_id, "correct"), (second.question_id, "wrong"), (first.question_id, "wrong"),
+        (first.question_id, "correct"), (first.question_id, "wrong"), (second.question_id, "wrong"),
     ]  # fmt: skip
     with pytest.raises(harness.UsageError, match="has no usual column for the reference"):
         harness.score(file, response_key="reply", workers=1)
@@ -231,13 +230,13 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         assert "1 sample could not keep the number that the file states, the first at" in " ".join(done.output.split())
         name = "demo" if words else "theirs"
-        kept = grades.read(OutputsFolder(file).benchmark(name))
+        kept = grades.read(imported_at(file).benchmark(name))
         numbers = [one.sample_index for one in kept]
-        assert numbers == [1, 5, 0, 3, 0, 1, 2]
+        assert numbers == [0, 1, 2, 3, 5, 0, 1]
     shown = command("show", file, f"{by_text[second]}:5")
     assert "theirs.jsonl:2" in shown.output
     missing = refused("show", file, f"{by_text[second]}:4")
-    assert f"{file} holds no sample 4 of question" in missing
+    assert "holds no sample 4 of question" in missing
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
     assert "could not keep" not in command("score", file, "--repeats", "samples").output
 
@@ -246,7 +245,7 @@ def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_p
     file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
     with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave benchmark"):
         harness.score(file, benchmark="demo", workers=1)
-    assert not OutputsFolder(file).path.exists()
+    assert not imported_at(file).path.exists()
 
 
 def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
     write(unique)
     score = harness.score(folder, benchmark="demo", workers=1)["demo"]
     assert (score.n_samples, score.n_correct) == (len(unique), 0)
-    kept = OutputsFolder(folder).benchmark("demo")
+    kept = imported_at(folder).benchmark("demo")
     assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in unique}
     shared = next(one for one in demo(40) if references[one.references] > 1)
     write([*unique, shared])
@@ -320,11 +319,11 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert (score.n_correct, score.n_samples) == (2, 3)
     assert any("matched with questions by the id alone" in warning for warning in score.sentences)
-    kept = grades.read(OutputsFolder(file).benchmark("table"))
+    kept = grades.read(imported_at(file).benchmark("table"))
     assert [(grade.question_id, grade.verdict) for grade in kept] == [
         ("8", "correct"),
-        ("7", "correct"),
         ("8", "wrong"),
+        ("7", "correct"),
     ]
     # Wrong twins. The column is not named; a text decides; a text in some rows only; an id is missing or unknown.
     with pytest.raises(harness.UsageError, match=r"has no text, .* If each row has the id .* with id_key"):
@@ -387,7 +386,7 @@ def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
         harness.score(file, workers=1)
     says = "graded by different graders"
     assert not any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
-    place = OutputsFolder(tuned).benchmark("tuned")
+    place = imported_at(tuned).benchmark("tuned")
     score = Score.load(place)
     assert score is not None
     msgspec.structs.replace(score, graders=("rules 0",)).save(place)
@@ -402,10 +401,7 @@ def test_a_path_that_is_neither_is_one_sentence(tmp_path: Path) -> None:
         harness.compare([base, tmp_path / "empty"])
     with pytest.raises(harness.HarnessError, match=r"there is no run at .*Did you mean base.jsonl"):
         harness.report([tmp_path / "bas.jsonl"])
-    with pytest.raises(
-        harness.HarnessError, match=r"base\.jsonl\.scored holds the grades of a file; a run is a folder"
-    ):  # its samples are the file's
-        harness.score(OutputsFolder(base).path)
+    assert harness.score(imported_at(base).path)["base"].accuracy.value == 0.25, "the folder is a run"
 
 
 def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
@@ -420,12 +416,32 @@ def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
     assert "was changed after it was scored" in refused("report", folder)
 
 
-def test_a_place_that_cannot_be_written_costs_only_the_reports(tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
-    OutputsFolder(file).path.write_text("in the way")
-    done = command("score", file, "--workers", "1", "--json")
+    imported_at(file).path.write_text("in the way")
+    assert "as_run='results/base' makes the run elsewhere" in refused("score", file)
+    done = command("score", file, "--as-run", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
-    assert "the scores could not be stored" in done.stderr
+
+
+def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+    samples = imported_at(file).benchmark("base").samples
+    harness.score(file, workers=1)
+    former = samples.stat()
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.25
+    assert samples.stat() == former, "the same file, read by the same options, is not read again"
+    assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
+    assert Manifest.load(imported_at(file)).model == "org/m"
+    assert harness.score(sums(file, 3), workers=1)["base"].accuracy.value == 0.375
+    imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
+    harness.audit(file, samples=2, out=tmp_path / "todo.csv")
+    table = (tmp_path / "todo.csv").read_text("utf-8-sig")
+    (tmp_path / "todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
+    harness.audit(file, samples=2, verdicts=tmp_path / "todo.csv")
+    with pytest.raises(harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on the"):
+        harness.score(sums(file, 4), workers=1)
 
 
 def test_the_file_of_grades_is_named_with_what_reads_it(tmp_path: Path) -> None:
@@ -464,37 +480,31 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
 
 
 def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal of an audit names the command, with the options of the last score; the run takes verdicts."""
     monkeypatch.chdir(tmp_path)
     Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
     Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
+    assert "a run is a folder. Outputs of another tool are scored by" in refused("view", "class.csv")
     options = ("--benchmark", "./rooms.csv", "--id-key", "no")
     printed = command("score", "class.csv", *options).output
-    way = "harness score class.csv --benchmark ./rooms.csv --id-key no --as-run results/class"
-    assert f"to decide: {way}" in printed
-    assert "a run is a folder. Outputs of another tool are scored by" in refused("view", "class.csv")
-    for path in ("class.csv", "class.csv.scored"):
-        error = command("audit", path, "--out", "todo.csv").exception
-        assert isinstance(error, HarnessError)
-        assert "verdicts by hand are stored with runs only. Make a run of it: `harness score" in spell(error.sentence)
-        assert way.removeprefix("harness score") in spell(error.sentence).replace(f"{tmp_path}/", "")
-    made = command(*way.split()[1:])
+    assert "to decide: harness audit class.csv --undecided" in printed
+    assert "1 of 3 questions of rooms has no row in class.csv" in " ".join(printed.split())
+    assert not [word for word in ("taken over", "endpoint") if word in printed], "rows are no endpoints to compare"
+    made = command("score", "class.csv", *options, "--as-run", "results/class")
     assert made.exit_code == 0
-    assert "1 of 3 questions of rooms has no row in class.csv" in " ".join(made.output.split())
-    assert "taken over" not in made.output
-    assert "endpoint" not in made.output  # The rows are no endpoints to compare.
-    file, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
-    numbers = ("n_samples", "n_correct", "n_undecided", "n_questions", "accuracy")
-    assert [json.loads(file)[name] for name in numbers] == [json.loads(run)[name] for name in numbers]
-    harness.audit("results/class", undecided=True, out="todo.csv")
-    table = Path("todo.csv").read_text("utf-8-sig")
-    assert "that is so" in table
-    Path("todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
-    harness.audit("results/class", verdicts="todo.csv")
-    by_hand = command("score", "results/class").output
-    assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
-    assert "class.csv:2" in command("show", "results/class", "--correct").output
-    assert "is a run already" in refused(*way.split()[1:])
+    beside, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
+    assert beside == run
+    for path in ("class.csv", "results/class"):
+        harness.audit(path, undecided=True, out="todo.csv")
+        table = Path("todo.csv").read_text("utf-8-sig")
+        assert "that is so" in table
+        Path("todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
+        harness.audit(path, verdicts="todo.csv")
+        by_hand = command("score", path, *(options if path == "class.csv" else ())).output
+        assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
+        assert "class.csv:2" in command("show", path, "--correct").output
+        Path("todo.csv").unlink()
+    Path("class.csv").write_text("name,no,response\nAnn,1,no\n")
+    assert "is a run already" in refused("score", "class.csv", *options, "--as-run", "results/class")
 
 
 @pytest.mark.parametrize(

@@ -547,22 +547,23 @@ def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> 
 
 
 class Limited:
-    """A sound server that takes `n` requests in each half second and refuses the others with status 429."""
+    """A sound server that takes `n` requests, then refuses all with status 429 for half a second, and so on."""
 
     def __init__(self, n: int = 30) -> None:
         self.n, self.well = n, sound()
-        self.n_refused, self.times = 0, list[float]()
+        self.n_refused, self.n_taken, self.until = 0, 0, math.inf
         self.lock = threading.Lock()
 
     def __call__(self, request: Request) -> Iterable[Step]:
         if request.method == "POST":
             with self.lock:
-                now = time.monotonic()
-                self.times = [moment for moment in self.times if now - moment < 0.5]
-                if len(self.times) >= self.n:
-                    self.n_refused += 1
-                    return [http(429, {"error": {"message": "60 requests per minute"}}, retry_after="0.5")]
-                self.times.append(now)
+                if self.n_taken >= self.n:
+                    self.until = min(self.until, time.monotonic() + 0.5)
+                    if time.monotonic() < self.until:
+                        self.n_refused += 1
+                        return [http(429, {"error": {"message": "60 requests per minute"}}, retry_after="0.5")]
+                    self.n_taken, self.until = 0, math.inf
+                self.n_taken += 1
         return self.well(request)
 
 

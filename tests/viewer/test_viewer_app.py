@@ -18,7 +18,7 @@ import pytest
 from harness.asking.options import CompareOptions
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, overrides, read_samples, sample_labels
+from harness.runs import Manifest, RunFolder, overrides, read_samples
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import accuracy_cell
@@ -178,16 +178,6 @@ def test_a_question_has_its_samples_and_votes(client: httpx.Client) -> None:
     ]
 
 
-def test_votes_for_an_answer_that_no_rule_decides_are_undecided(results: Path, client: httpx.Client) -> None:
-    replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("the blue one", "42", "the blue one")]
-    write_run(results / "results" / "open", {"demo": {"q": RunQuestion("?", "42", replies)}})
-    page = client.get("/api/question", params={"run": "open", "benchmark": "demo", "question": "q"}).json()
-    assert {vote["answer"]: (vote["n"], vote["verdict"]) for vote in page["votes"]} == {
-        "the blue one": (2, "undecided"),
-        "42": (1, "correct"),
-    }
-
-
 def test_a_vote_whose_samples_have_different_verdicts_by_hand_has_none(results: Path, client: httpx.Client) -> None:
     replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("5 pears", "5", "5 pears")]
     run = write_run(results / "results" / "fruit", {"demo": {"q": RunQuestion("?", "5 apples", replies)}})
@@ -245,14 +235,6 @@ def test_why_tells_the_steps_of_the_grader(client: httpx.Client) -> None:
     steps = client.get("/api/why", params={**Q1, "sample": "1"}).json()["steps"]
     assert steps[-1].startswith("wrong")
     assert any("answer found by box" in step for step in steps)
-
-
-def test_two_runs_are_compared(client: httpx.Client) -> None:
-    page = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
-    assert page["lines"][1].startswith(
-        "B − A = +0.0 points; the replies are the same in both runs (6 compared, word for word)"
-    )
-    assert (page["flips"], page["n_same"], len(page["moved"])) == ([], 6, 2)
 
 
 def test_the_settings_that_differ_are_those_of_the_comparison_in_words(results: Path, client: httpx.Client) -> None:
@@ -331,11 +313,6 @@ def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> 
     assert third.json()["samples"][2]["verdict"] == "wrong"
 
 
-def test_a_new_run_appears(results: Path, client: httpx.Client) -> None:
-    write_run(results / "results" / "new")
-    assert "new" in [run["run"] for run in client.get("/api/runs").json()["runs"]]
-
-
 @pytest.mark.parametrize("name", ["manifest.json", "demo/questions.jsonl", "demo/grades.jsonl", "demo/scores.json"])
 def test_a_damaged_file_is_a_sentence_and_the_rest_is_shown(results: Path, client: httpx.Client, name: str) -> None:
     run = write_run(results / "results" / f"bad-{name.rpartition('/')[2]}")
@@ -385,6 +362,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert before["headline"][0] == page["headline"][0] == accuracy_cell(score, " %")
     assert not any("by hand" in note for note in before["notes"])
     assert "the accuracy is 50.00 % with these verdicts, 33.33 % as graded" in page["notes"][0]
+    assert f"{page['notes'][0]}; this list has these verdicts\n" in harness(by_hand.path.parent, "show", "hand").out
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand, the grader said wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))
@@ -414,27 +392,6 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert not any("by hand" in note for note in page["notes"])
     assert len(overrides.read(by_hand.benchmark("demo"))) == 2  # nothing said is forgotten
     assert len(list(read_samples(by_hand.benchmark("demo")))) == 6
-
-
-def test_the_score_the_page_and_the_list_count_verdicts_by_hand_alike(results: Path, client: httpx.Client) -> None:
-    """Two samples are judged by hand, one of them as the grader judged it."""
-    run = write_run(results / "results" / "counted")
-    query = {"run": "counted", "benchmark": "demo"}
-    listed = harness(run.path.parent, "show", "counted").out
-    assert "by hand" not in listed
-    for changes in ({}, {"sample": 0, "verdict": "correct"}):
-        assert (
-            client.post("/api/override", json=correction(run="counted", **changes), headers=WRITES).status_code == 200
-        )
-    sentence = (
-        "2 samples judged by hand, 1 otherwise than the grader: the accuracy is 50.00 % with these verdicts, "
-        "33.33 % as graded"
-    )
-    scored = harness(run.path.parent, "score", "counted")
-    assert " ".join((scored.out + scored.err).split()).count(sentence) == 1
-    page = client.get("/api/benchmark", params=query).json()
-    assert [note for note in page["notes"] if "by hand" in note] == [sentence]
-    assert f"{sentence}; this list has these verdicts\n" in harness(run.path.parent, "show", "counted").out
 
 
 @pytest.mark.parametrize(
@@ -478,44 +435,6 @@ def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> 
     before = path.read_bytes() if path.exists() else b""
     assert client.post("/api/override", json=correction()).status_code == 403
     assert (path.read_bytes() if path.exists() else b"") == before
-
-
-# --- labels ---
-def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: httpx.Client) -> None:
-    query = {"run": "hand", "benchmark": "demo"}
-    wish = query | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
-    assert client.post("/api/label", json=wish, headers=WRITES).json() == {"stored": True}
-    assert client.post("/api/label", json=wish | {"sample": 0}, headers=WRITES).status_code == 200
-    rows = client.get("/api/benchmark", params=query).json()["questions"]
-    assert next(row["facets"]["label"] for row in rows if row["id"] == "q1") == ["off by one"]
-    page = client.get("/api/sample", params={**query, "question": "q1", "sample": 1}).json()
-    assert (page["row"]["labels"], page["row"]["verdict"]) == (["off by one"], "wrong")
-    client.post("/api/label", json=wish | {"put": False}, headers=WRITES)
-    samples = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"]
-    assert [sample["labels"] for sample in samples[:2]] == [["off by one"], []]
-    assert [record.put for record in sample_labels.read(by_hand.benchmark("demo"))] == [True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("changed", "status", "sentence"),
-    [
-        ({"label": " "}, 400, "a label has 1 to 60 characters, this one has 0"),
-        ({"label": "x" * 61}, 400, "this one has 61"),
-        ({"who": ""}, 400, "needs the name"),
-        ({"sample": 9}, 409, "has no sample 9"),
-        ({"put": "yes"}, 400, "the label cannot be read"),
-        ({"more": 1}, 400, "unknown field `more`"),
-    ],
-)
-def test_a_label_that_says_too_little_is_refused(
-    by_hand: RunFolder, client: httpx.Client, changed: dict[str, Any], status: int, sentence: str
-) -> None:
-    wish = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "label": "a", "put": True, "who": "Ada"}
-    before = sample_labels.read(by_hand.benchmark("demo"))
-    answer = client.post("/api/label", json=wish | changed, headers=WRITES)
-    assert (answer.status_code, sentence in answer.json()["error"]) == (status, True)
-    assert client.post("/api/label", json=wish).status_code == 403
-    assert sample_labels.read(by_hand.benchmark("demo")) == before
 
 
 # --- the command ---

@@ -18,7 +18,7 @@ from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
-from harness.viewer.library import OpenRun
+from harness.scoring.opened import OpenRun
 from harness.viewer.request import curl, template
 from tests.faults.server import FaultServer
 from tests.generation.small_runs import question_set, run, run_settings, well

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.runs import RunFolder
+from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import search as searching
-from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.sample_filter import SampleFilter, matching_samples
 from tests.viewer.running import answering_here
 from tests.viewer.small_run import RunQuestion, RunReply, write_run

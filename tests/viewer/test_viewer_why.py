@@ -20,8 +20,8 @@ from harness.runs import RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest
+from harness.scoring.opened import OpenBenchmark
 from harness.scoring.pipeline import score_run
-from harness.viewer.library import OpenBenchmark
 from harness.viewer.why import why
 from tests.system.command import harness
 from tests.viewer.small_run import RunQuestion, RunReply, write_run
@@ -60,7 +60,6 @@ class Changing:
         self.card = folder / "numbers.yaml"
         (folder / "rows.jsonl").write_text('{"problem": "?", "answer": "40"}\n')
         asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
-        asked = {"q1": RunQuestion("?", "40", [RunReply(r"\boxed{41}")])}
         self.run = write_run(folder / "a", {"numbers": asked}, scored=False)
         manifest = Manifest.load(self.run)
         record = msgspec.structs.replace(manifest.benchmarks["numbers"], settings={"card": str(self.card)})
@@ -92,7 +91,6 @@ class Changing:
     def why(self) -> Sequence[str]:
         """The steps to the verdict on the sample."""
         benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
-        benchmark.refresh()
         return why(benchmark, benchmark.question("q1"), benchmark.offsets.read(KEY))
 
 

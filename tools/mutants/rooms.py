@@ -45,20 +45,20 @@ ROOMS = {
     ),
     "transport": Room(
         "client.transport client.loop",
-        "client/test_transports.py client/test_long_streams.py client/test_kept_connections.py client/test_leftovers.py"
-        " client/test_broken_streams.py client/test_lag.py",
+        "client/test_transports.py client/test_long_streams.py client/test_leftovers.py client/test_lag.py",
     ),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
-        f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_dispatcher.py generation/test_schedule.py"
+        " generation.dispatch.arrivals generation.dispatch.causes generation.dispatch.budget"
+        " generation.dispatch.canary",
+        f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_schedule.py"
         " generation/test_budget.py"
-        " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py"
+        " generation/test_pace.py generation/test_retry.py"
         " generation/test_failures.py::test_replies_that_end_in_a_loop_are_counted",
     ),
     "retries": Room(
         "generation.dispatch.retry",
-        "generation/test_retry.py generation/test_elsewhere.py generation/test_dispatcher.py",
+        f"{_SIMULATED} generation/test_retry.py",
     ),
     "pace": Room(
         "generation.dispatch.too_many_requests",
@@ -73,7 +73,6 @@ ROOMS = {
         "core/test_core_secret.py core/test_core_hidden.py client/test_failures.py client/test_hidden_keys.py"
         " client/test_dns.py client/test_discovery.py client/test_proxies.py"
         " client/test_transports.py::test_a_unix_socket_is_an_endpoint_like_another"
-        " client/test_transports.py::test_the_environments_proxy_serves_public_hosts_only"
         " client/test_transports.py::test_a_named_authority_is_trusted"
         " client/test_transports.py::test_a_ca_file_that_is_none_is_a_usage_error"
         " generation/test_endpoints.py system/test_keys_in_good_replies.py system/test_secrets_in_objects.py",
@@ -113,7 +112,9 @@ ROOMS = {
         "extensions.answers.program.bubblewrap extensions.answers.program.sandboxes extensions.answers.program.cells",
         "programs/test_program_cells.py programs/test_program_bubblewrap.py programs/test_program_sandboxes.py",
     ),
-    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
+    "viewer": Room(
+        "viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_viewer_commands.py"
+    ),
     "viewer-app": Room("viewer.app", "viewer/test_viewer_app.py viewer/test_viewer_run_page.py"),
 }
 

@@ -76,18 +76,15 @@ class OutputsOptions(Options):
     out: Annotated[
         Path | None,
         Option(
-            "Also write the grades of FILE here, one JSON line per sample, for programs of yours; a run folder is made "
-            f"by {option('as_run')}. For shards: folder of the joined run.",
+            "Also write the grades of FILE here, one JSON line per sample, for programs of yours. For shards: folder "
+            "of the joined run.",
             under=OUTPUTS,
         ),
     ] = None
     as_run: Annotated[
         Path | None,
         Option(
-            "Make a run folder here of the samples in FILE, and score the run: its samples can be judged by hand, in "
-            "`harness view` or by `harness audit`.",
-            under=OUTPUTS,
-            metavar="RUN",
+            "Folder of the run that is made of FILE. Default: FILE.scored, beside FILE.", under=OUTPUTS, metavar="RUN"
         ),
     ] = None
 

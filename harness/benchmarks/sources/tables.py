@@ -18,12 +18,11 @@ import io
 import json
 import math
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -31,7 +30,6 @@ from harness.benchmarks.limits import (
     FREE_UNPACKED_BYTES,
     MAX_DATA_BYTES,
     MAX_DEPTH,
-    MAX_ELEMENT_CHARS,
     MAX_FIELD_CHARS,
     MAX_RESPONSE_CHARS,
     MAX_ROWS,
@@ -62,18 +60,6 @@ class Rows:
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class Checksum:
-    """Number of bytes and CRC-32 of what was read of a file."""
-
-    size: int = 0
-    crc: int = 0
-
-    def add(self, piece: bytes) -> None:
-        """Add the next bytes."""
-        self.size, self.crc = self.size + len(piece), zlib.crc32(piece, self.crc)
-
-
 def read(
     path: Path,
     split: str | None = None,
@@ -94,7 +80,6 @@ def stream(
     responses: bool = False,
     damaged_rows: int = 0,
     half_done: bool = False,
-    checksum: Checksum | None = None,
 ) -> Iterator[Row]:
     """The rows of a file, one at a time if the format allows. Raises `UsageError`.
 
@@ -102,7 +87,7 @@ def stream(
     shown: the file's name in messages; None: its path. responses: whether the file holds replies of models. Their texts
     may be long and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
     damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to leave out an unfinished last line,
-    whose writer was killed. checksum: counts the bytes of a JSONL file that is read line by line.
+    whose writer was killed.
     """
     if path.is_dir():
         for part in _split_files(path, split):
@@ -111,8 +96,8 @@ def stream(
     shown = visible(shown or str(path))
     refuse_unread(path, shown)
     suffix, compression = _suffixes(path)
-    if split is not None and suffix != ".json":
-        raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
+    if suffix != ".json":
+        _refuse_split(split, f"{shown} is one file")
     with _opened(path, "" if suffix == ".parquet" else compression, shown) as file:
         if suffix == ".parquet":
             rows = _parquet_rows(file, shown)
@@ -123,7 +108,7 @@ def stream(
         else:
             if suffix not in (".jsonl", ".ndjson"):
                 _refuse_table(file, shown)
-            rows = _json_lines(file, shown, half_done, checksum)
+            rows = _json_lines(file, shown, half_done)
         yield from _check_rows(rows, shown, responses)
 
 
@@ -171,15 +156,11 @@ def _refuse_table(file: BinaryIO, shown: str) -> None:
     file.seek(0)
 
 
-def _json_lines(
-    lines: Iterable[bytes], shown: str, half_done: bool = False, checksum: Checksum | None = None
-) -> Iterator[Row]:
+def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> Iterator[Row]:
     """The rows of JSON Lines; the parameters are those of `stream`. Raises `UsageError`."""
     size = 0
     for number, line in enumerate(lines, 1):
         size += len(line)
-        if checksum is not None:
-            checksum.add(line)
         if size > MAX_DATA_BYTES:
             raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
         if line.isspace():
@@ -207,47 +188,6 @@ def _decode_fast(line: bytes) -> dict[str, Any] | None:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-_SLICE_CHARS = 1024 * 1024
-"""Characters of a JSON list that are read at a time."""
-
-_SIGN = re.compile(r"[ \t\r\n]*([\[,\]])[ \t\r\n]*")
-
-
-def _array_rows(text: TextIO, shown: str) -> Iterator[Row]:
-    """The rows of a JSON list, in the memory of the longest one. Raises `UsageError`. shown: its name in messages."""
-    decode = json.JSONDecoder().raw_decode
-    rest, number, expected, more = "", 0, "[", True
-    while more:
-        # A row that does not end in the slices so far is parsed again when as much text more is there.
-        piece = text.read(max(_SLICE_CHARS, len(rest)))
-        rest, more, at = rest + piece, bool(piece), 0
-        while sign := _SIGN.match(rest, at):
-            if sign[1] not in expected:
-                raise UsageError(f"{shown} is broken JSON: {sign[1]!r} behind row {number}")
-            if sign[1] == "]":
-                later = iter(lambda: text.read(_SLICE_CHARS), "")
-                if rest[sign.end() :] or any(piece.strip() for piece in later):
-                    raise UsageError(f"{shown} holds text behind the end of the list")
-                return
-            if not number and rest.startswith("]", sign.end()):
-                at, expected = sign.end(), "]"
-                continue
-            where = f"row {number + 1} of {shown}"
-            try:
-                value, end = decode(rest, sign.end())
-            except (ValueError, RecursionError):
-                if not more or len(rest) - at > MAX_ELEMENT_CHARS:
-                    parse_json(rest[sign.end() :], where)  # says what is wrong
-                    raise
-                break
-            if more and end == len(rest):
-                break
-            number, at, expected = number + 1, end, ",]"
-            yield _row_of(value, where)
-        rest = rest[at:]
-    raise UsageError(f"{shown} ends in row {number + 1}: the list is not closed")
 
 
 def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
@@ -370,24 +310,10 @@ def _text(file: BinaryIO, shown: str) -> str:
 
 
 def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
-    """The rows of a JSON file: a list of objects, a mapping with such lists by split, or one object a line.
+    """The rows of a .json file: a list of objects, a mapping with such lists by split, or one object a line.
 
     shown: the file's name in messages.
     """
-    if file.read(_SLICE_CHARS).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-        if split is not None:
-            raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
-        file.seek(0)
-        text = io.TextIOWrapper(file, "utf-8-sig")
-        try:
-            yield from _array_rows(text, shown)
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{shown} is not UTF-8; save the file as UTF-8") from error
-        finally:
-            if not file.closed:
-                text.detach()  # otherwise it would close the file
-        return
-    file.seek(0)
     content = _text(file, shown)
     try:
         value = parse_json(content, shown)
@@ -396,11 +322,23 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
         first, _, rest = content.lstrip().partition("\n")
         if not (rest.strip() and first.rstrip().endswith("}")):
             raise
-        if split is not None:
-            raise UsageError(f"{shown} is one object a line and has no splits; leave out the split") from None
+        _refuse_split(split, f"{shown} is one object a line")
         file.seek(0)
         yield from _json_lines(file, shown)
         return
+    if isinstance(value, list):
+        _refuse_split(split, f"{shown} is a list")
+    for number, item in enumerate(value if isinstance(value, list) else _list_in(value, split, shown), 1):
+        yield _row_of(item, f"row {number} of {shown}")
+
+
+def _refuse_split(split: str | None, what: str) -> None:
+    if split is not None:
+        raise UsageError(f"{what} and has no splits; leave out the split {visible(split)!r}")
+
+
+def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
+    """The list of rows in a mapping: the only one, or that of the split. Raises `UsageError`."""
     if not isinstance(value, dict):
         raise UsageError(f"{shown} must hold a list of objects, found {_json_type(value)}")
     lists = {key: item for key, item in value.items() if isinstance(item, list)}
@@ -416,8 +354,7 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
         raise UsageError(
             f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
         )
-    for number, item in enumerate(lists[name], 1):
-        yield _row_of(item, f"row {number} of {shown}")
+    return lists[name]
 
 
 def _named_rows(value: Any) -> list[dict[str, Any]]:

@@ -20,10 +20,9 @@ import hashlib
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -243,8 +242,8 @@ def _quote_error(endpoint: Endpoint, body: bytes) -> str:
 # ---- all servers at once
 
 
-DEADLINE_S = 5.0
-"""Seconds for reading the pages of all servers together."""
+DEADLINE_S = 7.5
+"""Longest time, in seconds, for reading the pages of all servers together."""
 
 AT_ONCE = 32
 """Largest number of pages that are read at the same time."""
@@ -290,36 +289,21 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
 
     jobs: (endpoint, `Pages` to add the page to, its path) of each.
     """
-    waiting: SimpleQueue[_Job] = SimpleQueue()
-    ended: SimpleQueue[None] = SimpleQueue()
-    for job in jobs:
-        waiting.put(job)
+    from harness.client.facts.page import WHOLE_PAGE
+
     due = time.monotonic() + seconds
 
-    def work() -> None:
-        """Read pages until none is waiting or the time is over; one thread's work."""
-        while True:
-            try:
-                endpoint, pages, path = waiting.get_nowait()
-            except Empty:
-                return
-            if (left := due - time.monotonic()) > 0:
-                read_own_page(endpoint, path, left, ca_file, pages)
-            ended.put(None)
+    def read(job: _Job) -> None:
+        endpoint, pages, path = job
+        if (left := due - time.monotonic()) > 0:
+            read_own_page(endpoint, path, left / WHOLE_PAGE, ca_file, pages)
 
-    for _ in range(min(AT_ONCE, len(jobs))):
-        # A thread whose page never ends is abandoned; as a daemon it does not keep the process alive.
-        Thread(target=work, daemon=True, name="describe").start()
-    for _ in jobs:
-        try:
-            ended.get(timeout=max(0.0, due - time.monotonic()))
-        except Empty:
-            return
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
+        list(pool.map(read, jobs))
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
-    # A copy: a thread that was abandoned may still add pages.
-    facts = facts_of(_entry(pages, model), dict(pages.own), pages.server)
+    facts = facts_of(_entry(pages, model), pages.own, pages.server)
     secrets = secrets_of(endpoint)
     return ServerFacts(model=_without_api_keys(facts.model, secrets), host=_without_api_keys(facts.host, secrets))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from array import array
 from operator import sub
-from typing import Final, NoReturn
+from typing import Final
 
 from harness.client.protocol.events import BadEvent, Choice, Event, name_of
 from harness.client.protocol.reply import Reply
@@ -48,9 +48,6 @@ _TEXT: Final = 0
 _REASONING: Final = 1
 """Which of the two texts of a reply a piece belongs to: indexes of its lists."""
 
-_VARYING: Final = "\0"
-"""Stands for "each event has another id" where the id of the events with text is kept; no server can send it as one."""
-
 
 class Completion:
     """A completion that is being received.
@@ -62,8 +59,8 @@ class Completion:
 
     __slots__ = (
         "_blocks", "_came", "_fingerprint", "_id", "_latest", "_n_grown", "_n_logprobs", "_n_odd_logprobs",
-        "_n_pending", "_pieces", "_provider", "_server_model", "_text_id", "_text_id_from", "_text_ids_seen",
-        "_text_model", "_usage", "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "written",
+        "_n_pending", "_pieces", "_provider", "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage",
+        "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "written",
     )  # fmt: skip
 
     def __init__(self, written: WrittenTokens | None = None) -> None:
@@ -87,9 +84,8 @@ class Completion:
         self._fingerprint: str | None = None
         self._provider: str | None = None
         # Events with text or a finish reason, to which the rule above applies:
-        self._text_id: str | None = None  # the latest such event's id, or `_VARYING`
+        self._text_id: str | None = None  # the latest such event's id
         self._text_id_from = 0  # number of token events before the first one with that id
-        self._text_ids_seen: tuple[str, ...] = ()  # under `_VARYING`: the first id and the latest
         self._text_model: str | None = None
 
     def add(self, event: Event, arrived: float) -> None:
@@ -260,25 +256,15 @@ class Completion:
             self._text_model = name_of(model, "model")
         if not reply_id or reply_id == self._text_id:
             return
-        if self._text_id is None:
-            self._text_id = name_of(reply_id, "id")
-            self._text_id_from = len(self.stamps)
-            return
-        if self._text_id is not _VARYING:
+        if self._text_id is not None:
             # Some servers give each event an id of its own. But once two events have had the same one, or the reply is
-            # finished, another id is that of another reply.
-            if len(self.stamps) - self._text_id_from > 1 or self.finish_reason is not None:
-                self._refuse_id(self._text_id, reply_id)
-            self._text_ids_seen = (self._text_id, name_of(reply_id, "id"))
-            self._text_id = _VARYING
+            # finished, another id is that of another reply; so is the first id if it comes back.
+            n_with_id = len(self.stamps) - self._text_id_from
+            if n_with_id > 1 or self.finish_reason is not None or reply_id == self._id:
+                ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
+                raise BadEvent(f"the stream holds a second reply, under another id: {ids}")
             self.note(IDS_VARY)
-            return
-        if reply_id in self._text_ids_seen:  # an id came back: these are the ids of two replies that take turns
-            self._refuse_id(reply_id, self._text_ids_seen[-1])
-        self._text_ids_seen = (self._text_ids_seen[0], name_of(reply_id, "id"))
-
-    def _refuse_id(self, first: str, second: str) -> NoReturn:
-        raise BadEvent(f"the stream holds a second reply, under another id: {quoted(first)} and {quoted(second)}")
+        self._text_id, self._text_id_from = name_of(reply_id, "id"), len(self.stamps)
 
     def note(self, note: str) -> None:
         """Keep a note about an oddity; the same note is kept once."""

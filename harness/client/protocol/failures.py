@@ -12,10 +12,12 @@ about the endpoint. The message quotes the server, cut, without keys and made ha
 
 from __future__ import annotations
 
+import errno
 import math
 import re
+import ssl
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -58,34 +60,42 @@ def _too_long() -> re.Pattern[str]:
 def failure_of_status(
     status: int,
     body: bytes,
-    *,
-    content_encoding: str = "",
-    retry_after: str | None = None,
-    retry_after_ms: str | None = None,
-    location: str | None = None,
+    headers: Mapping[str, str] = {},
     secrets: Iterable[Secret] = (),
     now: float | None = None,
 ) -> RequestFailed:
     """The failure for an HTTP response whose status is not 200.
 
-    retry_after, retry_after_ms, location, content_encoding: the headers of these names. secrets: texts to hide. now:
-    Unix time, to which a date in Retry-After is compared.
+    headers: by names in lower case. secrets: texts to hide. now: Unix time, to which a date in Retry-After is compared.
     """
     if 300 <= status < 400:
-        target = quote_safely(location or "", secrets) or "no stated address"
+        target = quote_safely(headers.get("location", ""), secrets) or "no stated address"
         return RequestFailed(
             "refused",
             f"HTTP {status}: redirects to {target}; no redirect is followed: give that address itself",
             status=status,
         )
-    words = error_words(_decompress(body, content_encoding))
+    words = error_words(_decompress(body, headers.get("content-encoding", "")))
     kind = classify(status, words)
-    wait = _stated_seconds(retry_after, retry_after_ms, now)
+    wait = _stated_seconds(headers, datetime.now(UTC).timestamp() if now is None else now)
     message = f"HTTP {status}: {quote_safely(words, secrets) or 'no explanation'}"
     if wait is not None and wait > MAX_RETRY_AFTER_S:
         message += f" (asks to wait {wait:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
         wait = MAX_RETRY_AFTER_S
     return RequestFailed(kind, message, status=status, retry_after=wait)
+
+
+def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Secret] = ()) -> RequestFailed:
+    """The failure for an error of the system in connecting to `address`."""
+    cause = quote_safely((error.strerror if isinstance(error, OSError) else None) or str(error), secrets)
+    if isinstance(error, ssl.SSLError):
+        message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
+        return RequestFailed("refused", message)
+    message = f"cannot connect to {address}: {cause or type(error).__name__}"
+    # Our own limit, so it gets a kind of its own: the server is not to blame.
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return RequestFailed("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
+    return RequestFailed("connect", message)
 
 
 def failure_of_event(error: Any, secrets: Iterable[Secret] = ()) -> RequestFailed:
@@ -141,17 +151,10 @@ def retry_after_seconds(value: str, now: float) -> float | None:
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def _stated_seconds(retry_after: str | None, retry_after_ms: str | None, now: float | None) -> float | None:
-    """The seconds that a 429 or 503 asks to wait; None if it states none. now: the time, in seconds since 1970.
-
-    retry_after, retry_after_ms: values of the headers of these names.
-    """
-    now = datetime.now(UTC).timestamp() if now is None else now
-    if retry_after_ms is not None:
-        stated = retry_after_seconds(retry_after_ms, now)
-        if stated is not None:
-            return stated / 1000
-    return None if retry_after is None else retry_after_seconds(retry_after.strip(), now)
+def _stated_seconds(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a 429 or 503 asks to wait; None if it states none. now: Unix time."""
+    stated = retry_after_seconds(headers.get("retry-after-ms", ""), now)
+    return retry_after_seconds(headers.get("retry-after", "").strip(), now) if stated is None else stated / 1000
 
 
 def _stated_status(error: Any) -> int | None:

@@ -21,8 +21,7 @@ The way of a byte through the state `events`, with the buffers:
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
-instance); after the finish reason it is noted. `feed_event` is a shortcut for a whole event that the transport has
-found; both give the same reply.
+instance); after the finish reason it is noted.
 
 Long: this module is one state machine, which reads every form that a body takes.
 """
@@ -53,17 +52,11 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_BODY_VALUES = 1_000_000
 """Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
-_SNIPPET_BYTES = 400
-"""First bytes of a body that are kept, to be quoted if the body turns out not to be an event stream."""
-
 _EVENT_NAME_BYTES = 32
 """First bytes of an event's name that are kept; only the name `error` has a meaning here."""
 
 LONG_REPLY_CHARS = 4_000_000
 """A longer reply is not copied again and again while it comes. An answer of 128k tokens has 0.5 million."""
-
-EVENT_FRAME_BYTES = len(b"data: \n\n")
-"""Bytes of an event on one line beside its data."""
 
 _BOM = b"\xef\xbb\xbf"
 """Byte order mark of UTF-8, which may stand before a body."""
@@ -87,7 +80,7 @@ class ReplyParser:
 
     __slots__ = (
         "_after_cr", "_arrived", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_has_data",
-        "_max_bytes", "_partial", "_snippet", "_started_utc", "_state", "request_id", "secrets", "started",
+        "_max_bytes", "_partial", "_started_utc", "_state", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -116,7 +109,6 @@ class ReplyParser:
         self._has_data = False  # whether a data line came, even an empty one
         self._event_name = b""  # the `event:` field of the unfinished event
         self._events = 0  # events read so far
-        self._snippet = b""  # the first bytes of the body
 
     @property
     def done(self) -> bool:
@@ -149,11 +141,6 @@ class ReplyParser:
         """Number of bytes of the body that have been read."""
         return self._bytes
 
-    @property
-    def at_event_border(self) -> bool:
-        """Whether the next byte begins an event, so that `feed_event` may be called."""
-        return self._state != "json" and not self._partial and not self._has_data and not self._event_name
-
     def feed(self, data: bytes, arrived: float) -> None:
         """Read the next bytes of the body. arrived: when they arrived, on the clock of `started`.
 
@@ -165,6 +152,14 @@ class ReplyParser:
         self._arrived = max(arrived, self._arrived)
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
+        # The way of nearly every token: a piece that is one event on one line.
+        if (
+            self._state == "events" and not (self._partial or self._has_data or self._event_name)
+            and data[:7] == b"data: {" and data[-2:] == b"\n\n" and data.count(b"\n") == 2 and b"\r" not in data
+            and over <= 0 and len(data) <= MAX_EVENT_BYTES
+        ):  # fmt: skip
+            self._dispatch(data[6:-2])
+            return
         if over > 0:
             # Bytes beyond the limit are not read, so the outcome is the same however they were split.
             data = data[: max(0, len(data) - over)]
@@ -182,21 +177,6 @@ class ReplyParser:
                 else "does the server ignore max_tokens?"
             )
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: {why}")
-
-    def feed_event(self, data: bytes, arrived: float) -> None:
-        """Read a whole event, as `feed` would read `data: DATA` and a blank line.
-
-        data: the JSON object of the event, or `[DONE]`. The caller checks `at_event_border` first.
-        """
-        n_bytes = self._bytes + len(data) + EVENT_FRAME_BYTES
-        if n_bytes > self._max_bytes or self._state in ("done", "failed"):
-            self.feed(b"data: %b\n\n" % data, arrived)
-            return
-        self._bytes = n_bytes
-        self._state = "events"
-        if arrived > self._arrived:
-            self._arrived = arrived
-        self._dispatch(data)
 
     def so_far(self) -> SoFar | None:
         """The part of the reply that has been read.
@@ -270,8 +250,6 @@ class ReplyParser:
 
     def _read(self, data: bytes) -> None:
         """Read a piece of an event stream; an unfinished last line is kept for the next piece."""
-        if not self._events and len(self._snippet) < _SNIPPET_BYTES:
-            self._snippet += data[: _SNIPPET_BYTES - len(self._snippet)]
         if data:
             ended, self._after_cr = self._after_cr and data[:1] == b"\n", data[-1:] == b"\r"
             data = data[ended:]
@@ -473,7 +451,7 @@ class ReplyParser:
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
-            return "malformed", f"not an event stream: {self._quote(self._snippet)}"
+            return "malformed", "not an event stream: it holds no event"
         how = "[DONE] came all the same" if self.done else "the body ended cleanly"
         if cut:
             how = quoted(cut)

@@ -75,8 +75,10 @@ class BatchLoop(AskingThread):
 
     # ---- for the owner's thread
 
-    def obey(self, orders: Orders, _former: Orders) -> None:
-        """Follow a user's order to end; the number of requests and pauses mean nothing to a batch."""
+    def obey(self, orders: Orders, former: Orders) -> None:
+        """Follow a user's orders: a paused session hands in no more, and the number of requests means nothing."""
+        if orders.paused != former.paused:
+            (self._dispatcher.pause if orders.paused else self._dispatcher.resume)()
         if orders.draining:
             self.stop("drained by `harness status`")
 
@@ -92,7 +94,9 @@ class BatchLoop(AskingThread):
             settings, batching = self._settings, self._settings.batching
             assert batching is not None
             provider = ServiceBatches(
-                BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+                BatchService(
+                    settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets, sleep=self._wait
+                ),
                 BatchLedger(self._folder),
                 batching,
                 settings.spelling.path,
@@ -117,6 +121,11 @@ class BatchLoop(AskingThread):
             self._dispatcher.stop(self._why)
         self._carry_out()
         self.progress = self._dispatcher.progress()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait while the provider checks a file. Raises `RequestFailed` if the session is to end."""
+        if self._stopped.wait(seconds):
+            raise RequestFailed("cut", "the session ends")
 
     def _carry_out(self) -> bool:
         """Carry out the dispatcher's actions up to the next `Wait`; return False if the session has ended."""
@@ -147,7 +156,7 @@ class BatchLoop(AskingThread):
             self._waiting = [ask for ask in self._waiting if ask not in found]
             if found:
                 self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
-        while self._waiting and not self._stopped.is_set():
+        while self._waiting and not self._stopped.is_set() and not self._dispatcher.paused:
             asks: dict[str, bytes] = {}
             n_bytes = 0
             for ask in self._waiting[: provider.most_requests]:

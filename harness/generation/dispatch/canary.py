@@ -171,24 +171,24 @@ class Builds:
 
 
 class Duplicates:
-    """Counts replies that repeat, word by word, an earlier reply to the same question under another seed."""
+    """Finds replies that repeat, word by word, an earlier reply to the same question under another seed."""
 
     def __init__(self) -> None:
-        self.n = 0
         self._seen: set[bytes] = set()
 
-    def observe(self, task: Task, reply: Reply) -> None:
-        """Count `reply` if it repeats an earlier one; short replies are left out, and those that end in a loop: a model
+    def repeats(self, task: Task, reply: Reply) -> bool:
+        """Whether `reply` repeats an earlier one; short replies do not count, and those that end in a loop: a model
         that writes one passage again and again writes equal replies from any seed.
         """
         if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS or ends_in_loop(reply):
-            return
+            return False
         # Text of a reply may hold lone surrogates, which UTF-8 refuses.
         question = f"{task.benchmark}\0{task.question_id}\0".encode("utf-8", "surrogatepass")
         # Eight bytes for each reply: a run may have millions, and all stay in memory.
         mark = hashlib.blake2b(question + _fingerprint(reply), digest_size=8).digest()
-        self.n += mark in self._seen
+        n = len(self._seen)
         self._seen.add(mark)
+        return len(self._seen) == n
 
 
 def ends_in_loop(reply: Reply) -> bool:

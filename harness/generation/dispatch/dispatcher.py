@@ -17,7 +17,7 @@ of their own in this package.
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -31,17 +31,17 @@ from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
+from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
-from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
-from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName, ends_in_loop
+from harness.generation.dispatch.causes import Causes
+from harness.generation.dispatch.lanes import Lane, Lanes, Ticket
 from harness.generation.dispatch.retry import Retries, fault_of
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.dispatch.snapshot import Arrivals, Causes, Counts, snapshot
-from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress
+from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
@@ -55,25 +55,13 @@ SHORTEST_WAIT_S = 0.001
 _LOWERED = "during the run, the concurrency was lowered"
 
 
-class _Flight(msgspec.Struct, eq=False):
-    """One request in flight.
-
-    attempt: number of this request for the sample, from 1. ending: whether it has been cancelled.
-    """
-
-    ticket: Ticket
-    attempt: int
-    ending: bool = False
-
-
 class Dispatcher:
     """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
 
     store: writes a sample to its journal; raises `RecordRefused` for this one sample, and any other error if nothing
-    can be stored. log: writes an event to the run's log. prior_lengths: mean tokens by (benchmark, question_id) of an
-    earlier run, used only for the order. answered: tells whether a reply gives an answer, for the canary (the check of
-    the first samples). jitter: returns a random number between two bounds. account: what the command has used of its
-    budget; None: nothing.
+    can be stored. log: writes an event to the run's log. answered: tells whether a reply gives an answer, for the
+    canary (the check of the first samples). jitter: returns a random number between two bounds. account: what the
+    command has used of its budget; None: nothing.
 
     Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
@@ -88,16 +76,16 @@ class Dispatcher:
         clock: Callable[[], float],
         jitter: Callable[[float, float], float] = random.uniform,
         answered: Answered | None = None,
-        prior_lengths: Mapping[tuple[str, str], float] | None = None,
         account: Account | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
         self._concurrency = settings.concurrency
-        self._paused = False
+        self.paused = False
+        """Whether the user wants no request to be sent."""
         self._actions: deque[Action] = deque()
-        self._flights: dict[Task, _Flight] = {}
+        self._flights: dict[Task, Ticket] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
         self._starved_since: float | None = None
@@ -105,9 +93,13 @@ class Dispatcher:
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
         self._canary = Canary(answered, on=settings.canary)
-        self.counts = Counts(plan.done, plan.total)
+        self.done, self.total = dict(plan.done), plan.total
+        """Samples by benchmark: on disk, earlier sessions included, and expected."""
+        self.tally = Tally()
+        # By kind: number of failed requests, the latest cause, and its time.
+        self._failed: dict[str, tuple[int, str, float]] = {}
         self.causes = Causes()
-        self.duplicates = Duplicates()
+        self._duplicates = Duplicates()
         self.lengths = ReplyLengths()
         self.cut_lengths = CutLengths()
         self.model_name = ModelName(plan.server_model)
@@ -123,8 +115,6 @@ class Dispatcher:
             plan.owed,
             clock,
             order=self._budget.order(settings.order),
-            n_endpoints=len(settings.endpoints),
-            prior=prior_lengths,
             may_start_round=self._budget.may_start if self._budget else None,
         )
 
@@ -134,7 +124,7 @@ class Dispatcher:
         """The next action. `Wait` and `Done` come only when there is no other."""
         if not self._actions:
             self._let_time_pass()
-            if self.ending.phase == "asking" and not self._paused:
+            if self.ending.phase == "asking" and not self.paused:
                 self._fill()
         if self._actions:
             return self._actions.popleft()
@@ -151,7 +141,7 @@ class Dispatcher:
             if ending.grace_ends is not None and now >= ending.grace_ends:
                 self.stop(ending.why)
             # Nobody is asked during a pause, so silence is no sign.
-            elif not self._paused and (hopeless := self._lanes.gave_up()) is not None:
+            elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
                 else:
@@ -166,12 +156,11 @@ class Dispatcher:
         limit = self._concurrency
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
-        if len(self._lanes) > 1:  # The scheduler compares lengths.
-            self._scheduler.set_available(self._lanes.available())
+        at_work = self._lanes.at_work()
         while len(self._flights) < limit and not self._rate.wait():
             if not self._budget.fits():
                 break
-            if not self._ask_one():
+            if not self._ask_one(at_work):
                 # A sample of this round that is asked again goes before the next round.
                 again = self._scheduler.returned or self._retries.n_postponed
                 if again or not self._budget.holds_round:
@@ -183,17 +172,15 @@ class Dispatcher:
         if not self._flights:
             self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
-    def _ask_one(self) -> bool:
+    def _ask_one(self, at_work: Sequence[Lane]) -> bool:
         """Queue one `Ask`, for the first lane with room for which there is a sample; False if there is no such lane."""
-        for lane_number in self._lanes.with_room():
-            lane = self._lanes[lane_number]
-            task = self._scheduler.next(lane_number, probe=lane.set_aside)
+        for lane in self._lanes.with_room():
+            task = self._scheduler.next(lane, at_work, probe=lane.set_aside)
             if task is not None:
                 assert task not in self._flights, "one sample is asked for by two requests at the same time"
                 self._rate.sent()
-                flight = _Flight(self._lanes.sent(lane_number), self._retries.begin(task))
+                flight = self._flights[task] = self._lanes.sent(lane, self._retries.begin(task))
                 self._budget.sent(task, flight.attempt)
-                self._flights[task] = flight
                 self._arrivals.began(task)
                 self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
@@ -220,7 +207,7 @@ class Dispatcher:
 
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
-        self.counts.beside = self.counts.beside.plus(spent)
+        self.tally.beside = self.tally.beside.plus(spent)
         self._budget.used_beside(spent)
 
     # ---- how a request ended
@@ -234,7 +221,7 @@ class Dispatcher:
         self._arrivals.finished(task, new, sample.timing.events or 0)
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
-        self._lanes.answered_by(flight.ticket)
+        self._lanes.answered_by(flight)
         self._starved_since = None
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored: samples of two models are never mixed.
@@ -245,10 +232,10 @@ class Dispatcher:
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
         self.causes.arrived(task)
-        self.counts.add(sample, reply, billed)
+        self._count(sample, reply, new, billed)
         stated = sample.usage.completion_tokens
         # Events are counted here, so a usage of far fewer tokens is false, and with it the lengths and the costs.
-        self.counts.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
+        self.tally.note(TOO_FEW_STATED, int(states_too_few(stated, sample.timing.events)))
         if stated is not None:
             checksum = reply_checksum(sample.text or "", sample.reasoning or "")
             self.lengths.observe(stated, checksum, stopped=sample.finish_reason == "stop")
@@ -258,12 +245,25 @@ class Dispatcher:
             self.cut_lengths.observe(cut_tokens(stated, sample.timing.events), sampling.max_tokens)
         # Greedy replies are equal by nature.
         if sampling.temperature != 0:
-            self.duplicates.observe(task, reply)
+            self.tally.duplicates += self._duplicates.repeats(task, reply)
         is_stored = self._write(task, sample)
         # Afterwards: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
         return is_stored
+
+    def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent) -> None:
+        """Count a finished sample, its reply, the `new` tokens and what they were billed for."""
+        tally = self.tally
+        tally.finished += 1
+        tally.truncated += sample.truncated
+        tally.loops += ends_in_loop(reply)
+        tally.continued += bool(sample.salvaged_at)
+        tally.kept_tokens += tokens_before(sample)
+        tally.tokens += new
+        tally.spent = tally.spent.plus(billed)
+        for note in reply.notes:
+            tally.note(note)
 
     def _write(self, task: Task, sample: Sample) -> bool:
         """Store the sample of `task`; returns whether it is stored."""
@@ -274,15 +274,17 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
         else:
-            self.counts.done[task.benchmark] += 1
+            self.done[task.benchmark] += 1
             return True
         return False
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Handle the failure of the request for `task`, by the first table of `retry`."""
         flight = self._landed(task, failure)
-        self.counts.fail(failure, self._clock())
-        lane = self._lanes[flight.ticket.lane_number]
+        self.tally.failures += 1
+        n_failed, *_ = self._failed.get(failure.kind, (0,))
+        self._failed[failure.kind] = (n_failed + 1, failure.message, self._clock())
+        lane = flight.lane
         endpoint = lane.endpoint.base_url
         self._log(
             "request_failed",
@@ -292,14 +294,14 @@ class Dispatcher:
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
             case "machine":
-                self._lanes.cancelled(flight.ticket)
+                self._lanes.cancelled(flight)
                 self._out_of_files(task, failure)
-            case "payload" | "run" if self._lanes.is_unfit(flight.ticket.lane_number, failure):
-                self._lanes.cancelled(flight.ticket)
-                self._leave_out(flight.ticket.lane_number, failure)
+            case "payload" | "run" if self._lanes.is_unfit(flight.lane, failure):
+                self._lanes.cancelled(flight)
+                self._leave_out(flight.lane, failure)
                 self._again(task, failure)
             case "run":
-                self._lanes.answered_by(flight.ticket)
+                self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
                 cures = {
                     401: f"; {option('api_key_env')} names the variable that holds the key",
@@ -310,13 +312,13 @@ class Dispatcher:
                 repeats = failure.status not in (402, 429)
                 self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
             case "payload":
-                self._lanes.answered_by(flight.ticket)
+                self._lanes.answered_by(flight)
                 self._refused(task, failure, endpoint)
             case "pace":
-                self._lanes.failed(flight.ticket, failure)
+                self._lanes.failed(flight, failure)
                 self._again(task, failure)
             case "endpoint" | "chance":
-                self._lanes.failed(flight.ticket, failure)
+                self._lanes.failed(flight, failure)
                 self._scheduler.steer_away(task)
                 after, why = self._retries.failed(task, fault)
                 if after is None:
@@ -330,24 +332,24 @@ class Dispatcher:
         trace: the exception with its traceback.
         """
         flight = self._landed(task)
-        self._lanes.cancelled(flight.ticket)
+        self._lanes.cancelled(flight)
         self._log("internal_error", task=list(task), trace=trace)
         self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
         """End the session: an error in our own code broke off the report that `task` ended; the state may be wrong."""
         if task in self._flights:
-            self._lanes.cancelled(self._landed(task).ticket)
+            self._lanes.cancelled(self._landed(task))
         self.fail(error)
 
     def cancelled(self, task: Task) -> None:
         """Handle the end of a request that we cancelled. What it may have cost stays charged."""
         flight = self._landed(task)
-        self._lanes.cancelled(flight.ticket)
+        self._lanes.cancelled(flight)
         if self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
 
-    def _landed(self, task: Task, failure: RequestFailed | None = None) -> _Flight:
+    def _landed(self, task: Task, failure: RequestFailed | None = None) -> Ticket:
         """Take the request for `task`, which ended without a sample, off those in flight; return it.
 
         failure: how it ended, if the server or the transport ended it.
@@ -357,7 +359,7 @@ class Dispatcher:
         # The server may have begun a reply, and bills it though it never states its tokens.
         if failure is None or not failure.free:
             billed = self._billing.most(task, failure.n_events if failure is not None else n_events)
-            self.counts.beside = self.counts.beside.plus(billed)
+            self.tally.beside = self.tally.beside.plus(billed)
         self._budget.failed(billed)
         return self._flights.pop(task)
 
@@ -366,7 +368,7 @@ class Dispatcher:
     def _again(self, task: Task, failure: RequestFailed, after: float = 0.0) -> None:
         """Ask for `task` again, `after` seconds from now."""
         self.causes.met(task, failure)
-        self.counts.retries += 1
+        self.tally.retries += 1
         if after > 0:
             self._retries.postpone(task, self._clock() + after)
         else:
@@ -379,15 +381,11 @@ class Dispatcher:
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
 
-    def _leave_out(self, lane_number: int, failure: RequestFailed) -> None:
-        """Continue without an endpoint that joined during the run and refuses what the others accept.
-
-        lane_number: the number of its lane (one endpoint).
-        """
-        lane = self._lanes[lane_number]
+    def _leave_out(self, lane: Lane, failure: RequestFailed) -> None:
+        """Continue without an endpoint that joined during the run and refuses what the others accept."""
         # More of its requests may fail; it is left out, and reported, once.
         if not lane.left:
-            self._lanes.dismiss(lane_number)
+            self._lanes.dismiss(lane)
             url = lane.endpoint.base_url
             self.warnings.append(f"{url} joined the run, refused requests, and was left out: {failure.message}")
             self._log("endpoint_left_out", endpoint=url, reason=failure.message)
@@ -428,7 +426,7 @@ class Dispatcher:
             # A runaway was accepted and answered, so the request itself is not wrong.
             return
         self._refused_questions.add((task.benchmark, task.question_id))
-        if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
+        if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
             cure = self.cure(task, failure.kind, failure.message)
             error = ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}")
             self.fail(error, repeats=True)
@@ -468,11 +466,11 @@ class Dispatcher:
 
     def pause(self) -> None:
         """Send no more requests until `resume`; those in flight end."""
-        self._paused = True
+        self.paused = True
 
     def resume(self) -> None:
         """Continue after a pause. The pause uses up no patience, since no endpoint could answer during it."""
-        self._paused = False
+        self.paused = False
         self._lanes.end_pause()
 
     def set_concurrency(self, number: int) -> None:
@@ -483,11 +481,14 @@ class Dispatcher:
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> None:
         """Use these endpoints from now on, at least one."""
         joined, left = self._lanes.replace(endpoints)
-        for _ in joined:
-            self._scheduler.add_endpoint()
         self._log("endpoints_changed", joined=joined, left=left)
 
     # ---- facts
+
+    @property
+    def n_cut(self) -> int:
+        """Streams that broke off."""
+        return self._failed.get("cut", (0,))[0]
 
     def arrived(self, events: Mapping[Task, int]) -> None:
         """Note how many token events each of these requests in flight has received so far."""
@@ -495,13 +496,51 @@ class Dispatcher:
 
     def progress(self) -> Progress:
         """The present state of the session."""
+        now, arrivals, ending = self._clock(), self._arrivals, self.ending
         retrying = [*self._retries.postponed, *self._scheduler.returned]
-        return snapshot(
-            self._clock(), counts=self.counts, causes=self.causes, arrivals=self._arrivals,
-            ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
-            n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self._paused, eta=self._time_left(),
-        )  # fmt: skip
+
+        flying, again = (
+            Counter([task.benchmark for task in self._flights]),
+            Counter([task.benchmark for task in retrying]),
+        )
+        oldest = arrivals.oldest
+        # Notes are copied, because another thread reads the value.
+        return Progress(
+            **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
+            elapsed_s=now - arrivals.started,
+            done=sum(self.done.values()),
+            total=sum(self.total.values()),
+            in_flight=len(self._flights),
+            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
+            given_up=self.causes.n_given_up,
+            arrived=round(arrivals.tokens),
+            tokens_per_s=arrivals.rate,
+            tokens_per_s_now=arrivals.rate_now,
+            benchmarks=tuple(
+                BenchmarkProgress(
+                    name=name,
+                    done=self.done[name],
+                    total=n_total,
+                    in_flight=flying[name],
+                    retrying=again[name],
+                    given_up=self.causes.n_given_up_of(name),
+                )
+                for name, n_total in self.total.items()
+            ),
+            endpoints=self._lanes.progress(),
+            failed=tuple(
+                FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
+                for kind, (n, message, failed_at) in sorted(self._failed.items(), key=lambda item: -item[1][2])
+            ),
+            oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
+            eta=self._time_left(),
+            concurrency=self._concurrency,
+            paused=self.paused,
+            stopping=not ending.asking,
+            why=ending.why,
+            grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
+            patience_s=self._lanes.patience_left,
+        )
 
     def _time_left(self) -> TimeLeft | None:
         """The forecast of the session's end; None while too little is known."""

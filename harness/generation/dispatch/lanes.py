@@ -1,6 +1,6 @@
 """The endpoints of a run: which of them may be sent a request now, and how long the others are left alone. No I/O.
 
-Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a failure means for its lane:
+Each endpoint is a *lane*. What a failure means for it:
 
 | state | requests in flight | begins | ends |
 | --- | --- | --- | --- |
@@ -20,13 +20,15 @@ Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
-from harness.generation.dispatch.too_many_requests import Pace, Ticket
+from harness.generation.dispatch.retry import longest_backoff
+from harness.generation.dispatch.schedule import Speed
+from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.progress import EndpointProgress, EndpointState
 from harness.generation.settings import Patience
 
@@ -40,8 +42,8 @@ MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
 
 
-class Lane(msgspec.Struct, eq=False):
-    """One endpoint.
+class Lane(Speed, kw_only=True, eq=False):
+    """One endpoint: how fast it is, which requests it may get, and what they came to.
 
     share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
     waits: how often it was held back since its last answer. joined_late: whether it was added during the run. until:
@@ -96,6 +98,20 @@ class Lane(msgspec.Struct, eq=False):
         return "paused" if self.pause(now) > 0 else "open"
 
 
+class Ticket(msgspec.Struct, eq=False):
+    """One request in flight.
+
+    refusals: of its slot, less those that were forgiven. attempt: number of this request for the sample, from 1.
+    ending: whether it has been cancelled.
+    """
+
+    lane: Lane
+    sent_at: float
+    refusals: int
+    attempt: int
+    ending: bool = False
+
+
 class Lanes:
     """All endpoints of a run. `clock`: monotonic seconds; `jitter`: returns a random number between two bounds."""
 
@@ -112,16 +128,13 @@ class Lanes:
         self._jitter = jitter
         self._down_since: float | None = None
         self._concurrency = concurrency
-        self._lanes = [Lane(endpoint, Pace(concurrency, clock, jitter)) for endpoint in endpoints]
+        self._lanes = [Lane(endpoint=endpoint, pace=Pace(concurrency, clock, jitter)) for endpoint in endpoints]
         self.answered = False
         """Whether any request of this session was answered."""
         self._share_out()
 
-    def __getitem__(self, lane_number: int) -> Lane:
-        return self._lanes[lane_number]
-
-    def __len__(self) -> int:
-        return len(self._lanes)
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes)
 
     # ---- changes while the run goes on
 
@@ -144,55 +157,43 @@ class Lanes:
             if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
-                # Marked, never removed: tickets and the scheduler hold the numbers of lanes.
-                lane.left = True
+                lane.left = True  # Marked, never removed: it is shown as one that left.
                 left.append(url)
         for endpoint in joined.values():
-            self._lanes.append(Lane(endpoint, Pace(1, self._clock, self._jitter), joined_late=True))
+            self._lanes.append(Lane(endpoint=endpoint, pace=Pace(1, self._clock, self._jitter), joined_late=True))
         self._share_out()
         self._update_patience()
         return list(joined), left
 
-    def dismiss(self, lane_number: int) -> None:
+    def dismiss(self, lane: Lane) -> None:
         """Send nothing more to this endpoint."""
-        self._lanes[lane_number].left = True
+        lane.left = True
         self._share_out()
         self._update_patience()
 
-    def is_unfit(self, lane_number: int, failure: RequestFailed) -> bool:
+    def is_unfit(self, lane: Lane, failure: RequestFailed) -> bool:
         """Whether `failure` shows that an endpoint does not fit the run, which can continue without it.
 
         Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run,
         before it has answered anything, or it finds a prompt too long, since its context length was not checked as that
-        of the first endpoints was. lane_number: the number of its lane (one endpoint).
+        of the first endpoints was.
         """
-        lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
-        return unfit and lane.joined_late and (lane.left or self.n_present > 1)
+        return unfit and lane.joined_late and (lane.left or len(self._present()) > 1)
 
     def end_pause(self) -> None:
         """Start the patience anew after a pause of the run, in which no endpoint could answer."""
         self._down_since = None
         self._update_patience()
 
-    @property
-    def n_present(self) -> int:
-        """Endpoints that have not left."""
-        return sum(not lane.left for lane in self._lanes)
-
     # ---- sending
 
-    @property
-    def in_flight(self) -> int:
-        """Requests in flight at all endpoints."""
-        return sum(lane.in_flight for lane in self._lanes)
-
-    def with_room(self) -> list[int]:
+    def with_room(self) -> list[Lane]:
         """Lanes that may be sent a request now, those with the fewest requests in flight by weight first."""
         now = self._clock()
-        free = [i for i, lane in enumerate(self._lanes) if lane.has_room(now)]
+        free = [lane for lane in self._lanes if lane.has_room(now)]
         if len(free) > 1:
-            free.sort(key=lambda i: (self._lanes[i].in_flight + 1) / self._lanes[i].endpoint.weight)
+            free.sort(key=lambda lane: (lane.in_flight + 1) / lane.endpoint.weight)
         return free
 
     def advance(self) -> None:
@@ -201,26 +202,26 @@ class Lanes:
         for lane in self._lanes:
             lane.pace.advance(now)
 
-    def available(self) -> list[bool]:
-        """For each lane, whether its endpoint is working off the queue, as far as known."""
+    def at_work(self) -> list[Lane]:
+        """The lanes whose endpoints work off the queue, as far as known."""
         now = self._clock()
-        return [not (lane.left or lane.set_aside or now < lane.until) for lane in self._lanes]
+        return [lane for lane in self._lanes if not (lane.left or lane.set_aside or now < lane.until)]
 
-    def sent(self, lane_number: int) -> Ticket:
+    def sent(self, lane: Lane, attempt: int = 1) -> Ticket:
         """Note a request to the endpoint of this lane, and return its ticket.
 
         The ticket goes to exactly one of `cancelled`, `answered_by` and `failed`.
         """
-        return self._lanes[lane_number].pace.sent(lane_number)
+        return Ticket(lane, self._clock(), lane.pace.sent(), attempt)
 
     def cancelled(self, ticket: Ticket) -> None:
         """Note that we ended a request ourselves, which says nothing about the endpoint."""
-        self._lanes[ticket.lane_number].pace.ended(ticket)
+        ticket.lane.pace.ended(ticket.refusals)
 
     def answered_by(self, ticket: Ticket) -> None:
         """Note that the endpoint answered, even if only to refuse this one request."""
-        lane = self._lanes[ticket.lane_number]
-        lane.pace.answered(ticket)
+        lane = ticket.lane
+        lane.pace.answered(ticket.refusals)
         lane.n_done += 1
         lane.failures_in_row = lane.waits = 0
         self._down_since = None
@@ -229,55 +230,38 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def obey_retry_after(self, lane_number: int, retry_after: float | None) -> None:
-        """Send an endpoint nothing for as long as its reply asked (Retry-After).
-
-        lane_number: the number of its lane (one endpoint). retry_after: seconds; None if the reply named no time.
-        """
-        if retry_after is None:
-            return
-        now, lane = self._clock(), self._lanes[lane_number]
-        # A little longer, so that not all clients come back at once.
-        until = now + retry_after + self._jitter(0.0, min(1.0, 0.1 * retry_after))
-        lane.asked_until = max(lane.asked_until, until)
-        lane.until = max(lane.until, until)
-        lane.try_owed = self._down_since is None or now - self._down_since < self.patience
-
     def failed(self, ticket: Ticket, failure: RequestFailed) -> None:
         """Note a request that failed because of the endpoint or the network."""
-        now, lane = self._clock(), self._lanes[ticket.lane_number]
+        now, lane, seconds = self._clock(), ticket.lane, failure.retry_after
         lane.n_failed += 1
         lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
-        self.obey_retry_after(ticket.lane_number, failure.retry_after)
+        if seconds is not None:
+            # A little longer, so that not all clients come back at once.
+            until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
+            lane.asked_until = max(lane.asked_until, until)
+            lane.until = max(lane.until, until)
+            lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         if failure.kind == "rate_limited":
             # Nothing else was in flight, and waiting did not help: an endpoint that refuses for ever counts as down.
-            has_waited = failure.retry_after is not None or ticket.refusals >= HOPELESS_REFUSALS
+            has_waited = seconds is not None or ticket.refusals >= HOPELESS_REFUSALS
             lane.failures_in_row += lane.in_flight == 1 and has_waited
-            lane.pace.refused(ticket)
+            lane.pace.refused(ticket.refusals)
         else:
-            lane.pace.ended(ticket)
+            lane.pace.ended(ticket.refusals)
             lane.failures_in_row += 1
         if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and ticket.sent_at >= lane.down_at:
             if not lane.set_aside:
                 lane.set_aside, lane.aside_since = True, now
             lane.down_at = now
-            self.hold(ticket.lane_number)
+            # More each time until it answers.
+            longest = longest_backoff(self._patience, lane.waits + 1)
+            lane.waits += 1
+            lane.until = max(lane.until, now + self._jitter(longest / 2, longest))
             self._share_out()
         self._update_patience()
-
-    def hold(self, lane_number: int) -> None:
-        """Send an endpoint nothing for some seconds, more each time until it answers.
-
-        lane_number: the number of its lane (one endpoint).
-        """
-        lane = self._lanes[lane_number]
-        # A float overflows at 2 to the 1024th, which a long outage would reach.
-        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.waits, 30))
-        lane.waits += 1
-        lane.until = max(lane.until, self._clock() + self._jitter(ceiling / 2, ceiling))
 
     # ---- hope
 

@@ -21,7 +21,7 @@ takes samples. A sample that came back `WORN` times goes after all others, so th
 delays no other. A sample is handed out again only after `give_back`, so it never runs twice at a time.
 
 A slow endpoint gets a sample only if it would finish it before the faster endpoints at work have emptied the queue.
-Each call takes O(log n) steps for n questions, beside one for each endpoint.
+Each call takes O(log n) steps for n questions, beside one for each endpoint at work.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -50,62 +49,46 @@ PRUDENCE = 2.5
 WORN = 3
 """A sample that came back this many times goes after all others."""
 
-_CURIOSITY = 4.0
-"""Raises the rank of a question by this fraction of its length over 1 + samples handed out: few samples say little."""
 
-_ANY = -1
-"""Stands for the endpoint where a returned sample failed if the failure was not the endpoint's."""
-
-
-class _Question(msgspec.Struct, eq=False):
-    """One question of the queue.
-
-    waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
-    n_handed: samples handed out. failed: whether a request failed. left, n_unknown: tokens of the waiting samples, or
-    their number while no length is known, as counted by the scheduler.
-    """
-
-    benchmark: str
-    question_id: str
-    waiting: list[int]
-    tokens: float = 0.0
-    n: int = 0
-    n_handed: int = 0
-    failed: bool = False
-    left: float = 0.0
-    n_unknown: int = 0
-    stamp: int = 0
-
-
-class _Running(NamedTuple):
-    """A sample that was handed out. question: index in the queue. started: the clock's second."""
-
-    question: int
-    endpoint: int
-    started: float
-
-
-class _Speed(msgspec.Struct, eq=False):
-    """One endpoint: whether it takes samples at present, how many it works on, and its speed.
+class Speed(msgspec.Struct, eq=False):
+    """How many samples an endpoint works on, and how fast it is.
 
     seconds, tokens: sums over its finished samples, in which recent ones count most.
     """
 
-    available: bool = True
     n_running: int = 0
     seconds: float = 0.0
     tokens: float = 0.0
 
     @property
-    def pace(self) -> float:
+    def token_s(self) -> float:
         """Seconds per token; 0 while unknown."""
         return self.seconds / self.tokens if self.tokens else 0.0
+
+
+class _Question(msgspec.Struct, eq=False):
+    """One question of the queue. row: its place there.
+
+    waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
+    begun: whether a sample was handed out; failed: whether a request failed. left, n_unknown: tokens of the waiting
+    samples, or their number while no length is known. entry: the present one in the heap.
+    """
+
+    key: tuple[str, str]
+    row: int
+    waiting: list[int]
+    tokens: float = 0.0
+    n: int = 0
+    begun: bool = False
+    failed: bool = False
+    left: float = 0.0
+    n_unknown: int = 0
+    entry: tuple[int, float, int, int, _Question] | None = None
 
 
 class Scheduler:
     """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
-    prior: expected length by (benchmark, question_id), e.g. means of an earlier run; counts as two samples.
     may_start_round: with order "rounds", called with the number of each round before it starts; False holds the round
     back, and the next call of `next` asks once more.
     """
@@ -116,40 +99,36 @@ class Scheduler:
         clock: Callable[[], float],
         *,
         order: Order = "longest",
-        n_endpoints: int = 1,
-        prior: Mapping[tuple[str, str], float] | None = None,
         may_start_round: Callable[[int], bool] | None = None,
     ) -> None:
         self._clock = clock
         self._in_rounds = order == "rounds"
         self._may_start_round = may_start_round
         self._round = -1
-        self._questions = [_Question(o.benchmark, o.question_id, sorted(o.indices, reverse=True)) for o in owed]
-        self._rows = {(q.benchmark, q.question_id): row for row, q in enumerate(self._questions)}
-        if len(self._rows) < len(self._questions):
+        self._questions = {
+            (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
+            for row, o in enumerate(owed)
+        }
+        if len(self._questions) < len(owed):
             raise ValueError("a question is in the plan twice")
-        self._endpoints = [_Speed() for _ in range(n_endpoints)]
-        self._running: dict[Task, _Running] = {}
+        self._running: dict[Task, tuple[Speed, float]] = {}  # endpoint, second of the start
         # By (whether worn, the endpoint where they failed last): samples that came back.
-        self._returned: dict[tuple[bool, int], deque[Task]] = {}
+        self._returned: dict[tuple[bool, Speed | None], deque[Task]] = {}
         self._n_returned: dict[Task, int] = {}
-        self._failed_at: dict[Task, int] = {}
-        self._n_waiting = sum(len(q.waiting) for q in self._questions)
-        self._tokens, self._n_known = 0.0, 0
+        self._failed_at: dict[Task, Speed] = {}
+        self._n_fresh = sum(len(row.indices) for row in owed)
+        self._tokens, self._n_known = 0.0, 0  # of the finished samples
+        # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
         self._left, self._n_unknown = 0.0, 0
-        # (wave, -rank, -samples waiting, index in the queue, stamp) of questions; outdated if the question's is newer.
-        self._heap: list[tuple[int, float, int, int, int]] = []
-        for key, length in (prior or {}).items():
-            if key in self._rows:
-                question = self._questions[self._rows[key]]
-                question.tokens, question.n = 2 * length, 2
-        for row in range(len(self._questions)):
-            self._push(row)
+        # (wave, -rank, -samples waiting, row, question); outdated if it is not the question's present entry.
+        self._heap: list[tuple[int, float, int, int, _Question]] = []
+        for question in self._questions.values():
+            self._push(question)
 
     @property
     def n_waiting(self) -> int:
         """Samples that can still be handed out."""
-        return self._n_waiting + sum(map(len, self._returned.values()))
+        return self._n_fresh + len(self.returned)
 
     @property
     def returned(self) -> list[Task]:
@@ -163,141 +142,121 @@ class Scheduler:
 
     @property
     def tokens_left(self) -> float:
-        """Tokens that the waiting samples are expected to bring."""
+        """Tokens that the samples which were not asked yet are expected to bring."""
         return self._left + self._n_unknown * self.mean_length
 
-    def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
+    def next(self, endpoint: Speed, at_work: Sequence[Speed] = (), *, probe: bool = False) -> Task | None:
         """Return the next sample for `endpoint`; None if it should take none now (another endpoint may still get one).
 
-        probe: the endpoint may be down. Then a sample that was not asked yet goes first: a returned one may fail by its
-        question's fault.
+        at_work: the endpoints that take samples at present; one that is set aside or paused does not. probe: the
+        endpoint may be down. Then a sample that was not asked yet goes first: a returned one may fail by its question's
+        fault.
         """
-        fresh, again = partial(self._fresh, endpoint, probe=probe), partial(self._again, endpoint)
-        for take in (fresh, again) if probe else (again, fresh):
-            if (task := take()) is not None:
-                break
-        else:
-            task = again(worn=True)
+        fresh, again = partial(self._fresh, endpoint, () if probe else at_work), partial(self._again, endpoint, at_work)
+        task = (fresh() or again()) if probe else (again() or fresh())
+        task = task or again(worn=True)
         if task is not None:
-            self._running[task] = _Running(self._rows[task.benchmark, task.question_id], endpoint, self._clock())
-            self._endpoints[endpoint].n_running += 1
+            self._running[task] = endpoint, self._clock()
+            endpoint.n_running += 1
         return task
 
     def finish(self, task: Task, tokens: float) -> None:
         """Note that `task` is done, with `tokens` completion tokens."""
-        running = self.drop(task)
-        speed, question = self._endpoints[running.endpoint], self._questions[running.question]
-        speed.seconds = 0.98 * speed.seconds + self._clock() - running.started
-        speed.tokens = 0.98 * speed.tokens + tokens
+        endpoint, started = self.drop(task)
+        endpoint.seconds = 0.98 * endpoint.seconds + self._clock() - started
+        endpoint.tokens = 0.98 * endpoint.tokens + tokens
+        question = self._questions[task.benchmark, task.question_id]
         question.tokens += tokens
         question.n += 1
         self._tokens += tokens
         self._n_known += 1
-        self._push(running.question)
+        self._push(question)
 
     def give_back(self, task: Task) -> None:
         """Take back `task`, whose request failed: it is handed out again, before all others unless it is worn."""
-        running = self._end(task)
-        self._questions[running.question].failed = True
-        self._push(running.question)
+        self._end(task)
+        question = self._questions[task.benchmark, task.question_id]
+        question.failed = True
+        self._push(question)
         n = self._n_returned[task] = self._n_returned.get(task, 0) + 1
-        key = n >= WORN, self._failed_at.get(task, _ANY)
-        self._returned.setdefault(key, deque()).append(task)
+        self._returned.setdefault((n >= WORN, self._failed_at.get(task)), deque()).append(task)
 
     def steer_away(self, task: Task) -> None:
         """Note that `task` failed at its endpoint: it next goes to another one, if such a one is up."""
-        self._failed_at[task] = self._running[task].endpoint
+        self._failed_at[task] = self._running[task][0]
 
-    def drop(self, task: Task) -> _Running:
-        """End the running `task`: it is not asked again in this session."""
+    def drop(self, task: Task) -> tuple[Speed, float]:
+        """End the running `task`: it is not asked again in this session. Returns its endpoint and its start."""
         self._n_returned.pop(task, None)
         self._failed_at.pop(task, None)
         return self._end(task)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """Remove the waiting samples of this question from the queue, and return them; running ones go on."""
-        row = self._rows[benchmark, question_id]
-        question = self._questions[row]
+        question = self._questions[benchmark, question_id]
         fresh = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
         back = [task for task in self.returned if task[:2] == (benchmark, question_id)]
         for key, tasks in self._returned.items():
             self._returned[key] = deque(task for task in tasks if task not in back)
-        for task in back:
-            del self._n_returned[task]
         question.waiting.clear()
-        self._n_waiting -= len(fresh)
-        self._push(row)
+        self._push(question)
+        self._n_fresh -= len(fresh)
         return back + fresh
 
-    def add_endpoint(self) -> None:
-        """Add an endpoint, with the next number."""
-        self._endpoints.append(_Speed())
-
-    def set_available(self, available: Sequence[bool]) -> None:
-        """Set for each endpoint whether it takes samples at present; one that is set aside or paused does not."""
-        for speed, is_available in zip(self._endpoints, available, strict=True):
-            speed.available = is_available
-
-    def _again(self, endpoint: int, *, worn: bool = False) -> Task | None:
+    def _again(self, endpoint: Speed, at_work: Sequence[Speed], *, worn: bool = False) -> Task | None:
         """Hand out a returned sample, worn or not; None if there is none that `endpoint` should get."""
-        others = any(speed.available for number, speed in enumerate(self._endpoints) if number != endpoint)
+        others = any(one is not endpoint for one in at_work)
         for (is_worn, failed_at), tasks in self._returned.items():
-            if tasks and is_worn is worn and not (failed_at == endpoint and others):
+            if tasks and is_worn is worn and not (failed_at is endpoint and others):
                 return tasks.popleft()
         return None
 
-    def _fresh(self, endpoint: int, *, probe: bool) -> Task | None:
+    def _fresh(self, endpoint: Speed, at_work: Sequence[Speed]) -> Task | None:
         """Hand out the next sample that was not asked yet; None if there is none that `endpoint` should get."""
-        while self._heap and self._heap[0][4] != self._questions[self._heap[0][3]].stamp:
+        while self._heap and self._heap[0] is not self._heap[0][4].entry:
             heapq.heappop(self._heap)
         if not self._heap:
             return None
-        wave, _, _, row, _ = self._heap[0]
-        question = self._questions[row]
-        if not probe and self._finishes_last(endpoint, question):
+        wave, _, _, _, question = self._heap[0]
+        if self._finishes_last(endpoint, question, at_work):
             return None
         if self._may_start_round is not None and wave > self._round:
             if not self._may_start_round(wave):
                 return None
             self._round = wave
-        question.n_handed += 1
-        self._n_waiting -= 1
+        question.begun = True
+        self._n_fresh -= 1
         index = question.waiting.pop()
-        self._push(row)
-        return Task(question.benchmark, question.question_id, index)
+        self._push(question)
+        return Task(*question.key, index)
 
-    def _finishes_last(self, endpoint: int, question: _Question) -> bool:
+    def _finishes_last(self, endpoint: Speed, question: _Question, at_work: Sequence[Speed]) -> bool:
         """Whether clearly faster endpoints at work may empty the queue before this endpoint finishes one sample."""
-        pace = self._endpoints[endpoint].pace
-        faster = [e for e in self._endpoints if e.available and e.n_running and pace > SLOWER * e.pace > 0]
-        tokens_per_s = sum(e.n_running / e.pace for e in faster)
+        faster = [one for one in at_work if one.n_running and endpoint.token_s > SLOWER * one.token_s > 0]
+        tokens_per_s = sum(one.n_running / one.token_s for one in faster)
         length = question.tokens / question.n if question.n else self.mean_length
-        return PRUDENCE * length * pace * tokens_per_s > self.tokens_left if faster else False
+        return PRUDENCE * length * endpoint.token_s * tokens_per_s > self.tokens_left if faster else False
 
-    def _push(self, row: int) -> None:
-        """Enter a question into the heap by what is known of it now; called after every change of a question.
-
-        row: its index in the queue.
-        """
-        question = self._questions[row]
-        question.stamp += 1
+    def _push(self, question: _Question) -> None:
+        """Enter a question into the heap by what is known of it now; called after every change of a question."""
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf
         left, n_unknown = (n * length, 0) if is_known else (0.0, n)
         self._left += left - question.left
         self._n_unknown += n_unknown - question.n_unknown
-        question.left, question.n_unknown = left, n_unknown
+        question.left, question.n_unknown, question.entry = left, n_unknown, None
         if not n:
             return
-        wave = question.waiting[-1] if self._in_rounds else int(is_known or question.n_handed > 0)
+        wave = question.waiting[-1] if self._in_rounds else int(question.begun)
         # A question that only failed may be one that no server answers.
-        rank = 0.0 if question.failed and not is_known else length * (1 + _CURIOSITY / (1 + question.n_handed))
-        heapq.heappush(self._heap, (wave, -rank, -n, row, question.stamp))
+        rank = 0.0 if question.failed and not is_known else length
+        question.entry = (wave, -rank, -n, question.row, question)
+        heapq.heappush(self._heap, question.entry)
         if len(self._heap) > 2 * len(self._questions) + 64:  # Bounds the memory of outdated entries.
-            self._heap = [entry for entry in self._heap if entry[4] == self._questions[entry[3]].stamp]
+            self._heap = [q.entry for q in self._questions.values() if q.entry is not None]
             heapq.heapify(self._heap)
 
-    def _end(self, task: Task) -> _Running:
-        running = self._running.pop(task)
-        self._endpoints[running.endpoint].n_running -= 1
-        return running
+    def _end(self, task: Task) -> tuple[Speed, float]:
+        endpoint, started = self._running.pop(task)
+        endpoint.n_running -= 1
+        return endpoint, started

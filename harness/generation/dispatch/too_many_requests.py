@@ -26,8 +26,6 @@ import heapq
 import random
 from collections.abc import Callable
 
-import msgspec
-
 FIRST_REST_S = 0.1
 """Seconds of a slot's rest after its first refusal, of which up to half are taken off at random."""
 
@@ -47,18 +45,11 @@ CREDIT_S = 5.0
 """Seconds that allow one rest to end in a request: while replies of an hour go on, a limiter may be gone."""
 
 
-class Ticket(msgspec.Struct, eq=False):
-    """One request in flight. lane_number: of its endpoint. refusals: of its slot, less those that were forgiven."""
-
-    lane_number: int
-    sent_at: float
-    refusals: int = 0
-
-
 class Pace:
     """How many requests one endpoint may have in flight: at most `ceiling`. `clock`: monotonic seconds.
 
-    The owner reports each request (`sent`) and how it ended (`answered`, `refused`, or `ended` for all else).
+    The owner reports each request (`sent`) and how it ended (`answered`, `refused`, or `ended` for all else), with the
+    refusals of its slot, less those that were forgiven.
     """
 
     def __init__(
@@ -102,26 +93,26 @@ class Pace:
             else:
                 self._rest(refusals + 1, now)
 
-    def sent(self, lane_number: int) -> Ticket:
-        """Note a request that is sent; return its ticket."""
+    def sent(self) -> int:
+        """Note a request that is sent; return the refusals of its slot."""
         self.in_flight += 1
-        return Ticket(lane_number, self._clock(), self._awake.pop() if self._awake else 0)
+        return self._awake.pop() if self._awake else 0
 
-    def ended(self, ticket: Ticket, forgiven: int = 0) -> None:
+    def ended(self, refusals: int, forgiven: int = 0) -> None:
         """Note that a request ended in a way that says nothing about the pace, such as a cut stream."""
         self.in_flight -= 1
-        if ticket.refusals > forgiven:
-            self._awake.append(ticket.refusals - forgiven)
+        if refusals > forgiven:
+            self._awake.append(refusals - forgiven)
 
-    def answered(self, ticket: Ticket) -> None:
+    def answered(self, refusals: int) -> None:
         """Note that a request was answered."""
-        self.ended(ticket, FORGIVEN)
+        self.ended(refusals, FORGIVEN)
         self._credit = min(self._ceiling, self._credit + CREDIT)
 
-    def refused(self, ticket: Ticket) -> None:
+    def refused(self, refusals: int) -> None:
         """Note that a request got a 429."""
         self.in_flight -= 1
-        self._rest(ticket.refusals + 1, self._clock())
+        self._rest(refusals + 1, self._clock())
 
     def _rest(self, refusals: int, now: float) -> None:
         # A float overflows at 2 to the 1024th, which a long outage would reach.

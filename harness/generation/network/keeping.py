@@ -49,9 +49,11 @@ class Keeper:
     ) -> None:
         """Read the parts that earlier sessions wrote of samples which are still missing (`owed`)."""
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in owed})  # made if there are parts
-        stored = inflight.read(folder, lambda key: key.sample_index in rows().get((key.benchmark, key.question_id), ()))
-        self.partials = stored.partials
-        self.damaged = stored.damaged
+        stored, self.damage = inflight.read(folder)
+        self.partials = {
+            task: part for task, part in stored.items()
+            if task.sample_index in rows().get((task.benchmark, task.question_id), ())
+        }  # fmt: skip
         self._folder = folder
         self._on_event = on_event
         self._clock = clock
@@ -61,11 +63,11 @@ class Keeper:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
         self._writing: Future[None] | None = None
         self._given_up = False
-        self._in_file = bool(stored.partials or stored.damaged or stored.notes)
+        self._in_file = bool(stored or self.damage)
         if self._in_file:
             on_event(
-                "inflight_found", samples=len(stored.partials), damaged=stored.damaged, notes=stored.notes,
-                tokens=sum(partial.tokens for partial in stored.partials.values()),
+                "inflight_found", samples=len(self.partials), damage=self.damage,
+                tokens=sum(partial.tokens for partial in self.partials.values()),
             )  # fmt: skip
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:

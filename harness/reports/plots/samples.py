@@ -22,8 +22,6 @@ COLOURS: dict[Outcome, str] = {
 MAX_BINS = 24
 """Largest number of bars in the histogram of lengths."""
 
-_SCALE = {"domain": list(WORDS.values()), "range": list(COLOURS.values())}
-
 
 class _Sized(NamedTuple):
     """A sample's number of completion tokens and its outcome."""
@@ -92,11 +90,3 @@ def _step(longest: int) -> int:
             if longest // step < MAX_BINS:
                 return step
     raise AssertionError
-
-
-def _short(tokens: int) -> str:
-    """A number in at most four characters: `850`, `1.2k`, `31k`."""
-    if tokens < 1000:
-        return str(tokens)
-    thousands = tokens / 1000
-    return f"{thousands:.1f}k" if thousands < 9.95 else f"{thousands:.0f}k"

@@ -387,7 +387,8 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
                 raise UsageError(
                     f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
                 )
-            engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
+            engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
+            fields = described | fields
         if engine is None and fields:
             raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
         return Entry(name=folder_name, label=name, where=where, options=options, server=_spec(fields), engine=engine)
@@ -402,6 +403,25 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
         if folder_name == slug(benchmark):
             folder_name = name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
     return Entry(name=folder_name, label=name, where=where, options=fields)
+
+
+def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str, Any]]:
+    """The engine of a `command`, and the fields of a server's spec that it states.
+
+    An engine's own command line, such as `vllm serve MODEL …`, is read as the engine's, unless it places the port
+    itself. where: its file and line, for the `UsageError`.
+    """
+    from server_launchers import pasted  # few sweeps have such a line
+
+    words = shlex.split(words) if isinstance(words, str) else list(words)
+    try:
+        command = None if any("{port}" in word for word in words) else pasted.read(words)
+    except UsageError as error:
+        raise at_line(where, error) from error
+    if command is None:
+        return ANY_PROGRAM, {"extra_flags": words}
+    model = {} if command.model == "{model}" else {"model": command.model}
+    return command.engine, model | command.fields | ({"extra_flags": command.passed} if command.passed else {})
 
 
 def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:

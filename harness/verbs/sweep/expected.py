@@ -16,7 +16,6 @@ from harness.runs.layout import runs_in
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
-from server_launchers.errors import LaunchError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +135,6 @@ def _reason_lost(
             prepare.server_of(replace(questions_asked, options=options))
     except HarnessError as error:
         return records.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
-    except LaunchError as error:
-        return str(error)
     return ""
 
 

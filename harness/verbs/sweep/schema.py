@@ -24,7 +24,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import Part
 from server_launchers.engines.table import ANY_PROGRAM
-from server_launchers.spec import ENGINES, OPTIONS, ServerOption
+from server_launchers.spec import ENGINES, OPTIONS, flag_of
 
 OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
@@ -140,32 +140,19 @@ def _server_fields() -> dict[str, Any]:
         "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
         "extra_flags": (Texts, _may_be_left_out(description="Passed to the engine unchanged.")),
     }
-    for option in OPTIONS.values():
-        spelt = option.flag.lstrip("-").replace("-", "_")
-        alias = {} if spelt == option.field else {"validation_alias": AliasChoices(option.field, spelt)}
-        fields[option.field] = (
-            Annotated[_type_of(option), WrapValidator(_open)],
-            _may_be_left_out(description=option.form.help, **alias),
-        )
+    for name, option in OPTIONS.items():
+        spelt = flag_of(name)[2:].replace("-", "_")
+        alias = {} if spelt == name else {"validation_alias": AliasChoices(name, spelt)}
+        kind: Any = option.annotation
+        if name == "devices":
+            kind = Listed | tuple[int, ...]
+        elif name == "environment":
+            kind = Mapping[str, Scalar]
+        fields[name] = (Annotated[kind, WrapValidator(_open)], _may_be_left_out(description=option.help, **alias))
     return fields
 
 
-def _type_of(option: ServerOption) -> Any:
-    """The type that the file's schema gives to a field of a server's spec."""
-    if option.choices:
-        return Literal[option.choices]
-    if option.kind is tuple:
-        return Listed | tuple[int, ...] if option.field == "devices" else Texts
-    if option.kind is dict:
-        return Mapping[str, Scalar]
-    if option.kind in (int, float):
-        return Annotated[
-            option.kind, Field(strict=True, ge=option.form.minimum, le=option.form.maximum, gt=option.form.above)
-        ]
-    return bool if option.kind is bool else str
-
-
-_SPELT = {option.flag.lstrip("-").replace("-", "_"): option.field for option in OPTIONS.values()}
+_SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 """Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
 
 

@@ -7,22 +7,24 @@ const known = new Map(); // address → {tag, text}
 
 export class Refused extends Error {}
 
+/** What a refusal says: the sentence in its JSON, or its text. */
+export async function refusal(response) {
+  const text = await response.text();
+  try {
+    return JSON.parse(text).error;
+  } catch {
+    return text || `The viewer refused this (${response.status}).`;
+  }
+}
+
 /** The JSON at `path`, as a value and as text. */
 export async function facts(path, query = {}, signal = undefined) {
   const address = path + "?" + queryOf(query);
   const before = known.get(address);
   const response = await fetch(address, { headers: before ? { "If-None-Match": before.tag } : {}, signal });
   if (response.status === 304) return { value: JSON.parse(before.text), text: before.text };
+  if (!response.ok) throw new Refused(await refusal(response));
   const text = await response.text();
-  if (!response.ok) {
-    let reason = text;
-    try {
-      reason = JSON.parse(text).error;
-    } catch {
-      // a plain sentence
-    }
-    throw new Refused(reason);
-  }
   if (known.size > 200) known.clear();
   known.set(address, { tag: response.headers.get("ETag"), text });
   return { value: JSON.parse(text), text };

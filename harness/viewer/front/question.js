@@ -1,8 +1,8 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
 import { VERDICTS, address, chip, count, foreign, h, plain, queryOf, verdictOf } from "./dom.js";
-import { Panel, facts } from "./facts.js";
+import { ENDED, Panel, facts, refusal } from "./facts.js";
 import { excerpt, inline, rendered } from "./mathtext.js";
-import { chosen, facetsOf } from "./questions.js";
+import { chosen } from "./questions.js";
 
 const MAX_HEADING = 80; // characters of a question in its title
 const MAX_STEP = 4000; // characters of one reason for a verdict
@@ -27,9 +27,8 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   const where = { run, benchmark, question: id };
   const options = { maths: query.get("maths") !== "off" };
   const asked = new Panel("/api/question", where, (value) => [head(value, where, options), h("h2", {}, "Samples"), samplesOf(value, sample, at), votesOf(value)]);
-  const list = new Panel("/api/benchmark", { run, benchmark }, () => { one?.value && one.redraw(); return []; }); // its labels are offered
-  const one = sample === null ? null : new Panel("/api/sample", { ...where, sample }, (value) =>
-    sampleText(value, { ...options, where: { ...where, sample }, who, refresh, words: new Map(facetsOf(list.value?.questions ?? [])).get("label") }));
+  const list = new Panel("/api/benchmark", { run, benchmark }, () => []);
+  const one = sample === null ? null : new Panel("/api/sample", { ...where, sample }, (value) => sampleText(value, { ...options, where: { ...where, sample }, who, refresh }));
   const at = (index) => address(["run", run, benchmark, id, `s${index}`], Object.fromEntries(query));
   return {
     get title() { return `${heading(asked.value, id)}${sample === null ? "" : ` · sample ${sample}`}`; },
@@ -84,7 +83,7 @@ function factsOf(pairs) {
 
 export function samplesOf(value, selected, at) {
   return h("ol", { class: "samples" }, value.samples.map((row) => {
-    const notes = [`sample ${row.index}`, verdictOf(row.verdict).word, ...Object.values(row.marks), row.tokens === null ? "" : `${count(row.tokens)} tokens`, ...row.labels, row.extracted ?? ""].filter(Boolean).map((note) => plain(note, 80));
+    const notes = [`sample ${row.index}`, verdictOf(row.verdict).word, ...Object.values(row.marks), row.tokens === null ? "" : `${count(row.tokens)} tokens`, row.extracted ?? ""].filter(Boolean).map((note) => plain(note, 80));
     const attributes = { class: [row.verdict ?? "none", ...Object.keys(row.marks)].join(" "), title: row.stored ? notes.join(" · ") : "the sample is not in samples.jsonl, so its text cannot be shown" };
     const links = { href: at(row.index), "data-key": `s${row.index}`, "aria-label": notes.join(", "), "aria-current": row.index === selected ? "true" : null };
     return h("li", {}, h(row.stored ? "a" : "span", { ...attributes, ...(row.stored ? links : {}) }, verdictOf(row.verdict).sign));
@@ -101,7 +100,7 @@ export function votesOf(value) {
   }));
 }
 
-export function sampleText(value, { maths, where, who, refresh, words = [] }) {
+export function sampleText(value, { maths, where, who, refresh }) {
   const { row } = value;
   const raw = (part, words) => h("a", { href: "/raw?" + queryOf({ ...where, part }), target: "_blank", rel: "noopener" }, words);
   return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
@@ -112,7 +111,6 @@ export function sampleText(value, { maths, where, who, refresh, words = [] }) {
     h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
     h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),
     h("p", {}, "Raw: ", raw("text", "text"), " · ", value.reasoning ? [raw("reasoning", "reasoning"), " · "] : null, raw("record", "record")),
-    who === undefined ? null : labelsOf(row, where, who, refresh, words),
     who === undefined ? null : corrections(value, where, who, refresh));
 }
 
@@ -136,37 +134,17 @@ function copyButton(text) {
   return button;
 }
 
-/** [where a refusal stands, a function that stores fields about the sample and calls `done` before the page is drawn]. */
-function storing(path, { run, benchmark, question, sample }, refresh) {
+function corrections(value, { run, benchmark, question, sample }, who, refresh) {
   const said = h("p", { role: "status" });
-  return [said, async (fields, done) => {
-    const headers = { "Content-Type": "application/json", "X-Harness-View": "1" };
-    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify({ run, benchmark, question, sample, ...fields }) });
-    if (!response.ok) return said.replaceChildren(foreign((await response.json()).error));
-    done();
-    await refresh();
-  }];
-}
-
-/** The labels of a sample, each with a button that takes it off, and a field for another; words: the benchmark's labels. */
-function labelsOf(row, where, who, refresh, words) {
-  const [said, store] = storing("/api/label", where, refresh);
-  const send = (label, put, done = () => {}) => store({ label, put, who: who || "viewer" }, done);
-  const add = (event) => { event.preventDefault(); send(new FormData(event.target).get("label"), true, () => event.target.reset()); };
-  return h("section", { class: "labels", "aria-label": "Labels" },
-    row.labels.map((word) => h("span", { class: "chip none" }, plain(word, 60), " ", h("button", { type: "button", "aria-label": `take off ${plain(word, 60)}`, click: () => send(word, false) }, "×"))),
-    h("form", { class: "label", submit: add },
-      h("label", {}, "Label ", h("input", { name: "label", "data-key": "label", list: "labels", required: true, maxlength: 60, autocomplete: "off" })),
-      h("datalist", { id: "labels" }, words.map((word) => h("option", { value: word }))),
-      h("button", { type: "submit" }, "Add")), said);
-}
-
-function corrections(value, where, who, refresh) {
-  const [said, store] = storing("/api/override", where, refresh);
   const send = async (event) => {
     event.preventDefault();
-    const fields = Object.fromEntries(new FormData(event.target));
-    await store({ ...fields, verdict: fields.verdict || null }, () => { event.target.elements.why.value = ""; });
+    const { verdict, ...fields } = Object.fromEntries(new FormData(event.target));
+    const headers = { "Content-Type": "application/json", "X-Harness-View": "1" };
+    const body = JSON.stringify({ run, benchmark, question, sample, verdict: verdict || null, ...fields });
+    const response = await fetch("/api/override", { method: "POST", headers, body }).catch(() => null);
+    if (!response?.ok) return said.replaceChildren(foreign(response ? await refusal(response) : ENDED));
+    event.target.elements.why.value = "";
+    await refresh();
   };
   const byHand = value.row.marks.hand ? value.row.verdict : null; // shown as it is stored, so that a second look changes nothing
   const choices = Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name, selected: name === byHand }, verdictOf(name).word));

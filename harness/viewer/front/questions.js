@@ -40,7 +40,7 @@ export function chosen(rows, query) {
 export function facetsOf(rows) {
   const facets = new Map();
   for (const row of rows) for (const [name, values] of Object.entries(row.facets)) facets.set(name, values.reduce((all, one) => all.add(one), facets.get(name) ?? new Set()));
-  return [...facets].filter(([name, values]) => values.size <= MAX_VALUES && (["near miss", "looks wrong", "label"].includes(name) || (values.size > 1 && values.size < rows.length)))
+  return [...facets].filter(([name, values]) => values.size <= MAX_VALUES && (["near miss", "looks wrong"].includes(name) || (values.size > 1 && values.size < rows.length)))
     .map(([name, values]) => [name, [...values].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))]);
 }
 
@@ -91,8 +91,7 @@ export function questions({ query, run, benchmark, set }) {
         nameOf(row),
         h("span", { class: "facts" }, "reference ", h("b", {}, plain(row.references.join(" or "), 40)),
           row.majority === null ? null : [", majority ", h("b", { class: row.majority.verdict }, plain(row.majority.answer, 40))],
-          row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`, notes,
-          (row.facets.label ?? []).map((word) => [", ", plain(word, 60)]))));
+          row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`, notes)));
   }
 
   async function seek(text) {

@@ -13,7 +13,7 @@ from harness.core.errors import StoreError
 from harness.core.records import Key, Sample
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import BenchmarkFolder
-from harness.viewer.offsets import SampleOffsets
+from harness.runs.offsets import SampleOffsets
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
 

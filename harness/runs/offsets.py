@@ -88,9 +88,8 @@ class SampleOffsets:
         location = self.of(key.question_id).get(key.sample_index)
         path = self._folder.samples
         if location is None:
-            source = self._folder.source
             question = visible(key.question_id, 100)
-            raise StoreError(f"{source} holds no sample {key.sample_index} of question {question!r}.")
+            raise StoreError(f"{path} holds no sample {key.sample_index} of question {question!r}.")
         try:
             with open_untrusted(path) as file:
                 data = read_at(file.fileno(), location.length, location.offset)
