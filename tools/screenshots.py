@@ -126,7 +126,7 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
 SHOWN = {
     "view-runs": "/",
     "view-questions": "/run/thinking/demo?sort=fraction",
-    "view-sample": "/run/thinking/demo/demo-01/s0",
+    "view-sample": "/run/thinking/demo/demo-01/s1",
     "view-compare": "/compare/plain/thinking/demo",
 }
 """The viewer's pages that the documentation shows: name of the picture → address."""

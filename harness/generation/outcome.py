@@ -9,8 +9,8 @@ from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING, CUMULATIVE, TOO_FEW_STATED
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING, MIN_DUPLICATE_CHARS
+from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.snapshot import Cause
 from harness.generation.progress import Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent

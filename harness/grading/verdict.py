@@ -1,10 +1,10 @@
 """The one way to a verdict: find the answer in a response, decide whether it equals the reference, explain both.
 
-    response ─ search ─► Search(extraction, other boxes) ─ decide, for each ─► AnswerVerdict ─ conclude ─► Verdict
+    reply ─ search ─► Found ─ decide, each of `texts_to_decide` ─► Verdict on a text ─ conclude ─► Verdict on the reply
 
 `search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so that
 for hostile text it must run in a process that can be killed (`processes.pool`). Its result depends only on the question
-and the answer, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
+and the text, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
 `harness score`, `harness grade` and Python get the same `Verdict`.
 
 Long: the functions that put the steps into words stand beside those that take the steps.
@@ -13,9 +13,8 @@ Long: the functions that put the steps into words stand beside those that take t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -35,21 +34,14 @@ from harness.core.records import (
     VerdictName,
 )
 from harness.grading import verifier
-from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
+from harness.grading.bounds import MAX_CANDIDATES, MAX_EXTRACTED_CHARS, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
-from harness.grading.find.extract import (
-    UNSTATED,
-    Extraction,
-    candidates,
-    extract_from,
-    shorten_answer,
-    states_something,
-)
+from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
-from harness.grading.find.values import values_in
+from harness.grading.find.values import NOTHING, UNSTATED, Found, values_in
 
-VERSION = "33"
+VERSION = "34"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -94,18 +86,13 @@ _RULES = {
     "exact": "both have an exact value",
     "field": "one evaluation in a finite field",
     "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
-    "endless": "no rule computes a limit, or a sum or product without end",
     "order of factors": "equal if the letters are numbers; of matrices and vectors, the order of factors counts",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
     "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
-    "restated": "the answer states a quantity twice, with two values",
-    "conclusion": "the answer as a whole and its conclusion get two verdicts",
-    "conditions": "conditions between commas may hold together or be alternatives, which get two verdicts",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
     "alternatives": "one side leaves open by “or” what the other one states together",
     "parts": "the reference names its parts, and the answer does not",
     "unsolved": "the answer is still to be solved, and the reference states the solution",
-    "order": "the values are right, and whether their order counts is not known",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -121,17 +108,8 @@ _RULES = {
 """Rule of a grade → its meaning in words."""
 
 _REASONS = EXHAUSTED.union(
-    (
-        "prose",
-        "unreadable",
-        "endless",
-        "order of factors",
-        "percent",
-        "restated",
-        "conclusion",
-        "conditions",
-    ),
-    ("decimal comma", "alternatives", "order", "parts", "unsolved", UNSTATED),
+    ("prose", "unreadable", "order of factors", "percent", "decimal comma", "alternatives", "parts", "unsolved"),
+    (UNSTATED,),
 )
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
@@ -151,53 +129,26 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
         return f"the benchmark's own verifier {failed} in place of True, False or Parts"
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
-    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
-    return _meaning(grade.rule, extraction)
+    found = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
+    return _meaning(grade.rule, found)
 
 
-def _meaning(rule: str, extraction: Extraction | None) -> str:
+def _meaning(rule: str, found: Found | None) -> str:
     """Return in words what a rule did to an answer.
 
-    extraction: the answer that the rule decided; None if it is not known.
+    found: the answer that the rule decided; None if it is not known.
     """
-    if rule == UNSTATED and extraction is not None:
-        answer = visible(extraction.answer, MAX_QUOTED_CHARS)
-        if extraction.behind and extraction.method in ("formula", "number"):
+    if rule == UNSTATED and found is not None:
+        answer = visible(found.answer, MAX_QUOTED_CHARS)
+        if found.behind and found.method in ("formula", "number"):
             return f"found {answer} in the last sentence, but another value of the reply is right"
-        if extraction.behind and extraction.method != UNSTATED:
-            return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
-        if extraction.opened_by:
-            quote = visible(extraction.opened_by, MAX_QUOTED_CHARS)
+        if found.behind and found.method != UNSTATED:
+            return f"the text behind the answer {answer} states another value: {visible(found.behind[-1])}"
+        if found.opened_by:
+            quote = visible(found.opened_by, MAX_QUOTED_CHARS)
             return f"found {answer}, but no box and no “the answer is” states it without a doubt: “{quote}”"
         return f"found {answer} in the last sentence, but no “the answer is”"
     return _RULES.get(rule, "compared part by part")
-
-
-class Search(NamedTuple):
-    """What `search` found in a response.
-
-    extraction: the answer, None if the response gives none. other_boxes: the contents of the boxes beside the answer;
-    empty if none of them can change the verdict. steps: the search in words; empty unless requested. unasked: the
-    verdict on an answer about which the benchmark's own verifier is not asked; None for all other answers.
-    """
-
-    extraction: Extraction | None
-    other_boxes: list[str]
-    steps: tuple[str, ...] = ()
-    unasked: AnswerVerdict | None = None
-
-
-class AnswerVerdict(NamedTuple):
-    """The verdict on one extracted answer, the same for every response that gave it. `Verdict`, the verdict on one
-    response, explains the fields.
-    """
-
-    outcome: VerdictName
-    rule: str
-    vote: str | None
-    steps: tuple[str, ...] = ()
-    near_miss: NearMiss | None = None
-    parts: verifier.Parts | None = None
 
 
 class _Explained:
@@ -211,9 +162,9 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(_Explained):
-    """The verdict on one response.
+    """The verdict on one response; or, by `decide`, on the text of an answer, the same for each response that gave it.
 
-    rule: which rule decided. extracted: the answer as it stands in the text, None if there is none. span: where it
+    rule: which rule decided. extracted: the answer as it stands in the response, None if there is none. span: where it
     begins and ends, in characters. vote: the form by which maj@k counts the answer. unextracted: another box holds a
     right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
     outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
@@ -223,10 +174,10 @@ class Verdict(_Explained):
 
     outcome: VerdictName
     rule: str
-    extracted: str | None
-    span: tuple[int, int] | None
-    vote: str | None
-    unextracted: bool
+    extracted: str | None = None
+    span: tuple[int, int] | None = None
+    vote: str | None = None
+    unextracted: bool = False
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
     grader: str = GRADER
@@ -288,23 +239,23 @@ def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = F
 # --- finding ---
 def search(
     question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
-) -> Search:
-    """Look for the answer of a sample.
+) -> Found:
+    """Return the answer of a sample, `NOTHING` if it gives none.
 
     answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
     """
-    extraction = find(question, sample.text, truncated=sample.truncated)
-    if extraction is None and answer_from_reasoning:
-        extraction = _find_in_reasoning(question, sample)
-    steps = _steps_of_search(question, sample.text or "", extraction) if with_steps else ()
+    found = find(question, sample.text, truncated=sample.truncated)
+    if found is None and answer_from_reasoning:
+        found = _find_in_reasoning(question, sample)
+    steps = tuple(_steps_of_search(question, sample.text or "", found)) if with_steps else ()
+    found = found or NOTHING
     # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
-    is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
-    boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
-    unasked = None if extraction is None else _unasked(question, extraction)
-    return Search(extraction, boxes, tuple(steps), unasked)
+    is_right = found.answer in question.references and _is_simple(question)
+    boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, found)
+    return found._replace(other_boxes=boxes, steps=steps) if boxes or steps else found
 
 
-def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
+def find(question: Question, text: str | None, *, truncated: bool = False) -> Found | None:
     """Return the answer to `question` in the final part of a response; None if that part is missing or gives no answer.
 
     truncated: the token budget cut the response off.
@@ -315,7 +266,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
     return _find_in(question, text, *part, truncated=truncated)
 
 
-def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
+def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
     """Return the answer in `sample.reasoning`, or in the text where that field is empty; None if there is no answer.
 
     The span of the answer counts characters of the field that was searched.
@@ -325,7 +276,7 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
-def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
+def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Found | None:
     """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
 
     truncated: max_tokens cut the reply.
@@ -333,25 +284,25 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if question.rules.whole_reply:
         whole = text[start:end].strip()
         # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
-        return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
+        return Found(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
     whole = "" if truncated or end - start > MAX_ANSWER_CHARS else text[start:end].strip()
     if whole in question.references and not has_box(whole, 0, len(whole)):
         begin = text.index(whole, start)
-        return Extraction(whole, begin, begin + len(whole), "line")
-    extraction = extract_from(
+        return Found(whole, begin, begin + len(whole), "line")
+    found = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated, last=_last_letter(question)
     )
-    if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
+    if found is None and question.kind != "choice" and all(map(letters_of, question.references)):
         # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
-        extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
-    if extraction is None:
+        found = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
+    if found is None:
         return None
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    if is_ruled and not states_something(extraction.answer):
+    if is_ruled and not states_something(found.answer):
         return None
-    if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
-        extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
-    return extraction._replace(answer=shorten_answer(extraction.answer))
+    if found.method in _IN_PROSE and not truncated and _is_one_number(question):
+        found = found._replace(behind=values_in(text, start, end, only_all=found.method == UNSTATED))
+    return found._replace(answer=shorten_answer(found.answer)) if len(found.answer) > MAX_EXTRACTED_CHARS else found
 
 
 def _is_one_number(question: Question) -> bool:
@@ -387,24 +338,22 @@ def _last_letter(question: Question) -> str:
     return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
-def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
+def _other_boxes(text: str | None, found: Found) -> tuple[str, ...]:
     """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
     if not text:
-        return []
+        return ()
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
     box_at = text.rfind("box")
-    if box_at >= 0 and extraction is not None and extraction.method == "box":
+    if box_at >= 0 and found.method == "box":
         box_at = text.rfind("box", 0, box_at)
     if box_at < 0:
-        return []
-    answer = extraction.answer if extraction is not None else None
-    return [
-        content for content in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if content.strip() and content != answer
-    ]
+        return ()
+    contents = dict.fromkeys(candidates(text, MAX_CANDIDATES))
+    return tuple(content for content in contents if content.strip() and content != found.answer)
 
 
 # --- deciding ---
-def decide(question: Question, answer: str, *, with_steps: bool = False) -> AnswerVerdict:
+def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verdict:
     """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
 
     An answer that is nested too deeply is undecided. with_steps: describe the comparison.
@@ -413,23 +362,23 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
         by_rules = question.rules.grader == verifier.RULES
         return _by_rules(question, answer, with_steps=with_steps) if by_rules else _by_verifier(question, answer)
     except RecursionError:
-        return AnswerVerdict("undecided", "depth", None)
+        return Verdict("undecided", "depth")
 
 
-def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
+def simple_outcome(question: Question, found: Found) -> VerdictName | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
     An answer that no sentence states is undecided. One with the text of a reference is correct. An integer, a fraction
     of two integers or a short decimal whose value differs from that of every reference is wrong. Any process may call
     this: an answer costs one comparison, however long it is.
     """
-    if extraction.method == UNSTATED and not extraction.behind:
+    if found.method == UNSTATED and not found.behind:
         return "undecided"
-    if not _is_simple(question) or extraction.behind:
+    if not _is_simple(question) or found.behind:
         return None
-    if extraction.answer in question.references:
+    if found.answer in question.references:
         return "correct"
-    value = plain_number(extraction.answer)
+    value = plain_number(found.answer)
     if value is None:
         return None
     for reference in map(plain_number, question.references):
@@ -452,7 +401,7 @@ def is_short(question: Question, answer: str) -> bool:
     return all(plain_number(text) is not None for text in (answer, *question.references))
 
 
-def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
+def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict of the rules: correct if the answer equals any reference, else undecided if any comparison was
     undecided, else wrong.
     """
@@ -468,11 +417,12 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
         if with_steps:
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return AnswerVerdict("correct", rule, vote_of(answer, question, right=reference), tuple(steps))
+            return Verdict("correct", rule, vote=vote_of(answer, question, right=reference), steps=tuple(steps))
     # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer)
     outcome: VerdictName = "undecided" if undecided else "wrong"
-    return AnswerVerdict(outcome, rule, vote_of(answer, question, undecided=undecided), tuple(steps), near)
+    vote = vote_of(answer, question, undecided=undecided)
+    return Verdict(outcome, rule, vote=vote, steps=tuple(steps), near_miss=near)
 
 
 def _near_miss(question: Question, answer: str) -> NearMiss | None:
@@ -483,13 +433,13 @@ def _near_miss(question: Question, answer: str) -> NearMiss | None:
     return next((near for near in misses if near is not None), None)
 
 
-def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
+def _by_verifier(question: Question, answer: str) -> Verdict:
     """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
     outcome: VerdictName = "undecided"
     if ruling.correct is not None:
         outcome = "correct" if ruling.correct else "wrong"
-    return AnswerVerdict(outcome, ruling.rule, _vote(question, answer), ruling.steps, parts=ruling.parts)
+    return Verdict(outcome, ruling.rule, vote=_vote(question, answer), steps=ruling.steps, parts=ruling.parts)
 
 
 def _vote(question: Question, answer: str) -> str | None:
@@ -498,85 +448,91 @@ def _vote(question: Question, answer: str) -> str | None:
     return (digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]) or None
 
 
-def _unasked(question: Question, extraction: Extraction) -> AnswerVerdict | None:
-    """The verdict on an answer that no sentence states, if a verifier would decide it; None for all other answers.
-
-    The verifier is not asked: its verdict would not count (`as_stated`), and the text may be no answer at all.
+def _is_unasked(question: Question, found: Found) -> bool:
+    """Whether a verifier would decide an answer that no sentence states. It is not asked: its verdict would not count
+    (`as_stated`), and the text may be no answer at all.
     """
-    if extraction.method != UNSTATED or question.rules.grader == verifier.RULES:
-        return None
-    return AnswerVerdict("undecided", UNSTATED, _vote(question, extraction.answer))
+    return found.method == UNSTATED and question.rules.grader != verifier.RULES
 
 
-NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
+def texts_to_decide(question: Question, found: Found) -> tuple[str, ...]:
+    """Return the texts whose verdicts `conclude` needs, the answer first; for a reply without one the empty text, where
+    a verifier takes whole replies.
+    """
+    if found.method == "none" and question.rules.whole_reply:
+        return ("",)
+    if found.method == "none" or _is_unasked(question, found):
+        return found.other_boxes
+    return tuple(dict.fromkeys((found.answer, *found.behind, *found.other_boxes)))
 
 
-def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
+_NO_ANSWER = Verdict("no_answer", "no answer")
+
+
+def _no_answer(empty: Verdict) -> Verdict:
     """Return the verdict on a reply that gives no answer to a question that a verifier decides.
 
     empty: the verifier's verdict on an empty reply. If it counts parts, the reply has none of these parts right. If the
     verifier failed on it, the rule says so; the verdict stays, since the reply gives no answer whatever is wrong there.
     """
     if verifier.failure(empty.rule) is not None and empty.rule != verifier.LEFT_OPEN:
-        return NO_ANSWER._replace(rule=empty.rule, steps=empty.steps)
-    return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
+        return replace(_NO_ANSWER, rule=empty.rule, steps=empty.steps)
+    return _NO_ANSWER if empty.parts is None else replace(_NO_ANSWER, parts=verifier.Parts(0, empty.parts.total))
 
 
-def as_stated(extraction: Extraction, decision: AnswerVerdict, behind: Iterable[AnswerVerdict] = ()) -> AnswerVerdict:
-    """Return `decision`, the verdict on the text of an extracted answer, but undecided if the text behind it states a
+def as_stated(found: Found, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
+    """Return `decision`, the verdict on the text of the answer, but undecided if the text behind it states a
     value with another verdict, if it stands in prose and another value of the reply is right, or if no sentence states
     it and not all values of the reply are known to be wrong.
 
-    Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
+    Every verdict on a response passes here. behind: the verdicts on `found.behind`.
     """
     outcomes = {verdict.outcome for verdict in behind}
-    if extraction.method == UNSTATED:
+    if found.method == UNSTATED:
         stands = decision.outcome == "wrong" and outcomes == {"wrong"}
-    elif extraction.method in _IN_PROSE:
+    elif found.method in _IN_PROSE:
         stands = decision.outcome != "wrong" or "correct" not in outcomes
     else:
         stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
-    return decision if stands else decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
+    return decision if stands else replace(decision, outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
-def _rule_in_words(rule: str, extraction: Extraction) -> str:
+def _rule_in_words(rule: str, found: Found) -> str:
     """Return the step that names the rule by which an answer was decided, and says what the rule does."""
     if verifier.failure(rule) is not None:
         return f"rule {rule}"
-    return f"rule {rule}: {_meaning(rule, extraction)}"
+    return f"rule {rule}: {_meaning(rule, found)}"
 
 
-def conclude(
-    question: Question, searched: Search, decided: Callable[[str], AnswerVerdict], *, grader: str = GRADER
-) -> Verdict:
-    """Return the verdict on a response from its search and the verdicts on its answers.
+def conclude(question: Question, found: Found, decided: Callable[[str], Verdict], *, grader: str = GRADER) -> Verdict:
+    """Return the verdict on a response from what was found in it and the verdicts on `texts_to_decide`.
 
-    decided: the text of an answer → its verdict. grader: the name that the grade records.
+    decided: a text → its verdict. grader: the name that the grade records.
     """
-    extraction, decision = searched.extraction, NO_ANSWER
-    if searched.unasked is not None:
-        decision = searched.unasked
-    elif extraction is not None:
-        decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
+    is_answer, decision = found.method != "none", _NO_ANSWER
+    if is_answer and _is_unasked(question, found):
+        decision = Verdict("undecided", UNSTATED, vote=_vote(question, found.answer))
+    elif is_answer:
+        decision = as_stated(found, decided(found.answer), map(decided, found.behind))
     elif question.rules.whole_reply:
-        decision = no_answer(decided(""))
+        decision = _no_answer(decided(""))
     # The other boxes are decided only where they can change the verdict.
     right_elsewhere = decision.outcome != "correct" and any(
-        decided(box).outcome == "correct" for box in searched.other_boxes
+        decided(box).outcome == "correct" for box in found.other_boxes
     )
     steps: tuple[str, ...] = ()
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
-    if searched.steps:
+    if found.steps:
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = () if extraction is None else (_rule_in_words(decision.rule, extraction),)
-        lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        rule = (_rule_in_words(decision.rule, found),) if is_answer else ()
+        lines = (*found.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=None if extraction is None else shorten_answer(extraction.answer, MAX_ANSWER_CHARS),
-        span=None if extraction is None else (extraction.start, extraction.end),
+        extracted=shorten_answer(found.answer, MAX_ANSWER_CHARS) if is_answer else None,
+        span=(found.start, found.end) if is_answer else None,
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
@@ -587,7 +543,7 @@ def conclude(
 
 
 # --- steps in words ---
-def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
+def _steps_of_search(question: Question, text: str, found: Found | None) -> list[str]:
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
@@ -600,9 +556,9 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
         return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
     if part[0]:
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
-    if extraction is None:
+    if found is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values = extraction
+    answer, start, end, method, _, values, *_ = found
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     if method in _IN_PROSE:
         values = ()

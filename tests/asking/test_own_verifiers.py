@@ -88,7 +88,6 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
         ),
         ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
-        ("own_words", "acepts", "has no attribute 'acepts'. Did you mean accepts? Correct its module"),
         (
             "own_word",
             "right",
@@ -183,14 +182,6 @@ def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypat
     monkeypatch.setenv("PYTHONPATH", ".")
     monkeypatch.chdir(own)
     with pytest.raises(UsageError, match=r"its folder must be in PYTHONPATH, as an absolute path\. Correct"):
-        warnings_of(own, "right")
-
-
-def test_a_misspelt_module_is_told_which_module_of_the_path_has_a_similar_name(
-    own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (own / "own_words.py").rename(own / "own_wards.py")
-    with pytest.raises(UsageError, match=r"as an absolute path\. Did you mean own_wards\? Correct its module"):
         warnings_of(own, "right")
 
 

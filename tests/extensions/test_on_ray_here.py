@@ -131,7 +131,7 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
     monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)
     with RunLock(RunFolder(tmp_path / "part")), pytest.raises(InUse):
         sampling.run_shard(given)
-    assert sampling.run_shard(given)["complete"]
+    assert sampling.run_shard(given).complete
 
 
 @pytest.mark.parametrize(

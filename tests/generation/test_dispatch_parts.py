@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
+from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import MAX_BUILDS, Builds, Canary
-from harness.generation.dispatch.snapshot import Arrivals, Cause, Causes
+from harness.generation.dispatch.causes import Cause, Causes
 from harness.runs.record import Task
 
 

@@ -103,6 +103,14 @@ def test_failures_in_a_row_set_an_endpoint_aside_and_single_probes_find_it_again
     assert fill(lanes) == [8, 8]
 
 
+def test_an_answer_between_failures_keeps_an_endpoint_open() -> None:
+    lanes, clock = two()
+    for _ in range(3):
+        fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER - 1)
+        answer(lanes, 0)
+    assert at(lanes, 0).state(clock.now) == "open"
+
+
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
     tickets = [lanes.sent(at(lanes, 0)) for _ in range(512)]

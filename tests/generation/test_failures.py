@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -56,6 +57,10 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
         # A kept connection that is closed before a byte came may have been closed before the request: asked at once.
         assert sample.attempts in (1, seen[sample.seed or 0])
     assert {s.attempts for s in samples_of(settings)} == {1, 2}
+    logged = [json.loads(line) for line in RunFolder(settings.out).log.read_text().splitlines()]
+    failed = [event for event in logged if event["event"] == "request_failed"]
+    assert {event["kind"] for event in failed} >= {"server", "cut"}
+    assert all(event["task"][0] == "sums" and event["message"] and event["attempt"] == 1 for event in failed)
     assert outcome.progress is not None
     n_cut = {failure.kind: failure.count for failure in outcome.progress.failed}["cut"]
     assert [f"{n_cut} of {40 + n_cut} streams" in warning for warning in outcome.warnings] == [True]

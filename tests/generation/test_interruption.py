@@ -59,19 +59,6 @@ def more_requests(server: FaultServer, n: int) -> bool:
     return server.wait_for(lambda: len(server.requests) >= before + n)
 
 
-def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_path: Path) -> None:
-    chance = random.Random(20261120)
-    with FaultServer(unhurried) as server:
-        for _ in range(rounds(3)):
-            child = start(tmp_path, 12, 40, server.base_url)
-            assert more_requests(server, 5)
-            time.sleep(chance.uniform(0.0, 0.12))
-            child.send_signal(signal.SIGKILL)
-            assert ended(child)[0] == -signal.SIGKILL, "the run was over before it could be killed"
-        goes_on_to_its_end(tmp_path, 12, 40, server.base_url)
-    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(12, 40)
-
-
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp_path: Path, signum: int) -> None:
     def answer(request: Request) -> Iterator[Step]:

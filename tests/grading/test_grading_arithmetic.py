@@ -9,14 +9,13 @@ import os
 import random
 from collections.abc import Callable
 from fractions import Fraction
-from math import isqrt, prod
 
 import pytest
 
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
-from harness.grading.bounds import MAX_BITS, MAX_POWER_BITS, MAX_TRIAL_DIVISOR
-from harness.grading.compare.exact import NotExact, exact, factors, is_undefined
+from harness.grading.bounds import MAX_BITS, MAX_POWER_BITS
+from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import PRIME_BITS, Residues, identical_in_field, proportional_in_field
 from tests.budget import examples
 
@@ -73,24 +72,6 @@ def test_numbers_of_so_many_bits_are_computed_and_longer_ones_refused() -> None:
         assert value_of(text) is None, text
     for base in (1, -1, 0):
         assert value_of(f"({base})^{{10^{{15}}}}") == abs(base)
-
-
-def test_the_factors_of_a_number_multiply_to_it() -> None:
-    draw = random.Random(5)
-    for number in [*range(1, 400), *(draw.randint(1, 3_000_000) for _ in range(300))]:
-        pairs = factors(number)
-        primes = [prime for prime, _ in pairs]
-        assert prod(prime**count for prime, count in pairs) == number
-        assert primes == sorted(set(primes))
-        assert all(prime > 1 and all(prime % d for d in range(2, isqrt(prime) + 1)) for prime in primes)
-        assert all(count > 0 for _, count in pairs)
-    large = 2_147_483_647  # a prime
-    assert factors(large * large * 6) == [(2, 1), (3, 1), (large, 2)] if large < MAX_TRIAL_DIVISOR**2 else True
-    assert factors(2_003 * 2_003) == [(2_003, 2)]
-    assert factors(2**399) == [(2, 399)]
-    for hard in (2_003 * 2_011, 2**400):
-        with pytest.raises(NotExact):
-            factors(hard)
 
 
 def test_the_field_has_primes_of_255_bits_in_which_minus_one_is_a_square() -> None:

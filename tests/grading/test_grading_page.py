@@ -28,7 +28,7 @@ ROWS: list[tuple[str, Examples]] = [
     ]),
     ("a mixed number", [(r"3\frac12", "7/2", True), (r"3\frac12", "3/2", False)]),
     ("a repeating decimal", [
-        (r"0.\overline{3}", "1/3", True), ("0.333…", "1/3", True), ("0.(3)", "1/3", True), ("0.333", "1/3", False),
+        (r"0.\overline{3}", "1/3", True), ("0.(3)", "1/3", True), ("0.333", "1/3", False),
     ]),
     ("expressions that agree wherever both are real", [
         (r"\ln(1-x)", r"-\ln\frac{1}{1-x}", True), ("(x+1)^2", "x^2+2x+1", True),

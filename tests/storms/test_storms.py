@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tests.budget import thinned
 from tests.runs.recorded import sample
 from tests.storms import storm, view_storm
 from tests.storms.campaigns import CAMPAIGNS, OFTEN, commands_of
-from tests.storms.storm import KEY, Broken, Outcome, Play, Quiet, differences, disturb_and_compare, name_of
+from tests.storms.storm import KEY, Broken, Outcome, Play, Quiet, disturb_and_compare, name_of
 
 KEPT = ("run", "gateway", "score file", "export trl", "grade")
 """Campaigns that are always played, by the first seed that draws them."""
@@ -62,13 +61,6 @@ def test_an_end_that_differs_would_be_found(
         disturb_and_compare(_play(tmp_path), Quiet(QUIET, frozenset(), 0.0))
 
 
-def test_what_two_quiet_campaigns_have_otherwise_is_not_compared() -> None:
-    disturbed = Outcome([0], ["2 samples"], {"report.md": b"b"}, QUIET.samples)
-    assert len(differences(disturbed, QUIET, frozenset(), told=False)) == 2
-    assert differences(disturbed, QUIET, frozenset({"line 0", "report.md"}), told=False) == []
-    assert differences(disturbed, QUIET, frozenset({"report.md"}), told=True) == []
-
-
 def _play(folder: Path) -> Play:
     return Play("report", folder, random.Random(1))
 
@@ -110,11 +102,6 @@ def test_a_correction_that_is_lost_or_doubled_would_be_found(tmp_path: Path) -> 
     path.write_text((json.dumps({"why": "a"}) + "\n") * 2)
     with pytest.raises(Broken, match=r"stand there twice: \['a'\]"):
         view_storm.check(_play(tmp_path), {"a"})
-
-
-def test_every_campaign_is_drawn() -> None:
-    drawn = Counter(name_of(random.Random(seed)) for seed in range(2000))
-    assert set(drawn) == set(CAMPAIGNS)
 
 
 TRACEBACK = """Traceback (most recent call last):

@@ -49,15 +49,16 @@ ROOMS = {
     ),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
-        f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_dispatcher.py generation/test_schedule.py"
+        " generation.dispatch.arrivals generation.dispatch.causes generation.dispatch.budget"
+        " generation.dispatch.canary",
+        f"{_SIMULATED} generation/test_dispatch_parts.py generation/test_schedule.py"
         " generation/test_budget.py"
         " generation/test_pace.py generation/test_retry.py"
         " generation/test_failures.py::test_replies_that_end_in_a_loop_are_counted",
     ),
     "retries": Room(
         "generation.dispatch.retry",
-        f"{_SIMULATED} generation/test_retry.py generation/test_dispatcher.py",
+        f"{_SIMULATED} generation/test_retry.py",
     ),
     "pace": Room(
         "generation.dispatch.too_many_requests",

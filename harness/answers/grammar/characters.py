@@ -162,6 +162,8 @@ def escape_prices(source: str) -> str:
     Dollar signs are money if each of them stands directly before a number and none closes a formula, or if a single one
     ends the text behind a number.
     """
+    if "$" not in source:
+        return source
     if has_only_prices(source):
         return _PRICE.sub(r"\\$", source)
     if _PRICE_BEHIND.fullmatch(source) and not source.rstrip().endswith("\\$"):

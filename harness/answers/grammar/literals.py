@@ -53,18 +53,3 @@ def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
         raise Unreadable("too many digits")
     head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
     return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(fixed))
-
-
-def repeated_block(digits: str) -> tuple[str, str] | None:
-    """Split decimals that end in a repeated block into (digits before, block): `1666` is ("1", "6"); else None.
-
-    A single digit must occur three times or more, a block of 2 to 20 digits twice or more.
-    """
-    for size in range(1, min(len(digits) // 2, 20) + 1):
-        block = digits[-size:]
-        count = 1
-        while digits.endswith(block * (count + 1)):
-            count += 1
-        if count >= (3 if size == 1 else 2):
-            return digits[: len(digits) - size * count], block
-    return None

@@ -70,9 +70,16 @@ def _combinations(p: Parser, name: str) -> Node | None:
     if p.accept("^") and (below.op == "num" or (name == "C" and below in (sym("n"), sym("m")))):
         above = p.argument(whole_number=True)
         if above.op in ("num", "sym"):
-            return Node("fn", ("binom" if name == "C" else "arrangements", below, above))
+            return _selections(name, below, above)
     p.position = start
     return None
+
+
+def _selections(name: str, n: Node, k: Node) -> Node:
+    """Return the number of combinations (C), or of arrangements n! / (n − k)! (A, P), of k of n things."""
+    if name == "C":
+        return Node("fn", ("binom", n, k))
+    return Node("div", (Node("fn", ("factorial", n)), Node("fn", ("factorial", Node("add", (n, neg(k)))))))
 
 
 def _prescript(p: Parser) -> Node:
@@ -82,7 +89,7 @@ def _prescript(p: Parser) -> Node:
     letter = p.take()
     if letter.kind == "sym" and letter.text in ("C", "P", "A") and p.accept("_", "^"):
         below = p.argument(whole_number=True)
-        return Node("fn", ("binom" if letter.text == "C" else "arrangements", above, below))
+        return _selections(letter.text, above, below)
     p.position = start - 1
     return Node("empty", ())
 

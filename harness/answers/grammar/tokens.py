@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_TOKENS
-from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating_value
+from harness.answers.grammar.literals import Unreadable, number_value, repeating_value
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import unit_of
 from harness.answers.grammar.vocabulary import (
@@ -61,8 +61,6 @@ _SPACE_GROUPED = re.compile(r"(?<!\d,)\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\
 _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
 )
-_CONTINUED = re.compile(r"(\d*)\.(\d{2,})\s?(?:\.{2,}|\\[lc]?dots(?![a-zA-Z]))")
-"""Digits behind a number and a comma are the next item of a list."""
 
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
@@ -191,9 +189,6 @@ class _Lexer:
             block = (braced or digit or bracketed) + ((middle or "") + last if last else "")
             self.position = match.end()
             self.put("num", "repeating", repeating_value(whole, fixed, block))
-        elif (match := _CONTINUED.match(source, start)) is not None and (parts := repeated_block(match[2])) is not None:
-            self.position = match.end()
-            self.put("num", "repeating", repeating_value(match[1], *parts))
         elif (match := _NUMBER.match(source, start)) is not None:
             self.position = match.end()
             self.literal(match.group())

@@ -17,8 +17,10 @@ of their own in this package.
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -29,16 +31,17 @@ from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
 from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
+from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName, ends_in_loop
+from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.lanes import Lane, Lanes, Ticket
 from harness.generation.dispatch.retry import Retries, fault_of
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.dispatch.snapshot import Arrivals, Causes, snapshot
 from harness.generation.forecast import MIN_FINISHED, TimeLeft, time_left
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan
-from harness.generation.progress import Progress, Tally
+from harness.generation.progress import BenchmarkProgress, FailureProgress, OldestInFlight, Progress, Tally
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account, Spent
 from harness.runs.record import RecordRefused, Task
@@ -493,14 +496,51 @@ class Dispatcher:
 
     def progress(self) -> Progress:
         """The present state of the session."""
+        now, arrivals, ending = self._clock(), self._arrivals, self.ending
         retrying = [*self._retries.postponed, *self._scheduler.returned]
-        return snapshot(
-            self._clock(), tally=self.tally, done=self.done, total=self.total, failed=self._failed,
-            causes=self.causes, arrivals=self._arrivals,
-            ending=self.ending, lanes=self._lanes, in_flight=self._flights, retrying=retrying,
-            n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
-            paused=self.paused, eta=self._time_left(),
-        )  # fmt: skip
+
+        flying, again = (
+            Counter([task.benchmark for task in self._flights]),
+            Counter([task.benchmark for task in retrying]),
+        )
+        oldest = arrivals.oldest
+        # Notes are copied, because another thread reads the value.
+        return Progress(
+            **{**msgspec.structs.asdict(self.tally), "notes": dict(self.tally.notes)},
+            elapsed_s=now - arrivals.started,
+            done=sum(self.done.values()),
+            total=sum(self.total.values()),
+            in_flight=len(self._flights),
+            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
+            given_up=self.causes.n_given_up,
+            arrived=round(arrivals.tokens),
+            tokens_per_s=arrivals.rate,
+            tokens_per_s_now=arrivals.rate_now,
+            benchmarks=tuple(
+                BenchmarkProgress(
+                    name=name,
+                    done=self.done[name],
+                    total=n_total,
+                    in_flight=flying[name],
+                    retrying=again[name],
+                    given_up=self.causes.n_given_up_of(name),
+                )
+                for name, n_total in self.total.items()
+            ),
+            endpoints=self._lanes.progress(),
+            failed=tuple(
+                FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
+                for kind, (n, message, failed_at) in sorted(self._failed.items(), key=lambda item: -item[1][2])
+            ),
+            oldest=oldest and OldestInFlight(**oldest[0]._asdict(), seconds=oldest[1], tokens=round(oldest[2])),
+            eta=self._time_left(),
+            concurrency=self._concurrency,
+            paused=self.paused,
+            stopping=not ending.asking,
+            why=ending.why,
+            grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
+            patience_s=self._lanes.patience_left,
+        )
 
     def _time_left(self) -> TimeLeft | None:
         """The forecast of the session's end; None while too little is known."""

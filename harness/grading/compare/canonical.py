@@ -4,7 +4,8 @@ Votes are needed because equality is not transitive: 50% equals 50 and equals 0.
 answers do not form groups. Answers with one vote have one verdict:
 
     correct      the canonical form of the reference that the answer equals: one vote for all spellings of it
-    others       the canonical form of the answer, or its own text if that form gets another verdict
+    wrong        the canonical form of the answer, with "but wrong" if a reference has the same form
+    undecided    the canonical form of the answer, with "undecided"
 
 The canonical form of a rational number is its exact value, of any other number twelve digits. A list is sorted, a set
 has each element once, named values have their names. Units, percent and degree signs are left out. An expression with
@@ -13,7 +14,6 @@ letters becomes its residue in a finite field (`modular`). Anything else is its 
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,7 +29,7 @@ from harness.answers.words import as_compared, counted_in_words, is_words, witho
 from harness.core.records import Question
 from harness.grading.compare.assignments import assignments
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.equivalence import equal, option_of
+from harness.grading.compare.equivalence import option_of
 from harness.grading.compare.exact import exact, written
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.plain_numbers import plain_number
@@ -44,13 +44,10 @@ _MAX_NUMBER = 10**12
 _MAX_DENOMINATOR = 1_000_000
 """Largest denominator of a fraction that is recognised by its digits."""
 
-_MAX_COMPARED_CHARS = 200
-"""Longest vote that is compared with the references, in characters; behind a longer one, the answer is the vote."""
+_MAX_WORDS_CHARS = 200
+"""Longest vote that is no value, in characters."""
 
 _MAX_CHARS = 2_000
-
-_READABLE = re.compile(r"(?:[-\d/()\[\]∪, ]|inf)++")
-"""A vote of rational numbers, alone or in lists, points and intervals."""
 
 
 def vote_of(answer: str, question: Question, *, right: str | None = None, undecided: bool = False) -> str | None:
@@ -63,23 +60,16 @@ def vote_of(answer: str, question: Question, *, right: str | None = None, undeci
     if question.kind == "choice":
         # The text of an option is a vote for its letter.
         letter = letter_of(answer, any_case=True) or option_of(answer, question.choices, question.rules)
-        return letter or words_of(answer)[:_MAX_COMPARED_CHARS]
+        return letter or words_of(answer)[:_MAX_WORDS_CHARS]
     listed = question.kind == "multiple"
     if right is not None:
         return canonical(without_boxes(right), listed=listed)
     vote = canonical(answer, listed=listed)
-    if any(vote == canonical(without_boxes(reference), listed=listed) for reference in question.references):
-        return f"{vote}, {'undecided' if undecided else 'but wrong'}"  # by its unit, its order or its form
-    if plain_number(answer) is None and _READABLE.fullmatch(vote):
-        is_same = len(vote) <= _MAX_COMPARED_CHARS and _is_undecided(vote, question) is undecided
-        return vote if is_same else without_layout(answer)[:_MAX_COMPARED_CHARS]
-    return vote
-
-
-def _is_undecided(vote: str, question: Question) -> bool | None:
-    """Whether a vote is undecided as an answer; None if it is right."""
-    results = [equal(reference, vote, question.kind, question.rules).equal for reference in question.references]
-    return None if True in results else None in results
+    if undecided:
+        return f"{vote}, undecided"
+    # Its form may be a reference's, which its unit, its order or its form is not.
+    is_near = any(vote == canonical(without_boxes(reference), listed=listed) for reference in question.references)
+    return f"{vote}, but wrong" if is_near else vote
 
 
 @lru_cache(maxsize=1_024)
@@ -94,11 +84,11 @@ def canonical(text: str, *, listed: bool = False) -> str:
         words = as_compared(text)
         text = number_in_words(words) or counted_in_words(words) or ""
         if not text:
-            return words[:_MAX_COMPARED_CHARS]
+            return words[:_MAX_WORDS_CHARS]
     try:
         return _form_of(parse(text, list_commas=listed))[:_MAX_CHARS]
     except (Unreadable, RecursionError):
-        return without_layout(text)[:_MAX_COMPARED_CHARS]
+        return without_layout(text)[:_MAX_WORDS_CHARS]
 
 
 def _form_of(node: Node) -> str:

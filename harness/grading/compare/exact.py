@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, factorial, gcd, isqrt, lcm, log2, prod
+from math import comb, factorial, gcd, isqrt, lcm, log2
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num, substitute
 from harness.core.codec import digest
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE, MAX_TRIAL_DIVISOR
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE
 
 _MAX_KNOWN = 128
 """Number of trees whose values are cached; one value may take 25 kilobytes."""
@@ -191,16 +191,11 @@ def _integers(*values: Fraction) -> list[int]:
     return [value.numerator for value in values]
 
 
-def _falling(step: int) -> Callable[[Fraction], int]:
-    """Return the function n (n − step) (n − 2 step) …, down to a factor above 0: n! for 1, n!! for 2."""
-
-    def product(value: Fraction) -> int:
-        (number,) = _integers(value)
-        if number < 0 or number > MAX_FACTORIAL:
-            raise NotExact("a factorial")
-        return factorial(number) if step == 1 else prod(range(number, 0, -step))
-
-    return product
+def _factorial(value: Fraction) -> int:
+    (number,) = _integers(value)
+    if number < 0 or number > MAX_FACTORIAL:
+        raise NotExact("a factorial")
+    return factorial(number)
 
 
 def _binomial(upper: Fraction, lower: Fraction) -> int:
@@ -212,80 +207,15 @@ def _binomial(upper: Fraction, lower: Fraction) -> int:
     return comb(n, k)
 
 
-def _arrangements(upper: Fraction, lower: Fraction) -> int:
-    """Compute n! / (n − k)!, the number of arrangements of k of n things."""
-    n, k = _integers(upper, lower)
-    if not 0 <= k <= n <= 2_000:
-        raise NotExact("arrangements")
-    return factorial(n) // factorial(n - k)
-
-
 def _mod(left: Fraction, right: Fraction) -> Fraction:
     if right == 0:
         raise Undefined("modulo zero")
     return left % right
 
 
-def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
-    """Return the logarithm of a rational power of the base. Raises `NotExact` for any other value."""
-    if value <= 0 or base <= 0 or base == 1:
-        raise NotExact("a logarithm")
-    if value == 1:
-        return Fraction(0)
-    tops, bottoms = dict(signed_factors(value)), dict(signed_factors(base))
-    # A logarithm of rational numbers is rational only if both have the same primes, in one proportion.
-    ratios = {Fraction(tops[prime], bottoms[prime]) for prime in tops} if tops.keys() == bottoms.keys() else set()
-    if len(ratios) != 1:
-        raise NotExact("a logarithm")
-    return ratios.pop()
-
-
-def _at(argument: int, value: int) -> Callable[[Fraction], int]:
-    """Return a function that is rational only at `argument`: ln at 1, exp at 0."""
-
-    def function(number: Fraction) -> int:
-        if number != argument:
-            raise NotExact("an irrational value")
-        return value
-
-    return function
-
-
-def signed_factors(value: Fraction) -> list[tuple[int, int]]:
-    """Return (prime, exponent) of a rational number above 0; exponents of the denominator are negative.
-
-    Raises `NotExact`.
-    """
-    return factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
-
-
-def factors(number: int) -> list[tuple[int, int]]:
-    """Factor a positive integer into (prime, exponent), primes ascending. Raises `NotExact` if it is hard to factor."""
-    if number.bit_length() > 400:
-        raise NotExact("too large to factor")
-    pairs = list[tuple[int, int]]()
-    divisor = 2
-    while divisor * divisor <= number:
-        if divisor > MAX_TRIAL_DIVISOR:
-            root = isqrt(number)
-            if root * root == number and root < MAX_TRIAL_DIVISOR**2:
-                return [*pairs, (root, 2)]
-            raise NotExact("too hard to factor")
-        count = 0
-        while number % divisor == 0:
-            number //= divisor
-            count += 1
-        if count:
-            pairs.append((divisor, count))
-        divisor += 1 if divisor == 2 else 2
-    return [*pairs, (number, 1)] if number > 1 else pairs
-
-
 _FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
-    "factorial": _falling(1),
-    "double factorial": _falling(2),
+    "factorial": _factorial,
     "binom": _binomial,
-    "arrangements": _arrangements,
     "floor": lambda value: value.numerator // value.denominator,
     "ceil": lambda value: -((-value.numerator) // value.denominator),
     "abs": lambda value: abs(value),
@@ -295,10 +225,6 @@ _FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
     "lcm": lambda *values: lcm(*_integers(*values)),
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
-    "log": _logarithm,
-    "lg": _logarithm,
-    "ln": _at(1, 0),
-    "exp": _at(0, 1),
 }
 
 

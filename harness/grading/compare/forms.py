@@ -7,12 +7,12 @@ how the answer is written.
 from __future__ import annotations
 
 from collections import Counter
-from math import gcd, isqrt, prod
+from math import gcd, prod
 from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
-from harness.grading.compare.exact import NotExact, factors
+from harness.grading.bounds import MAX_TRIAL_DIVISOR
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -181,17 +181,11 @@ def _is_rational(node: Node) -> bool:
 
 
 def _is_squarefree(degree: Node, radicand: Node) -> bool:
-    """Whether no factor can be taken out of a root; False for a decimal or fractional radicand."""
+    """Whether no factor below a bound can be taken out of a root; False for a decimal or fractional radicand."""
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
         return radicand.op != "num" and not _is_rational(radicand)
     number = int(radicand.args[0])
-    if number in (0, 1):
-        return False  # the root is a number
-    try:
-        return all(count < int(degree.args[0]) for _, count in factors(number))
-    # The number is too hard to factor: only a full square is still recognised.
-    except NotExact:
-        return isqrt(number) ** 2 != number
+    return number > 1 and all(number % factor ** int(degree.args[0]) for factor in range(2, MAX_TRIAL_DIVISOR))
 
 
 # --- factored ---

@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from harness.answers.grammar.tree import Node, names, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import Node, names, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
 from harness.grading.compare.branches import CORNERS, JUMPS, may_break
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
-from harness.grading.compare.numeric import Evaluation, differ, evaluations, number_of, same_number
+from harness.grading.compare.numeric import Evaluation, differ, evaluations, same_number
 from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
@@ -69,7 +69,7 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
 def proportional(left: Node, right: Node) -> Any | None:
     """Return the constant ratio left / right, a number, if it is the same for all values of the letters; else None.
 
-    If the field cannot tell, the ratio must be the same at three points, and on all sides of the functions' breaks.
+    If the field cannot tell, the ratio must be the same at three points; None for functions with breaks.
     """
     constant = proportional_in_field(left, right)
     if constant is False:
@@ -90,7 +90,8 @@ def proportional(left: Node, right: Node) -> Any | None:
             return None
         ratio = value
         n_points += 1
-    if ratio is None or n_points < _MIN_POINTS or (_may_break(left, right) and not _crosswise_identical(left, right)):
+    # The points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
+    if ratio is None or n_points < _MIN_POINTS or _may_break(left, right):
         return None
     return ratio.values[0]
 
@@ -98,28 +99,6 @@ def proportional(left: Node, right: Node) -> Any | None:
 def _may_break(*trees: Node) -> bool:
     """Whether the trees hold a function with steps, corners or branches."""
     return _has_steps(*trees) or may_break(*trees)
-
-
-def _crosswise_identical(left: Node, right: Node) -> bool:
-    """Whether left · right(p) and right · left(p) are identical, for a point p at which neither is 0.
-
-    The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
-    """
-    left_there, right_there = _at_one_point(left, right)
-    try:
-        if not number_of(left_there) or not number_of(right_there):
-            return False
-    except NotNumeric:
-        return False
-    return identical(Node("mul", (left, right_there)), Node("mul", (right, left_there))) is True
-
-
-def _at_one_point(left: Node, right: Node) -> tuple[Node, Node]:
-    """Return both trees with a number for each letter: the same numbers at each call."""
-    for index, name in enumerate(sorted(symbols(left) | symbols(right))):
-        value = num(Fraction(13 + 6 * index, 17))
-        left, right = substitute(left, sym(name), value), substitute(right, sym(name), value)
-    return left, right
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:

@@ -17,7 +17,7 @@ from math import gcd, isqrt, prod
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node
+from harness.answers.grammar.tree import PI, Node, num
 
 PRIME_BITS = 255
 _MAX_DEGREE = 1 << 160
@@ -69,21 +69,10 @@ _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for diviso
 
 
 def _is_prime(number: int) -> bool:
-    """Whether `number`, odd and of many digits, is prime, by the test of Miller and Rabin for thirty bases."""
-    # How often 2 divides number - 1.
-    twos = ((number - 1) & (1 - number)).bit_length() - 1
-    # Fixed bases suffice: the candidates come from a hash, so nobody chooses one that passes by design.
-    for base in range(2, 32):
-        power = pow(base, (number - 1) >> twos, number)
-        if power in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            power = power * power % number
-            if power == number - 1:
-                break
-        else:
-            return False
-    return True
+    """Whether `number`, odd and of many digits, is prime, by Fermat's test for thirty bases. The candidates come from a
+    hash, so that none is made to pass.
+    """
+    return all(pow(base, number - 1, number) == 1 for base in range(2, 32))
 
 
 @lru_cache(maxsize=128)
@@ -213,7 +202,10 @@ class _Point:
             if op == "const" and args[0] == "i":
                 return _Residue(_root_of_minus_one(self.prime), 0, 1)
             return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, 1, 0)
-        if op in ("add", "mul", "neg", "div", "deg", "pct"):
+        if op in ("deg", "pct"):
+            top, bottom = (Node("mul", (args[0], PI)), 180) if op == "deg" else (args[0], 100)
+            return self.residue_of(Node("div", (top, num(bottom))), depth)
+        if op in ("add", "mul", "neg", "div"):
             return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
             return self._power(args[0], args[1], depth)
@@ -233,7 +225,7 @@ class _Point:
         the bits of its coefficients.
 
         The bounds of the parts are added, even for a sum: over the common denominator, each term is multiplied by the
-        denominators of the other terms. op: the kind of the node, such as "add", "mul" or "div". parts: its operands.
+        denominators of the other terms. op: "add", "mul", "neg" or "div". parts: its operands.
         """
         residue = parts[0].residue
         if op == "add":
@@ -243,18 +235,10 @@ class _Point:
                 residue = residue * part.residue % self.prime
         elif op == "neg":
             residue = -residue
-        elif op == "div":
+        else:
             residue *= self._inverse(parts[1].residue)
-        elif op == "deg":
-            residue *= self._letter("const", "pi") * self._inverse(180)
-        else:  # "pct"
-            residue *= self._inverse(100)
-        # 180 and 100 have at most 8 bits; a sum of n terms has coefficients up to n times as large.
-        extra = 0
-        if op in ("deg", "pct"):
-            extra = 8
-        elif op == "add":
-            extra = _bits(len(parts))
+        # A sum of n terms has coefficients up to n times as large.
+        extra = _bits(len(parts)) if op == "add" else 0
         return _Residue(
             residue % self.prime, sum(part.degree for part in parts) + 1, sum(part.bits for part in parts) + extra
         )

@@ -24,6 +24,7 @@ factorial or exponential whose result would be huge is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -127,3 +128,13 @@ def number_of(node: Node, digits: int = 30) -> Any:
         # A sum of terms as large as 10^span is chopped at 10^(2 · span) of their rounding errors.
         value = evaluate_at(Point(digits + 2 * NOISE_DIGITS + ceil(3 * point.span), 0, budget), node)
     return value
+
+
+def real_of(node: Node, digits: int, decimals: int) -> Fraction:
+    """Return a real closed form, computed to `digits` digits, to `decimals` places. Raises `NotNumeric`."""
+    number = number_of(node, digits)
+    if hasattr(number, "_mpc_"):
+        if number.imag != 0:
+            raise NotNumeric("a complex number")
+        number = number.real
+    return Fraction(int(number * 10**decimals), 10**decimals)

@@ -317,15 +317,11 @@ class Point:
             return mp.ceil(self.whole(x))
         if name == "sgn":
             return mp.sign(x)
-        if name == "factorial":
+        if name in ("factorial", "double factorial"):
             # The gamma function has a pole at -1.
             if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
                 raise NotNumeric("a factorial")
-            return mp.factorial(x)
-        if name == "double factorial":
-            if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
-                raise NotNumeric("a factorial")
-            return mp.fac2(x)
+            return mp.factorial(x) if name == "factorial" else mp.fac2(x)
         if name == "binom" and len(values) == 2:
             integers = all(value == int(value) for value in values)
             if max(abs(x), abs(values[1])) > 3_000 or x < 0 or (self.digits > _MAX_GAMMA_DIGITS and not integers):
@@ -334,10 +330,8 @@ class Point:
         if name == "mod" and len(values) == 2 and values[1] != 0:
             quotient = self.whole(x / values[1])
             return mp.mpf(0) if quotient == mp.nint(quotient) else x - values[1] * mp.floor(quotient)
-        if name == "max":
-            return max(values)
-        if name == "min":
-            return min(values)
+        if name in ("max", "min"):
+            return max(values) if name == "max" else min(values)
         raise NotNumeric(name)
 
     def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
@@ -19,6 +20,8 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
 _MINUS_INFINITY = neg(INFINITY)
 _DECIMALS = 150
 """Number of decimals to which irrational ends of intervals are computed when they are put in order."""
+
+_MAX_END = 10**30
 
 
 class RealInterval(NamedTuple):
@@ -167,18 +170,15 @@ def _solution(node: Node) -> list[RealInterval]:
     if not all(is_scalar(operand) for operand in operands):
         raise NotASet("a relation between structures")
     if len(signs) == 1:
-        left, right = operands
-        sign = signs[0]
+        (left, right), sign = operands, signs[0]
+        if left.op != "sym" and (right.op == "sym" or not symbols(left)):  # 2 < x, 3 > |x|
+            left, right, sign = right, left, _FLIPPED.get(sign, sign)
         if left.op == "sym" and left.args[0] not in symbols(right):
             # The relation is solved for its letter already. Its bound may be irrational or have letters, which
             # `_polynomial` refuses.
             return _ray(sign, right)
-        if right.op == "sym" and right.args[0] not in symbols(left):
-            return _ray(_FLIPPED.get(sign, sign), left)
         if left.op == "fn" and left.args[0] == "abs" and not symbols(right):
             return _absolute(left.args[1], sign, right)
-        if right.op == "fn" and right.args[0] == "abs" and not symbols(left):
-            return _absolute(right.args[1], _FLIPPED.get(sign, sign), left)
         return _polynomial(left, sign, right)
     if len(signs) == 2 and all(sign in _ORDERED for sign in signs):
         low, middle, high = operands
@@ -307,21 +307,17 @@ def _key(node: Node) -> Any:
         return float("-inf")
     if (value := exact(node)) is not None:
         return value
-    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.numeric import real_of
     from harness.grading.compare.point import NotNumeric
 
     try:
-        number = number_of(node, 2 * _DECIMALS)
+        number = real_of(node, 2 * _DECIMALS, _DECIMALS)
     except NotNumeric as error:
         raise NotASet("ends that cannot be ordered") from error
-    if hasattr(number, "_mpc_"):
-        if number.imag != 0:
-            raise NotASet("complex ends")
-        number = number.real
     # Up to this size, 300 digits hold 150 decimals and leave 120 for terms that cancel.
-    if abs(number) > 1e30:
+    if abs(number) > _MAX_END:
         raise NotASet("ends that cannot be ordered")
-    return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
+    return number
 
 
 def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
@@ -340,16 +336,12 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
         low, high = _key(piece.low), _key(piece.high)
         if low > high or (low == high and not (piece.closed_low and piece.closed_high)):
             continue
-        if merged:
-            last = merged[-1]
-            end = _key(last.high)
-            if low < end or (low == end and (piece.closed_low or last.closed_high)):
-                if high > end:
-                    merged[-1] = RealInterval(last.low, piece.high, last.closed_low, piece.closed_high)
-                elif high == end:
-                    merged[-1] = last._replace(closed_high=last.closed_high or piece.closed_high)
-                continue
-        merged.append(piece)
+        last = merged[-1] if merged else piece
+        end = _key(last.high)
+        if not merged or low > end or (low == end and not (piece.closed_low or last.closed_high)):
+            merged.append(piece)
+        elif (high, piece.closed_high) > (end, last.closed_high):
+            merged[-1] = last._replace(high=piece.high, closed_high=piece.closed_high)
     return merged
 
 
@@ -371,22 +363,11 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
 def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
     """Return the intersection of two unions of intervals. Raises `NotASet` for ends that cannot be ordered."""
     common = []
-    for left_piece in left:
-        for right_piece in right:
-            left_low, right_low = _key(left_piece.low), _key(right_piece.low)
-            if left_low == right_low:
-                low, closed_low = left_piece.low, left_piece.closed_low and right_piece.closed_low
-            elif left_low > right_low:
-                low, closed_low = left_piece.low, left_piece.closed_low
-            else:
-                low, closed_low = right_piece.low, right_piece.closed_low
-            left_high, right_high = _key(left_piece.high), _key(right_piece.high)
-            if left_high == right_high:
-                high, closed_high = left_piece.high, left_piece.closed_high and right_piece.closed_high
-            elif left_high < right_high:
-                high, closed_high = left_piece.high, left_piece.closed_high
-            else:
-                high, closed_high = right_piece.high, right_piece.closed_high
-            if _key(low) < _key(high) or (_key(low) == _key(high) and closed_low and closed_high):
-                common.append(RealInterval(low, high, closed_low, closed_high))
+    for pair in product(left, right):
+        # Of two equal ends the open one counts.
+        lower = max(pair, key=lambda piece: (_key(piece.low), not piece.closed_low))
+        upper = min(pair, key=lambda piece: (_key(piece.high), piece.closed_high))
+        low, high = _key(lower.low), _key(upper.high)
+        if low < high or (low == high and lower.closed_low and upper.closed_high):
+            common.append(RealInterval(lower.low, upper.high, lower.closed_low, upper.closed_high))
     return common

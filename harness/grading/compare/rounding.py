@@ -26,7 +26,9 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
         left_value, right_value = number_of(left), number_of(right)
     except NotNumeric:
         # A chain with letters cannot be checked by numbers, and is not held against the answer.
-        return True if left == right or symbols(left) or symbols(right) else _same_exactly(left, right)
+        if left == right or symbols(left) or symbols(right):
+            return True
+        return None if exact(left) is None or exact(right) is None else exact(left) == exact(right)
     equal = same_number(left, right)
     if equal:
         return True
@@ -39,12 +41,6 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
         if unit is not None and _stands_for(decimal, value, abs(float(unit))):
             return True
     return equal
-
-
-def _same_exactly(left: Node, right: Node) -> bool | None:
-    """Whether two exact values are equal; None if one is not exact."""
-    values = exact(left), exact(right)
-    return None if None in values else values[0] == values[1]
 
 
 def _integer(node: Node) -> Fraction | None:

@@ -377,7 +377,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return Comparison(None, "endless" if _has_no_end(reference) or _has_no_end(answer) else "unsettled")
+        return Comparison(None, "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(verdict, rule)
@@ -406,16 +406,6 @@ def _infinity(node: Node) -> int:
     # The infinite limit of a sum, limit or integral is no infinite value.
     endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
-
-
-def _has_no_end(node: Node) -> bool:
-    """Whether a limit, or a sum or product with an infinite limit, occurs in the tree."""
-    for here in walk(node):
-        if here.op == "fn" and here.args[0] == "lim":
-            return True
-        if here.op == "fn" and here.args[0] in ("sum", "prod") and any(INFINITY in walk(end) for end in here.args[2:4]):
-            return True
-    return False
 
 
 def _within_tolerance(
@@ -480,25 +470,17 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None
     return value is not None and _rounds_to(reference, value)
 
 
-def _decimal(node: Node, value: Fraction | None) -> Any:
-    """Return the value of `node` as a Fraction: `value`, its exact value, if it has one, else to 30 digits.
-
-    None if the value is not real or cannot be computed.
+def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
+    """Return `value`, the exact value of `node`, if it has one, else its value to 30 digits; None if it is not real or
+    cannot be computed.
     """
-    if value is not None:
-        return value
-    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.numeric import real_of
     from harness.grading.compare.point import NotNumeric
 
     try:
-        number = number_of(node)
+        return real_of(node, 30, _DECIMALS) if value is None else value
     except NotNumeric:
         return None
-    if hasattr(number, "_mpc_"):
-        if number.imag != 0:
-            return None
-        number = number.real
-    return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
 
 
 def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:

@@ -125,7 +125,7 @@ def unit_behind(value: str, behind: str) -> str:
 
 def _unit(value: str, behind: str) -> str:
     """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else ""."""
-    if _NUMBER.fullmatch(value) is None:
+    if not behind.strip(" .$*}\n") or _NUMBER.fullmatch(value) is None:
         return ""
     plain = _BEFORE_UNIT.sub("", unicodedata.normalize("NFKC", behind))
     if _PERCENT.match(plain):

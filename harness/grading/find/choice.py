@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from harness.answers.letters import letter_of, letters_of
 from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label
-from harness.grading.find.values import sentence_around
+from harness.grading.find.values import UNSTATED, Found, Method, sentence_around
 
 _MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
@@ -83,7 +82,7 @@ _DENIED_BEHIND = regex(
     r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
     r"|[)\s]*+\?)"
 )
-_FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
+_FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
 """Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
@@ -104,34 +103,21 @@ _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 
 
-class StatedChoice(NamedTuple):
-    """The choice that a response states, and its position in characters of the text.
-
-    answer: one letter, or the words of several letters. stands: whether the sentence states the choice and supposes
-    nothing.
-    """
-
-    answer: str
-    start: int
-    end: int
-    stands: bool = True
-
-
-def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
+def choice_in_prose(text: str, last: str = "Z") -> Found | None:
     """Return the choice that a response makes among A to `last`; None if it makes none."""
     stripped = text.rstrip()
     start = stripped.rfind("\n") + 1
     letters = letters_of(stripped[start:])
     if letters is not None and max(letters) <= last:
-        return StatedChoice(stripped[start:], start, len(stripped))
+        return Found(stripped[start:], start, len(stripped), "letter")
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
-def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
+def stated_choice(text: str, last: str = "Z") -> Found | None:
     """Return the last choice that a response states in words; None if it states none or only discusses options."""
-    statements = choices_stated(text, last)
     # Spaces of the same length, so that positions in `plain` are positions in `text`.
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
+    statements = [stated for pattern in _STATEMENTS for stated in _statements(pattern, plain, last)]
     statements = statements or list(_statements(_AT_THE_END, plain, last))
     if not statements:
         # "option B" alone states a choice only if no other letter is named that way.
@@ -139,17 +125,10 @@ def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
         if len({stated.answer for stated in statements}) > 1:
             return None  # options are discussed, no choice is made
         statements = [stated for stated in statements if _ENDS.match(plain, stated.end)]
-    stated = max(statements, key=lambda stated: stated.end, default=None)
-    return stated
+    return max(statements, key=lambda stated: stated.end, default=None)
 
 
-def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
-    """Return every choice that `text` states in words, even if the text takes it back later."""
-    plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
-    return [s for pattern in _STATEMENTS for s in _statements(pattern, plain, last)]
-
-
-def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
+def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Found]:
     """Yield the choices among A to `last` that match `pattern`, except those that the words beside them deny.
 
     plain: the text without markup.
@@ -175,9 +154,9 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
             continue
         start_of_search = end
         different = {letter.upper() for letter in letters}
-        stands = _stands(plain, match.start(), start, end)
+        method: Method = "letter" if _stands(plain, match.start(), start, end) else UNSTATED
         # Several letters are kept as words, which equal no single option.
-        yield StatedChoice(different.pop() if len(different) == 1 else words, start, end, stands)
+        yield Found(different.pop() if len(different) == 1 else words, start, end, method)
 
 
 def _stands(plain: str, begin: int, start: int, end: int) -> bool:
@@ -210,7 +189,7 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
     return letter.isupper() and (letter not in "AI" or following["word"] in _BEHIND_A)
 
 
-def _marked_choice(text: str, last: str) -> StatedChoice | None:
+def _marked_choice(text: str, last: str) -> Found | None:
     """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None."""
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1
@@ -222,14 +201,14 @@ def _marked_choice(text: str, last: str) -> StatedChoice | None:
     if letter is not None:
         # Searched in upper case, since the line may give its letter small.
         start = stripped.upper().find(letter, line_at)
-        return StatedChoice(letter, start, start + 1)
+        return Found(letter, start, start + 1, "letter")
     # The last line is tried before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:
             letter, match = marks[-1]
-            return StatedChoice(letter, match.start(match.lastindex or 0), match.end(match.lastindex or 0))
+            return Found(letter, *match.span(match.lastindex or 0), "letter")
         if marks:
             return None
     return None

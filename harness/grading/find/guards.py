@@ -73,7 +73,7 @@ _IN_PROSE = regex(rf"(?i)\b(?:{DENYING}|{DOUBTING}|{SUPPOSING}|{BOUNDING}|{OTHER
 _IN_LABELLED = regex(rf"(?i)\b(?:{DOUBTING}|{SUPPOSING}|{OTHERS}|neither|never)\b|{CHINESE_GUARDS}")
 _BEFORE_LABEL = regex(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
 _BEFORE_BOX = regex(
-    rf"(?i)\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{DOUBTING}|(?:wrong"
+    rf"\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{DOUBTING}|(?:wrong"
     rf"|incorrect)(?:\s+\w+)?)"
     r"(?:\s+(?:would|be|get|equal|to|the|a|an|answer|is|have|value|of)){0,4}\s*[:$\\(\[]*\s*\Z|(?:不是|并非|不等于|不可能是"
     r"|也许是|可能是|大概是)\s*\$?\s*\Z"
@@ -110,7 +110,8 @@ def is_guarded_beside_label(head: str, behind: str = "") -> bool:
 def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
     """Whether the words that touch the box text[start:end] deny or doubt it, or name another value beside it."""
     return (
-        _BEFORE_BOX.search(text, max(lo, start - 60), start) is not None
+        # In lower case, as the pattern is: to ignore case takes four times as long.
+        _BEFORE_BOX.search(text[max(lo, start - 60) : start].lower()) is not None
         or _BEHIND_BOX.match(text, end, min(hi, end + 80)) is not None
     )
 

@@ -35,6 +35,9 @@ _REASON = regex(
     r"(?i)(?<!\s)\s*+(?:[,，]\s*+(?:(?:not|as)\b|rather|instead)|(?:[,，]\s*+)?\b(?:because|since|which)\b|[—–])"
     r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
+_IN_REASON = regex(r"(?i)\S\s++(?:because|since)\b[^,，=≈]*+\Z")
+"""A value behind it is a reason, and not what its sentence states."""
+
 _BEFORE_NUMBER = regex(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
 _BEHIND = regex(r"(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6}+[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+")
@@ -65,6 +68,8 @@ def statement_end(text: str, start: int, end: int) -> int | None:
         return None
     before = _BEFORE_NUMBER.search(head)
     consequence = CONSEQUENCE.split(head)[-1]
+    if _IN_REASON.search(consequence) is not None:
+        return None
     leads = (consequence is not head or _LEAD.match(head) is not None) and (
         before is None or before[1].lower() not in _NOT_BEFORE
     )

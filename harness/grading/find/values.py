@@ -1,11 +1,42 @@
-"""Numbers, formulas and sentences in a text, as every reader of replies sees them."""
+"""What is found in a reply, and the numbers, formulas and sentences of a text, as every reader of replies sees them."""
 
 from __future__ import annotations
 
 import re
+from typing import Literal, NamedTuple
 
 from harness.core.patterns import regex
 from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
+
+Method = Literal[
+    "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "none"
+]
+
+UNSTATED: Method = "sentence"
+"""Method of an answer that no sentence states, or that the text leaves open."""
+
+
+class Found(NamedTuple):
+    """The answer as it stands in a reply: its characters, where they begin and end, and the form that gave it;
+    `NOTHING` for a reply that gives none.
+
+    opened_by: the words that leave it open; empty if none do. behind: values that the text behind it states as an
+    answer, or all values of the reply if no sentence states this one; each must get the same verdict. other_boxes: the
+    contents of the boxes beside it, the last first; empty if none can change the verdict. steps: the search in words;
+    empty unless requested.
+    """
+
+    answer: str
+    start: int
+    end: int
+    method: Method
+    opened_by: str = ""
+    behind: tuple[str, ...] = ()
+    other_boxes: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+
+NOTHING = Found("", 0, 0, "none")
 
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""

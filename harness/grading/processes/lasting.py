@@ -21,6 +21,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -28,7 +29,16 @@ import msgspec
 
 from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_on
-from harness.grading.verdict import EXHAUSTED, GRADER, AnswerVerdict, Verdict, conclude, search
+from harness.grading.verdict import (
+    EXHAUSTED,
+    GRADER,
+    Verdict,
+    conclude,
+    decide,
+    is_short,
+    search,
+    texts_to_decide,
+)
 from harness.grading.verifier import RULES
 
 _MAX_QUESTIONS = 256
@@ -125,8 +135,7 @@ def lasting_verdict(
         return verdict
     # Where a worker reached a bound, deciding again for the steps could take as long, and give another verdict.
     if verdict.rule in EXHAUSTED:
-        decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
-        explained = conclude(question, search(question, sample, with_steps=True), lambda _answer: decision)
+        explained = conclude(question, search(question, sample, with_steps=True), lambda _text: verdict)
         return dataclasses.replace(explained, unextracted=verdict.unextracted)
     return verdict.explained_by(lambda: _verdict(question, sample, deadline_s, with_steps=True).steps)
 
@@ -136,9 +145,11 @@ def _verdict(question: Question, sample: Sample, deadline_s: float, *, with_step
 
     Short answers are decided here: they cannot take long, and a message to a worker takes longer.
     """
-    searched = search(question, sample, with_steps=with_steps)
+    found = search(question, sample, with_steps=with_steps)
+    if all(is_short(question, text) for text in texts_to_decide(question, found)):
+        return conclude(question, found, partial(decide, question, with_steps=with_steps))
     with _lasting.held(deadline_s) as pool:
-        return pool.ask_about(question, sample, searched, GRADER, with_steps=with_steps, here_if_short=True).verdict()
+        return pool.ask_about(question, sample, found, GRADER, with_steps=with_steps).verdict()
 
 
 _questions: dict[tuple[Any, ...], Question] = {}

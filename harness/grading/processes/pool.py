@@ -42,19 +42,16 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
+from harness.grading.find.values import NOTHING, Found
 from harness.grading.processes.worker import Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
-    NO_ANSWER,
-    AnswerVerdict,
-    Search,
     Verdict,
     conclude,
-    decide,
     find,
-    is_short,
     search,
     simple_outcome,
+    texts_to_decide,
 )
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
@@ -141,8 +138,8 @@ def grade_all(
                 future = deciders[grader].ask(question, sample)
                 pending = _Pending(_without_text(sample), future.done, partial(_awaited, pool, future))
             else:
-                searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
-                pending = pool.ask_about(question, sample, searched, names[grader])
+                found = search(question, sample, answer_from_reasoning=answer_from_reasoning)
+                pending = pool.ask_about(question, sample, found, names[grader])
             waiting.append(pending)
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
                 yield keeper.note(waiting.popleft().grade())
@@ -161,8 +158,8 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:
             return decider.ask(question, sample, with_steps=True).result()
     with Pool(1, deadline_s) as pool:
-        searched = search(question, sample, with_steps=True)
-        return pool.ask_about(question, sample, searched, name, with_steps=True).verdict()
+        found = search(question, sample, with_steps=True)
+        return pool.ask_about(question, sample, found, name, with_steps=True).verdict()
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
@@ -172,13 +169,13 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
     """
     decided: list[VerdictName | _Pending] = []
     for question, text in responses:
-        extraction = find(question, text)
-        outcome = NO_ANSWER.outcome if extraction is None else simple_outcome(question, extraction)
-        decided.append(outcome or pool.ask_about(question, sample_of(""), Search(extraction, []), GRADER))
+        found = find(question, text)
+        outcome = "no_answer" if found is None else simple_outcome(question, found)
+        decided.append(outcome or pool.ask_about(question, sample_of(""), found or NOTHING, GRADER))
     # All are asked before the first is awaited, so that workers get full batches.
-    found = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
+    outcomes_in_order = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
     pool.forget_decisions()
-    return found
+    return outcomes_in_order
 
 
 def sample_of(response: str) -> Sample:
@@ -187,19 +184,6 @@ def sample_of(response: str) -> Sample:
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="",
     )  # fmt: skip
-
-
-def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
-    """Return jobs for the answer and for the other boxes, one of which may hold the right answer.
-
-    If the reply gives no answer, a verifier of whole replies is asked about an empty reply (`verdict.no_answer`).
-    """
-    if searched.extraction is None and question.rules.whole_reply:
-        return [_Job.of(question, "")]
-    extraction = searched.extraction if searched.unasked is None else None
-    jobs = [] if extraction is None else [_Job.of(question, extraction.answer, with_steps=with_steps)]
-    others = [*(() if extraction is None else extraction.behind), *searched.other_boxes]
-    return jobs + [_Job.of(question, other) for other in dict.fromkeys(others) if not jobs or other != jobs[0].answer]
 
 
 def _without_text(sample: Sample) -> Sample:
@@ -284,7 +268,7 @@ def _identity(grader: str) -> str:
         # A worker starts in a folder of its own, where a relative entry would name another module.
         where = "; its folder must be in PYTHONPATH, as an absolute path" if checked.not_found else ""
         raise UsageError(
-            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}.{checked.near} Correct its module, "
+            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, "
             "or name another grader"
         )
     return checked.identity
@@ -429,9 +413,9 @@ class Pool:
         self._start = start
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
-        self.decisions: dict[bytes, AnswerVerdict | None] = {}
+        self.decisions: dict[bytes, Verdict | None] = {}
         self._died_under: set[bytes] = set()  # keys of jobs on which one worker died
-        self._distinct: dict[AnswerVerdict, AnswerVerdict] = {}  # equal verdicts are stored once, since most are equal
+        self._distinct: dict[Verdict, Verdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
         self.on_wait: Callable[[], None] = lambda: None  # called several times a second while verdicts are awaited
 
@@ -460,34 +444,32 @@ class Pool:
         self,
         question: Question,
         sample: Sample,
-        searched: Search,
+        found: Found,
         grader: str,
         *,
         with_steps: bool = False,
-        here_if_short: bool = False,
     ) -> _Pending:
-        """Ask about the answers that `searched` found in `sample`. grader: the name that the grade records.
-        here_if_short: short answers are decided in this process.
-        """
-        jobs = {job.answer: job for job in _jobs(question, searched, with_steps=with_steps)}
+        """Ask about the texts that decide what was found in `sample`. grader: the name that the grade records."""
+        jobs = {
+            text: _Job.of(question, text, with_steps=with_steps and text == found.answer)
+            for text in texts_to_decide(question, found)
+        }
         for job in jobs.values():
-            if here_if_short and job.key not in self.decisions and is_short(question, job.answer):
-                self.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
             self.ask(job)
 
-        def decided(answer: str) -> AnswerVerdict:
+        def decided(answer: str) -> Verdict:
             return self.decision(jobs[answer])
 
         def is_settled() -> bool:
             return all(self.decisions.get(job.key) is not None for job in jobs.values())
 
-        return _Pending(_without_text(sample), is_settled, lambda: conclude(question, searched, decided, grader=grader))
+        return _Pending(_without_text(sample), is_settled, lambda: conclude(question, found, decided, grader=grader))
 
     def forget_decisions(self) -> None:
         """Drop all decisions, so that the memory of a pool that stays open does not grow."""
         self.decisions, self._distinct = {}, {}
 
-    def decision(self, job: _Job) -> AnswerVerdict:
+    def decision(self, job: _Job) -> Verdict:
         """Wait for the decision on `job`, which was passed to `ask`, and return it."""
         while (decision := self.decisions.get(job.key)) is None:
             if job.key not in self.decisions:
@@ -634,6 +616,6 @@ class Pool:
             elif rule == "crash":
                 rule = verifier.crash_rule(job.question.rules.grader)
             steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
-            self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None, steps)
+            self.decisions[job.key] = Verdict("undecided", rule, vote=job.answer[:200] or None, steps=steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))

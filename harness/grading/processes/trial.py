@@ -130,8 +130,8 @@ def _verdict(question: Question, answer: str, seconds: float, look: Callable[[],
     with Pool(1, seconds) as pool:
         pool.on_wait = look
         sample = sample_of(answer if question.rules.whole_reply else f"\\boxed{{{answer}}}")
-        searched = search(question, sample, with_steps=True)
-        return pool.ask_about(question, sample, searched, question.rules.grader, with_steps=True).verdict()
+        found = search(question, sample, with_steps=True)
+        return pool.ask_about(question, sample, found, question.rules.grader, with_steps=True).verdict()
 
 
 def _cause(verdict: Verdict) -> str | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import pkgutil
 import resource
 import sys
 from typing import Any
@@ -21,14 +20,10 @@ from typing import Any
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import near_names
-from harness.core.inert import visible
 from harness.core.records import Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
-from harness.grading.verdict import AnswerVerdict, decide
-
-_MAX_NEAR_CHARS = 200
+from harness.grading.verdict import Verdict, decide
 
 
 class GradingTask(msgspec.Struct, array_like=True):
@@ -46,21 +41,19 @@ class GradingReply(msgspec.Struct, array_like=True):
     """
 
     item: str
-    verdict: AnswerVerdict | None
+    verdict: Verdict | None
     is_ready: bool = True
 
 
 class Checked(msgspec.Struct):
     """The result of importing a verifier: its identity, or the error in words.
 
-    not_found: whether the verifier's own module was not found, not one that it imports. near: a question that names
-    functions or modules with a similar name; empty without any.
+    not_found: whether the verifier's own module was not found, not one that it imports.
     """
 
     identity: str = ""
     error: str = ""
     not_found: bool = False
-    near: str = ""
 
 
 def check(grader: str) -> None:
@@ -74,23 +67,9 @@ def check(grader: str) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
         module = grader.partition(":")[0]
         not_found = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        checked = Checked(error=verifier.describe(error), not_found=not_found, near=_near(grader, not_found=not_found))
+        checked = Checked(error=verifier.describe(error), not_found=not_found)
     reply.write(codec.encode(checked))
     reply.close()
-
-
-def _near(grader: str, *, not_found: bool) -> str:
-    """A question that names what may be meant by a misspelt verifier; empty if no name is near.
-
-    Candidates are the functions of its module, or, if this was `not_found`, the modules in the folders of PYTHONPATH.
-    """
-    module, _, name = grader.partition(":")
-    if not_found:
-        folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
-        return visible(near_names(module, [entry.name for entry in pkgutil.iter_modules(folders)]), _MAX_NEAR_CHARS)
-    names = vars(sys.modules[module]) if module in sys.modules else {}
-    functions = [word for word, value in names.items() if callable(value)]
-    return "" if name in names else visible(near_names(name, functions), _MAX_NEAR_CHARS)
 
 
 def main(deadline: float) -> None:
@@ -132,7 +111,7 @@ def _serve(question: Question, task: GradingTask) -> GradingReply:
     try:
         return GradingReply(task.item, decide(question, task.answer, with_steps=task.with_steps))
     except MemoryError:
-        return GradingReply(task.item, AnswerVerdict("undecided", "memory", None))
+        return GradingReply(task.item, Verdict("undecided", "memory"))
 
 
 _CHANGES_FOLDER = frozenset(

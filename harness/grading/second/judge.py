@@ -12,8 +12,8 @@ import msgspec
 
 from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
-from harness.grading.find.extract import UNSTATED
 from harness.grading.find.reasoning import final_part
+from harness.grading.find.values import UNSTATED
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, verdict
 from harness.grading.verdict import JUDGE_RULE
 

@@ -94,7 +94,7 @@ def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, 
     program = program_of(sample.text, tests)
     if program is None:
         steps = ("the reply gives no program: no fenced block after the reasoning", "no answer") if with_steps else ()
-        return Verdict("no_answer", "no answer", None, None, None, False, steps, grader=grader)
+        return Verdict("no_answer", "no answer", steps=steps, grader=grader)
     decision = decide(sandbox, tests, program.code)
     assert sample.text is not None
     return Verdict(

@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -22,7 +23,7 @@ from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.generation.dispatch.snapshot import Cause
+from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
@@ -71,17 +72,17 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(Sentence(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}"))
         report = _ShardReport(parts, watcher)
-        accounts = cluster.each(run_shard, arguments, names, report)
+        outcomes = cluster.each(run_shard, arguments, names, report)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
-    outcome = _outcome_of_all(accounts, merged.benchmarks, warnings, time.monotonic() - began)
+    outcome = _outcome_of_all(outcomes, merged.benchmarks, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model
     prices = prices_of(options.prices, model) if options.prices else None
     return Ran(folder=folder.path, model=model, sampled=Sampled(outcome=outcome), prices=prices)
 
 
-def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
-    """Runs on a node: the session of one shard. Returns the shard's outcome in the form of `_account`.
+def run_shard(fields: dict[str, Any]) -> Outcome:
+    """Runs on a node: the session of one shard. Returns its outcome without the progress.
 
     fields: the shard's `RunOptions`. Raises the errors of a session.
     """
@@ -89,49 +90,38 @@ def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + FREED_SECONDS
     while True:
         try:
-            return _account(run(options, Watcher()).sampled.outcome)
+            return replace(run(options, Watcher()).sampled.outcome, progress=None)
         except InUse:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(1.0)
 
 
-def _account(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as values which Ray carries between nodes."""
-    return {
-        "n_missing": outcome.n_missing,
-        "tally": outcome.tally,
-        "complete": outcome.complete,
-        "warnings": [Sentence(warning).marked for warning in outcome.warnings],
-        "causes": [(cause.kind, cause.count, cause.example, cause.cure) for cause in outcome.causes],
-    }
-
-
 def _outcome_of_all(
-    accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
+    outcomes: Sequence[Outcome], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
 ) -> Outcome:
     """The outcome of all shards.
 
-    accounts: each shard's outcome, from `_account`. joined: the benchmarks of the merged run, with their numbers of
+    outcomes: those of the shards. joined: the benchmarks of the merged run, with their numbers of
     samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
     counts: Counter[str] = Counter()
-    examples: dict[str, tuple[str, str]] = {}
-    for kind, count, *example in (cause for account in accounts for cause in account["causes"]):
-        counts[kind] += count
-        examples.setdefault(kind, tuple(example))
+    examples: dict[str, Cause] = {}
+    for cause in (cause for outcome in outcomes for cause in outcome.causes):
+        counts[cause.kind] += cause.count
+        examples.setdefault(cause.kind, cause)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
-    sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
+    sentences = dict.fromkeys([*notes, *(warning.marked for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
-        complete=all(account["complete"] for account in accounts),
+        complete=all(outcome.complete for outcome in outcomes),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
         n_done=sum(benchmark.n_samples for benchmark in joined),
         n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
         warnings=[Sentence(sentence) for sentence in sentences],
-        causes=[Cause(kind, count, *examples[kind]) for kind, count in counts.most_common()],
-        n_missing=sum(account["n_missing"] for account in accounts),
-        tally=reduce(Tally.plus, (account["tally"] for account in accounts)),
+        causes=[replace(examples[kind], count=count) for kind, count in counts.most_common()],
+        n_missing=sum(outcome.n_missing for outcome in outcomes),
+        tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
 
 
@@ -185,7 +175,7 @@ class _ShardReport:
             with contextlib.suppress(StoreError):  # The shard has not begun.
                 for benchmark in on_disk(part).benchmarks:
                     done, total = done + benchmark.done, total + benchmark.total
-        n = sum(account is not None for account in results)
+        n = sum(outcome is not None for outcome in results)
         self._watcher.standing(
             Sentence(
                 f"{n} of {len(results)} shards have ended; the shards that have begun have stored {done:,} of "

@@ -1,0 +1,139 @@
+"""How much of the requests in flight has arrived, and how fast it comes. No I/O.
+
+The transports count token events, which are read from time to time; servers state tokens only when a sample has
+finished. So each event counts as many tokens as in the finished samples, on average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from harness.generation.forecast import Streaming
+from harness.runs.record import Task
+
+NOW_S = 10.0
+"""Seconds over which the present rates are measured."""
+
+
+class _Arriving(msgspec.Struct, eq=False):
+    """One request in flight. events: received up to the last `look`; tokens: the number that these are counted as."""
+
+    started: float
+    events: int = 0
+    tokens: float = 0.0
+
+
+class Arrivals:
+    """How much of the requests in flight has arrived, and how fast it comes.
+
+    `began` and `end` or `finished` come in pairs; `look` is called from time to time. max_tokens: by benchmark. tokens:
+    received in this session. longest: tokens of the longest of the n_finished samples.
+    """
+
+    def __init__(self, clock: Callable[[], float], max_tokens: Mapping[str, int]) -> None:
+        self._clock = clock
+        self._max_tokens = max_tokens
+        self.started = clock()
+        self.tokens = 0.0
+        self.n_finished = 0
+        self.longest = 0.0
+        self._flights: dict[Task, _Arriving] = {}
+        self._busy, self._since = 0.0, self.started  # seconds in flight of all requests, up to a moment
+        self._looks: deque[tuple[float, float, float]] = deque([(self.started, 0.0, 0.0)])  # (moment, busy, tokens)
+        self._finished_tokens = self._finished_events = 0
+        self._any_events = False
+
+    def began(self, task: Task) -> None:
+        """Note a request for `task` that is sent."""
+        self._flights[task] = _Arriving(self._advance())
+
+    def end(self, task: Task) -> int:
+        """Note that the request for `task` failed; the tokens that had arrived stay counted.
+
+        Returns the token events that had come at the last look.
+        """
+        self._advance()
+        return self._flights.pop(task).events
+
+    def finished(self, task: Task, tokens: int, events: int) -> None:
+        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `end`."""
+        # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
+        self.tokens += tokens - self._flights[task].tokens
+        self.n_finished += 1
+        self.longest = max(self.longest, tokens)
+        # A reply in one piece does not say how many tokens an event has.
+        if events > 1:
+            self._finished_tokens += tokens
+            self._finished_events += events
+        self.end(task)
+
+    def look(self, events: Mapping[Task, int]) -> None:
+        """Record the token events counted so far for requests in flight."""
+        each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
+        for task, n in events.items():
+            flight = self._flights.get(task)
+            if flight is not None and n > flight.events:
+                flight.events = n
+                self._any_events = True
+                # The mean may have fallen since the last look; what was counted is not taken back.
+                self.tokens += max(0.0, n * each - flight.tokens)
+                flight.tokens = max(flight.tokens, n * each)
+        now = self._advance()
+        self._looks.append((now, self._busy, self.tokens))
+        # The first look stays until the second is old enough, so the rates are measured over the whole period.
+        while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
+            self._looks.popleft()
+
+    def _advance(self) -> float:
+        """Count the time since the last call, and return the present second."""
+        now = self._clock()
+        self._busy += len(self._flights) * (now - self._since)
+        self._since = now
+        return now
+
+    # ---- facts
+
+    @property
+    def rate(self) -> float | None:
+        """Tokens per second since the beginning; None before the first token."""
+        seconds = self._clock() - self.started
+        return self.tokens / seconds if self.tokens and seconds > 0 else None
+
+    @property
+    def rate_now(self) -> float | None:
+        """Recent tokens per second; None before the first token."""
+        (then, _, tokens_then), (now, _, tokens_now) = self._looks[0], self._looks[-1]
+        # Fewer tokens than at the last look are a correction of the count.
+        return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
+
+    @property
+    def pace(self) -> float:
+        """Recent seconds per token of one stream; 0 before the first token."""
+        _, busy, tokens = self._looks[0]
+        if self.tokens > tokens:
+            return (self._busy - busy) / (self.tokens - tokens)
+        return self._busy / self.tokens if self.tokens else 0.0
+
+    @property
+    def oldest(self) -> tuple[Task, float, float] | None:
+        """(sample, seconds in flight, tokens) of the oldest request in flight; None if none is in flight."""
+        for task, flight in self._flights.items():  # In the order in which they were sent.
+            return task, self._clock() - flight.started, self._tokens_of(flight, self.pace)
+        return None
+
+    @property
+    def streams(self) -> list[Streaming]:
+        """The samples in flight, for a forecast of the session's end."""
+        pace, bounds = self.pace, self._max_tokens
+        return [
+            Streaming(self._tokens_of(flight, pace), bounds.get(task.benchmark, math.inf))
+            for task, flight in self._flights.items()
+        ]
+
+    def _tokens_of(self, flight: _Arriving, pace: float) -> float:
+        """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
+        return flight.tokens if self._any_events or not pace else (self._clock() - flight.started) / pace

@@ -1,0 +1,84 @@
+"""Why samples are missing. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import Sentence
+from harness.runs.record import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
+
+    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". cure: the option to change, or empty.
+    """
+
+    kind: str
+    count: int
+    example: str
+    cure: str = ""
+
+    def __str__(self) -> str:
+        return Sentence(f"{self.count} × {self.kind}: {self.example}{self.cure and f' ({self.cure})'}")
+
+
+class Causes:
+    """Keeps the last failure of every sample that failed and is not on disk, one entry for each such sample."""
+
+    def __init__(self) -> None:
+        self._failures: dict[Task, tuple[str, int | None, str]] = {}
+        self._given_up: set[Task] = set()
+
+    @property
+    def n_given_up(self) -> int:
+        """Samples that are not asked again in this session."""
+        return len(self._given_up)
+
+    def n_given_up_of(self, benchmark: str) -> int:
+        """Return how many samples of one benchmark are not asked again in this session."""
+        return sum([task.benchmark == benchmark for task in self._given_up])
+
+    def given_up(self) -> dict[Task, str]:
+        """Return the samples that are not asked again, with the kind of their last failure."""
+        return {task: self._failures[task][0] for task in self._given_up}
+
+    def met(self, task: Task, failure: RequestFailed) -> None:
+        """Note a failure of `task`, which will be asked again."""
+        self._failures[task] = (failure.kind, failure.status, failure.message)
+
+    def gave_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
+        """Note the failure after which `task` is not asked again and stays missing."""
+        self._failures[task] = (kind, status, message)
+        self._given_up.add(task)
+
+    def arrived(self, task: Task) -> None:
+        """Forget the failures of `task`, which has succeeded."""
+        self._failures.pop(task, None)
+
+    def too_long(self) -> dict[str, dict[str, str]]:
+        """Questions whose prompt exceeds the context: benchmark → question id → the server's words."""
+        messages: dict[str, dict[str, str]] = {}
+        for task in self._given_up:
+            kind, _, message = self._failures[task]
+            if kind == "too_long":
+                messages.setdefault(task.benchmark, {})[task.question_id] = message
+        return messages
+
+    def listed(self, n_owed: int, not_asked_because: str, cure: Callable[..., str] = lambda *_: "") -> list[Cause]:
+        """Return why samples are missing, with how many for each cause; the most frequent cause first.
+
+        n_owed: missing samples. not_asked_because: the cause of those that were never asked. cure: of a last failure.
+        """
+        groups: dict[tuple[str, int | None], list[tuple[Task, str]]] = {}
+        for task, (kind, status, message) in self._failures.items():
+            groups.setdefault((kind, status), []).append((task, message))
+        causes = [
+            Cause(kind, len(each), each[0][1], cure(each[0][0], kind, each[0][1])) for (kind, _), each in groups.items()
+        ]
+        if n_owed > len(self._failures):
+            causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))
+        return sorted(causes, key=lambda cause: -cause.count)
