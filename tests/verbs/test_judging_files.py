@@ -29,24 +29,19 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_judged_as_a_run_that_is_made_of_it(file: Path, tmp_path: Path) -> None:
+def test_a_file_is_judged_as_a_run_that_is_made_of_it(file: Path) -> None:
     (before,) = harness.score(file, **COLUMNS, workers=1)
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge = harness.Judge(model="judge", base_url=server.base_url)  # type: ignore[arg-type]
-        with pytest.raises(harness.UsageError, match="is a file: as_run='results/theirs' makes a run of it first"):
-            harness.score(file, judge=judge, **COLUMNS)
-        assert not server.requests
-        (after,) = harness.score(file, judge=judge, **COLUMNS, as_run=tmp_path / "run", workers=1)
+        (after,) = harness.score(file, judge=judge, **COLUMNS, workers=1)
         assert {reference for reference, _ in asked_of(server)} == {PROSE}
     assert (before.accuracy.value, before.n_undecided) == (0.25, 2)
     assert (after.accuracy.value, after.n_undecided) == (0.5, 0)
 
 
-def test_a_file_is_graded_a_second_time_as_a_run_that_is_made_of_it(file: Path, tmp_path: Path) -> None:
+def test_a_file_is_graded_a_second_time_as_a_run_that_is_made_of_it(file: Path) -> None:
     words = ["score", str(file), "--response-key", "gen", "--answer-key", "answer", "--also", "sympy"]
-    refused = CliRunner().invoke(cli, words)
-    assert isinstance(refused.exception, harness.UsageError)
-    done = CliRunner().invoke(cli, [*words, "--as-run", str(tmp_path / "run")])
+    done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     assert "rules 25.0 %, sympy " in done.output
 
