@@ -322,6 +322,8 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         # Where a run's clients are: a sweep's cells are asked from here.
         "on",
         "shards",
+        # A sweep scores each cell.
+        "scores",
     }
     others = ("server_", "judge_")
     flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
