@@ -25,6 +25,7 @@ from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import imported_at
+from harness.runs.lock import RunLock
 from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
 from harness.scoring import Score
 from tests.reports.run_folders import write_run
@@ -433,8 +434,14 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     assert samples.stat() == former, "the same file, read by the same options, is not read again"
     assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
     assert Manifest.load(imported_at(file)).model == "org/m"
-    assert harness.score(sums(file, 3), workers=1)["base"].accuracy.value == 0.375
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(sums(file, 3), workers=1)
+    assert imported_at(file).manifest.is_file()
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(file, workers=1)
+    assert samples.is_file(), "another process may be writing it"
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     harness.audit(file, samples=2, out=tmp_path / "todo.csv")
     table = (tmp_path / "todo.csv").read_text("utf-8-sig")
