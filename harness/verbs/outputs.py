@@ -23,7 +23,7 @@ from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
-from harness.runs.lock import hold
+from harness.runs.lock import RunLock, hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
     reading = _reading_options(options)
     if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
-        # Of an earlier version, or of a reading that was killed: no manifest names these samples.
-        for left in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")):
-            left.unlink(missing_ok=True)
+        _remove_remains(folder)
     former = Manifest.find(folder)
-    if former is not None and _is_reading(former, path, reading):
-        return folder
     read, pairs, card_questions = _read(path, options)
+    # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
+    asked = questions.seal(card_questions) if card_questions else None
+    if former is not None and _is_reading(former, path, reading, asked):
+        return folder
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
@@ -91,7 +91,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
                 folder.benchmark(name).create()
                 questions.write(folder.benchmark(name), [*by_id.values()])
             _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
-            stored = {OUTPUTS: {"digest": digest, "read": reading, "warnings": warnings}}
+            stored = {OUTPUTS: {"digest": digest, "read": reading, "questions": asked, "warnings": warnings}}
             records = {
                 name: BenchmarkRecord(
                     identity={},
@@ -116,10 +116,28 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     return folder
 
 
-def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any]) -> bool:
-    """Whether the manifest is of a run that was made of this file as it is now, read by the same options."""
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], asked: str | None) -> bool:
+    """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
+
+    asked: checksum of the questions of the benchmark that is named; None without one.
+    """
     stored = _stored(former)
-    return stored.get("read") == reading and stored.get("digest") == outputs.digest_of(path)
+    if stored.get("read") != reading or stored.get("questions") != asked:
+        return False
+    return stored.get("digest") == outputs.digest_of(path)
+
+
+def _remove_remains(folder: RunFolder) -> None:
+    """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
+
+    Raises `StoreError` if another process is reading the file at present.
+    """
+    with RunLock(folder):
+        try:
+            for left in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")):
+                left.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(folder.path, error) from error
 
 
 def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOptions) -> None:
