@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import click
 from harness.cli.terminal import Terminal
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
+from server_launchers import isolated
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -115,7 +115,7 @@ class ScoredTerminal(Terminal):
             self._tell()
 
     def _start(self, folder: RunFolder) -> None:
-        command = [sys.executable, "-P", "-m", "harness", "score", str(folder.path), "--follow"]
+        command = isolated.command("harness", "score", str(folder.path), "--follow")
         with contextlib.suppress(OSError):
             self._scoring = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True

@@ -425,6 +425,23 @@ def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: P
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
 
 
+def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
+    card, file = tmp_path / "q.jsonl", tmp_path / "r.jsonl"
+    file.write_text(json.dumps({"question": "What is 1+1?", "response": r"\boxed{2}"}) + "\n")
+    for reference, accuracy in (("3", 0.0), ("2", 1.0)):
+        card.write_text(json.dumps({"id": "a", "question": "What is 1+1?", "answer": reference}) + "\n")
+        assert harness.score(file, benchmark=str(card), workers=1)["q"].accuracy.value == accuracy
+
+
+def test_a_file_that_another_process_is_reading_is_left_to_it(tmp_path: Path) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+    harness.score(file, workers=1)
+    imported_at(file).manifest.unlink()  # written last
+    with RunLock(imported_at(file)):
+        assert "base.jsonl.scored" in refused("score", file)
+    assert imported_at(file).benchmark("base").samples.is_file()
+
+
 def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     samples = imported_at(file).benchmark("base").samples
