@@ -109,6 +109,12 @@ class ScoredTerminal(Terminal):
     def progressed(self, progress: Progress) -> None:
         """As `Terminal`; starts the scoring once the run holds its folder, and says if it has ended early."""
         super().progressed(progress)
+        self._start()
+        if self._scoring is not None and self._scoring.poll():
+            self._tell()
+
+    def _start(self) -> None:
+        """Start the scoring, unless it was started."""
         if self._scoring is None and self._folder is not None:
             command = [sys.executable, "-P", "-m", "harness", "score", str(self._folder.path), "--follow"]
             self._folder = None
@@ -119,8 +125,6 @@ class ScoredTerminal(Terminal):
                 os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
             if self._scoring is None:
                 self._tell()
-        if self._scoring is not None and self._scoring.poll():
-            self._tell()
 
     def _tell(self) -> None:
         """Warn once that the run is not scored, with the last words of the process."""
@@ -134,6 +138,7 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
+        self._start()
         if self._scoring is None:
             return ""
         try:

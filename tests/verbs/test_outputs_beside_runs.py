@@ -109,6 +109,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert found.decision.paired.difference.value == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
@@ -433,6 +434,7 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     assert samples.stat() == former, "the same file, read by the same options, is not read again"
     assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
     assert Manifest.load(imported_at(file)).model == "org/m"
+    (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
     assert harness.score(sums(file, 3), workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
