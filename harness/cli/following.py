@@ -136,13 +136,17 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
-        if self._scoring is None or self._folder is None:
+        if self._folder is None:
             return ""
-        # It may have taken the run for ended, as on a file system without locks: what it printed is of an earlier time.
-        if self._scoring.poll() is not None:
+        # A run that misses nothing has shown no progress. And the process may have taken the run for ended, as on a file
+        # system without locks: what it printed is of an earlier time.
+        if self._scoring is None or self._scoring.poll() is not None:
             self._out.seek(0)
             self._out.truncate()
             self._start(self._folder)
+        if self._scoring is None:
+            return ""
+            return ""
         try:
             if self._scoring.wait():
                 self._tell()

@@ -162,7 +162,8 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
-    if (folder.path / "judge").exists() or any(each.overrides.exists() for each in benchmarks):
+    judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
+    if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
             f"new folder with {option('as_run')}"

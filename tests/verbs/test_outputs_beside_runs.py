@@ -110,6 +110,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert found.decision.paired.difference.value == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
@@ -454,6 +455,7 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
         harness.score(sums(file, 3), workers=1)
     assert imported_at(file).manifest.is_file()
+    (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
     with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
