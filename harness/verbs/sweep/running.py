@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,7 +141,7 @@ def run_group(
     while described:
         next_spec = described[0][1]
         batch = [cell for cell, spec in described if spec == next_spec]
-        ended = work.served(batch, replace(next_spec, devices=tuple(devices)) if devices else next_spec)
+        ended = work.served(batch, next_spec.but(devices=tuple(devices)) if devices else next_spec)
         described = [(cell, spec) for cell, spec in described if cell not in ended]
 
 
