@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import click
 from harness.cli.terminal import Terminal
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
+from server_launchers import isolated
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -115,7 +115,7 @@ class ScoredTerminal(Terminal):
             self._tell()
 
     def _start(self, folder: RunFolder) -> None:
-        command = [sys.executable, "-P", "-m", "harness", "score", str(folder.path), "--follow"]
+        command = isolated.command("harness", "score", str(folder.path), "--follow")
         with contextlib.suppress(OSError):
             self._scoring = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True
@@ -136,13 +136,16 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
-        if self._scoring is None or self._folder is None:
+        if self._folder is None:
             return ""
-        # It may have taken the run for ended, as on a file system without locks: what it printed is of an earlier time.
-        if self._scoring.poll() is not None:
+        # A run that misses nothing has shown no progress. Else the process may have taken the run for ended, as on a
+        # file system without locks: what it printed is of an earlier time.
+        if self._scoring is None or self._scoring.poll() is not None:
             self._out.seek(0)
             self._out.truncate()
             self._start(self._folder)
+        if self._scoring is None:
+            return ""
         try:
             if self._scoring.wait():
                 self._tell()

@@ -62,9 +62,11 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
         _remove_leftovers(folder)
     former = Manifest.find(folder)
-    if former is not None and _is_reading(former, path, reading):
-        return folder
     read, pairs, card_questions = _read(path, options)
+    # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
+    asked = questions.seal(card_questions) if card_questions else None
+    if former is not None and _is_reading(former, path, reading, asked):
+        return folder
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
@@ -91,7 +93,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
                 folder.benchmark(name).create()
                 questions.write(folder.benchmark(name), [*by_id.values()])
             _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
-            stored = {OUTPUTS: {"digest": digest, "read": reading, "warnings": warnings}}
+            stored = {OUTPUTS: {"digest": digest, "read": reading, "questions": asked, "warnings": warnings}}
             records = {
                 name: BenchmarkRecord(
                     identity={},
@@ -116,16 +118,21 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     return folder
 
 
-def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any]) -> bool:
-    """Whether the manifest is of a run that was made of this file as it is now, read by the same options."""
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], asked: str | None) -> bool:
+    """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
+
+    asked: checksum of the questions of the benchmark that is named; None without one.
+    """
     stored = _stored(former)
-    return stored.get("read") == reading and stored.get("digest") == outputs.digest_of(path)
+    if stored.get("read") != reading or stored.get("questions") != asked:
+        return False
+    return stored.get("digest") == outputs.digest_of(path)
 
 
 def _remove_leftovers(folder: RunFolder) -> None:
     """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
 
-    Raises `InUse` while another process makes the run.
+    Raises `InUse` while another process makes the run, and `StoreError`.
     """
 
     def left() -> list[Path]:
@@ -135,8 +142,11 @@ def _remove_leftovers(folder: RunFolder) -> None:
 
     if left():
         with RunLock(folder):
-            for path in [] if folder.manifest.is_file() else left():
-                path.unlink()
+            try:
+                for path in [] if folder.manifest.is_file() else left():
+                    path.unlink()
+            except OSError as error:
+                raise disk_error(folder.path, error) from error
 
 
 def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
@@ -152,7 +162,8 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
-    if (folder.path / "judge").exists() or any(each.overrides.exists() for each in benchmarks):
+    judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
+    if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
             f"new folder with {option('as_run')}"

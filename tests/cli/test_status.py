@@ -251,7 +251,10 @@ def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tab
         holding.let_go.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
         assert (run.returncode, "6 × 2" in out) == (0, True), err
-    assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
+        assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
+        with going(tmp_path, server, "--score") as again:
+            out, err = again.communicate(timeout=PATIENCE_SECONDS)
+    assert (again.returncode, "6 × 2" in out, "no sample is missing" in err) == (0, True, True), err
 
 
 def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
