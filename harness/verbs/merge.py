@@ -9,9 +9,10 @@ from harness.asking.options import MergeOptions
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.runs.merging import merge as merge_folders
+from harness.verbs.outputs import open_scored
 
 
 def merge(sources: Sequence[Path], options: MergeOptions) -> Merged:
     """Join run folders of one run into `options.out`. Raises `UsageError`, `StoreError` with what differs."""
-    folders = [RunFolder.open(source) for source in sources]
+    folders = [open_scored(source) for source in sources]
     return merge_folders(folders, RunFolder(options.out), accept_server_change=options.accept_server_change)

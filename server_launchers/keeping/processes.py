@@ -48,7 +48,7 @@ def start_of(pid: int) -> str | None:
         # Field 22 counts ticks since the boot, so the boot is named too. The library's `create_time` moves with the
         # clock. A program may put any bytes into its name, also spaces and parentheses.
         fields = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except (psutil.Error, OSError):
+    except (psutil.Error, OSError, ValueError):  # the last one for a number below 0
         return None
     return f"{_boot()}:{fields[19]}"
 

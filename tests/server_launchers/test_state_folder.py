@@ -195,7 +195,10 @@ def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: 
     assert {stat.S_IMODE(step.stat().st_mode) for step in (folder, folder.parent, folder.parent.parent)} == {0o700}
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b"{}", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"garbage", b"{}", b"[" * 100_000, *(msgspec.json.encode(gone("hidden", guard_pid=n)) for n in (-1, 2**63))],
+)
 def test_a_damaged_file_hides_no_other_server(folder: Path, tmp_path: Path, content: bytes) -> None:
     state.write(gone())
     (folder / "hidden.json").write_bytes(content)

@@ -375,6 +375,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     ) as e:
         harness.compare([base, file])
     assert "tool='llmeval' repeats='samples'" in str(e.value)
+    assert "was changed after it was scored" in refused("merge", file, "--out", tmp_path / "joined")
     with click.Context(cli):
         assert spell(e.value.sentence).endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
     harness.score(file, workers=1)
