@@ -99,7 +99,8 @@ class ScoredTerminal(Terminal):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         super().__exit__(kind, error, tb)
         if kind is not None:
-            self._end()
+            with self._out, self._errors:
+                self._end()
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """As `Terminal`; notes which run is to be scored."""
@@ -134,15 +135,18 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
-        if self._scoring is None:
-            return ""
-        try:
-            if self._scoring.wait():
+        with self._out, self._errors:
+            if self._scoring is None:
+                return ""
+            try:
+                code = self._scoring.wait()
+            finally:
+                self._end()
+            self._out.seek(0)
+            printed = self._out.read().decode("utf-8", "replace")
+            if code and not printed:  # The code may also be about samples that no verifier could judge.
                 self._tell()
-        finally:
-            self._end()
-        self._out.seek(0)
-        return self._out.read().decode("utf-8", "replace")
+            return printed
 
     def _end(self) -> None:
         """Leave no process behind."""
