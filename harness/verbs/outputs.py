@@ -60,7 +60,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
     reading = _reading_options(options)
     if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
-        _remove_remains(folder)
+        _remove_leftovers(folder)
     former = Manifest.find(folder)
     read, pairs, card_questions = _read(path, options)
     # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
@@ -84,7 +84,9 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         if options.id_key is not None and read.only_ids:
             warnings.append(_BY_ID)
     digest = read.digest
-    _remove_former(folder, former, options)
+    if former is not None:
+        with RunLock(folder):
+            _remove_former(folder, former, options)
     try:
         with hold(folder):
             for name, by_id in in_file.items():
@@ -127,27 +129,32 @@ def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], asked:
     return stored.get("digest") == outputs.digest_of(path)
 
 
-def _remove_remains(folder: RunFolder) -> None:
+def _remove_leftovers(folder: RunFolder) -> None:
     """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
 
-    Raises `StoreError` if another process is reading the file at present.
+    Raises `InUse` while another process makes the run, and `StoreError`.
     """
-    with RunLock(folder):
-        try:
-            for left in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")):
-                left.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(folder.path, error) from error
+
+    def left() -> list[Path]:
+        return [
+            path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()
+        ]
+
+    if left():
+        with RunLock(folder):
+            try:
+                for path in [] if folder.manifest.is_file() else left():
+                    path.unlink()
+            except OSError as error:
+                raise disk_error(folder.path, error) from error
 
 
-def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOptions) -> None:
+def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
     """Remove a former reading from the folder.
 
-    former: the manifest of the folder; None without one. Raises `StoreError` for a folder that is not replaced: one
+    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one
     that the user named, and one with a person's verdicts or a judge's replies.
     """
-    if former is None:
-        return
     shown = visible(str(folder.path))
     if options.as_run is not None:
         raise StoreError(
@@ -155,7 +162,8 @@ def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOpt
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
-    if (folder.path / "judge").exists() or any(each.overrides.exists() for each in benchmarks):
+    judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
+    if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
             f"new folder with {option('as_run')}"

@@ -110,6 +110,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert found.decision.paired.difference.value == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
@@ -394,17 +395,6 @@ def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
     assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
 
 
-def test_a_path_that_is_neither_is_one_sentence(tmp_path: Path) -> None:
-    base = sums(tmp_path / "base.jsonl", 2)
-    harness.score(base, workers=1)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(harness.HarnessError, match=r"is no run folder: it holds no manifest\.json"):
-        harness.compare([base, tmp_path / "empty"])
-    with pytest.raises(harness.HarnessError, match=r"there is no run at .*Did you mean base.jsonl"):
-        harness.report([tmp_path / "bas.jsonl"])
-    assert harness.score(imported_at(base).path)["base"].accuracy.value == 0.25, "the folder is a run"
-
-
 def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
     folder = tmp_path / "aime24"
     folder.mkdir()
@@ -449,10 +439,18 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     former = samples.stat()
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.25
     assert samples.stat() == former, "the same file, read by the same options, is not read again"
+    assert harness.score(imported_at(file).path)["base"].accuracy.value == 0.25, "the folder is a run"
     assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
     assert Manifest.load(imported_at(file)).model == "org/m"
-    assert harness.score(sums(file, 3), workers=1)["base"].accuracy.value == 0.375
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(sums(file, 3), workers=1)
+    assert imported_at(file).manifest.is_file()
+    (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(file, workers=1)
+    assert samples.is_file(), "another process may be writing it"
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     harness.audit(file, samples=2, out=tmp_path / "todo.csv")
     table = (tmp_path / "todo.csv").read_text("utf-8-sig")
