@@ -99,7 +99,8 @@ class ScoredTerminal(Terminal):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         super().__exit__(kind, error, tb)
         if kind is not None:
-            self._end()
+            with self._out, self._errors:
+                self._end()
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """As `Terminal`; notes which run is to be scored."""
@@ -136,23 +137,26 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
-        if self._folder is None:
-            return ""
-        # A run that misses nothing has shown no progress. Else the process may have taken the run for ended, as on a
-        # file system without locks: what it printed is of an earlier time.
-        if self._scoring is None or self._scoring.poll() is not None:
+        with self._out, self._errors:
+            if self._folder is None:
+                return ""
+            # A run that misses nothing has shown no progress. Else the process may have taken the run for ended, as on
+            # a file system without locks: what it printed is of an earlier time.
+            if self._scoring is None or self._scoring.poll() is not None:
+                self._out.seek(0)
+                self._out.truncate()
+                self._start(self._folder)
+            if self._scoring is None:
+                return ""
+            try:
+                code = self._scoring.wait()
+            finally:
+                self._end()
             self._out.seek(0)
-            self._out.truncate()
-            self._start(self._folder)
-        if self._scoring is None:
-            return ""
-        try:
-            if self._scoring.wait():
+            printed = self._out.read().decode("utf-8", "replace")
+            if code and not printed:  # The code may also be about samples that no verifier could judge.
                 self._tell()
-        finally:
-            self._end()
-        self._out.seek(0)
-        return self._out.read().decode("utf-8", "replace")
+            return printed
 
     def _end(self) -> None:
         """Leave no process behind."""
