@@ -11,7 +11,6 @@ from typing import Any, Literal, TypedDict
 
 from harness.core.choices import (
     Api,
-    LengthField,
     OutputsFormat,
     SecondGraderName,
     Thinking,
@@ -69,7 +68,6 @@ class RunKeywords(TypedDict, total=False):
     extra_body: str | Mapping[str, Any]
     chat_template_kwargs: str | Mapping[str, Any]
     drop: Texts
-    max_tokens_field: LengthField | None
     stream: bool
     batch: bool
     rpm: float | None

@@ -713,7 +713,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
         api=options.api,
         stream=options.stream,
         stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
-        max_tokens_field=options.max_tokens_field or theirs.max_tokens_field,
+        max_tokens_field=theirs.max_tokens_field,
         seed_field=theirs.seed_field,
         chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
         extra_body={**theirs.extra_body, **options.extra_body},
@@ -724,7 +724,7 @@ def _spelt_by(options: RunOptions, provider: Provider, spelling: Spelling) -> di
     """Field of a request's wording → its origin: "options", or "provider" and the provider's name."""
     theirs = f"provider {provider.name}"
     by = {
-        "max_tokens_field": "options" if options.max_tokens_field else theirs,
+        "max_tokens_field": theirs,
         "seed_field": theirs,
         "stream_usage": "options" if "stream_options" in options.drop else theirs,
     }

@@ -102,6 +102,8 @@ ELSEWHERE: dict[str, str] = dict(
             "A server's chat template may begin each reply: `harness serve ENGINE MODEL --chat-template FILE`.": (
                 "prefill"
             ),
+            "A provider's name decides how new tokens are bounded: --provider openai sends max_completion_tokens, "
+            "--provider generic max_tokens.": "max-tokens-field",
             'A key comes from the environment: export OPENAI_API_KEY="$(cat FILE)".': "api-key-file",
             "--reference-api-key-env names the variable that holds the reference's key.": "reference-api-key-file",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",

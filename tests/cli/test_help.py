@@ -94,6 +94,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["score", "r", "--pass-at-k", "8"], "That is --k here."),
         (["eval", "r"], "Did you mean run, and then score?"),
         (["run", "--batch-file", "f"], "`harness score FILE` grades"),
+        (["run", "--max-tokens-field", "max_tokens"], "--provider generic max_tokens"),
         (["run", "--judge-votes", "3"], "A run only tries its judge"),
         (["demo"], "`harness demo` is gone: `make demo`"),
         (["run", "--parallel", "8"], "That is --concurrency here."),

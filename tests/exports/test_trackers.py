@@ -209,7 +209,7 @@ def test_the_checksum_of_a_curve_changes_with_what_determines_samples_and_with_n
     base = cell_record.curve_settings({"a": RunOptions.of(**common)})
     words: dict[Any, tuple[Any, ...]] = {int: (7, 9), float: (0.25, 0.75), bool: (True, False), str: ("x", "y")}
     parts = (WhatIsAsked, WhichPreset, SamplingOptions, HowReasoned, HowWritten)
-    shared = {"api"}.union(*map(options_of, parts)) - {"samples", "seed", "stream", "max_tokens_field"}
+    shared = {"api"}.union(*map(options_of, parts)) - {"samples", "seed", "stream"}
     tried = Counter[bool]()
     for name, declared in options_of(RunOptions).items():
         values = declared.choices or words.get(declared.type, (("x",), {"x": 1}, Path("x")))

@@ -73,7 +73,7 @@ class ProbeRules(Options):
 
 
 NO_SERVER = ("serve", "concurrency")
-NO_FIELD = ("max_tokens_field", "stream")
+NO_FIELD = ("stream",)
 """Options of a run that a probe does not take: it starts no server, and each check sets its own concurrency, length
 and way of replying.
 """

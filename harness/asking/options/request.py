@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
-from harness.core.choices import LengthField, Thinking
+from harness.core.choices import Thinking
 from harness.core.options import JSON, SEED, Option, Options
 from harness.core.secret import seal_secrets
 
@@ -80,10 +80,6 @@ class HowWritten(Options):
             metavar="FIELD",
         ),
     ] = ()
-    max_tokens_field: Annotated[
-        LengthField | None,
-        Option("Name of the field that bounds new tokens. Default: the provider's, else max_tokens.", under=REQUEST),
-    ] = None
     stream: Annotated[bool, Option("Request whole replies, from endpoints that cannot stream.", under=REQUEST)] = True
 
 

@@ -462,7 +462,7 @@ def recognise(url: str) -> Provider:
 _NO_THINKING = option("thinking", None)
 
 _CURES: Mapping[str, str] = {
-    "max_completion_tokens": option("max_tokens_field", "max_tokens"),
+    "max_completion_tokens": option("provider", GENERIC),
     "seed": option("seed", None),
     "random_seed": option("seed", None),
     "stream": option("stream", False),

@@ -34,7 +34,7 @@ MAX_BYTES = 64 * 1024
 
 _OF_A_CURVE = {"api"}.union(
     *map(options_of, (WhatIsAsked, WhichPreset, SamplingOptions, HowReasoned, HowWritten))
-).difference(("samples", "stream", "max_tokens_field"), FREE_IN_A_CURVE)
+).difference(("samples", "stream"), FREE_IN_A_CURVE)
 """Options that the points of one curve in a tracker share: what is asked, and how, without how often."""
 
 
