@@ -29,13 +29,8 @@ def size(distribution: importlib.metadata.Distribution) -> int:
 
 
 def main() -> int:
-    rows = sorted(
-        (
-            (size(installed), installed.metadata["Name"], installed.version, licence(installed))
-            for installed in importlib.metadata.distributions()
-        ),
-        reverse=True,
-    )
+    packages = importlib.metadata.distributions()
+    rows = sorted(((size(one), one.metadata["Name"], one.version, licence(one)) for one in packages), reverse=True)
     for n_bytes, name, version, stated in rows:
         sys.stdout.write(f"{n_bytes / 1e6:8.1f} MB  {name} {version}: {stated}\n")
     sys.stdout.write(f"{sum(row[0] for row in rows) / 1e6:8.1f} MB  in all\n")

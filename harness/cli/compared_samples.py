@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
+    from harness.runs import RunFolder
     from harness.viewer.differ import Compared
 
 
@@ -28,15 +30,28 @@ def show(first: Path, second: Path) -> None:
     from harness.scoring.opened import OpenRun
     from harness.viewer.differ import compare
 
-    a, b = (OpenRun.of(RunFolder.open(path), path.name) for path in (first, second))
-    shared = [name for name in a.benchmarks if name in b.benchmarks]
+    folders = [RunFolder.open(path) for path in (first, second)]
+    a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
+    shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
     if not shared:
         raise UsageError(f"{a.label} and {b.label} share no benchmark.")
-    for name in shared:
-        compared = compare(a, b, name)
-        for problem in (*a.benchmarks[name].problems, *b.benchmarks[name].problems):
+    for name, other in shared.items():
+        compared = compare(a, b, name, other)
+        for problem in (*a.benchmarks[name].problems, *b.benchmarks[other].problems):
             terminal.warn(visible(problem))
         _print(compared)
+
+
+def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
+    """The name in the second run of each benchmark of the first that it has under another name, as another tool's
+    outputs have the name of their file.
+    """
+    from harness.reports.scored import read_runs
+
+    first, second = read_runs(folders)
+    return {
+        name: second.stored_name(benchmark) for name, benchmark in second.benchmarks.items() if name in first.benchmarks
+    }
 
 
 def _print(compared: Compared) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import click
 from harness.cli.terminal import Terminal
 from harness.core.errors import Sentence, StoreError
 from harness.core.inert import visible
+from server_launchers import isolated
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -109,17 +109,19 @@ class ScoredTerminal(Terminal):
     def progressed(self, progress: Progress) -> None:
         """As `Terminal`; starts the scoring once the run holds its folder, and says if it has ended early."""
         super().progressed(progress)
-        if self._scoring is None and self._folder is not None:
-            command = [sys.executable, "-P", "-m", "harness", "score", str(self._folder.path), "--follow"]
-            self._folder = None
-            with contextlib.suppress(OSError):
-                self._scoring = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True
-                )
-                os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
-            if self._scoring is None:
-                self._tell()
+        if self._scoring is None and self._folder is not None and not self._told:
+            self._start(self._folder)
         if self._scoring is not None and self._scoring.poll():
+            self._tell()
+
+    def _start(self, folder: RunFolder) -> None:
+        command = isolated.command("harness", "score", str(folder.path), "--follow")
+        with contextlib.suppress(OSError):
+            self._scoring = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True
+            )
+            os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
+        if self._scoring is None:
             self._tell()
 
     def _tell(self) -> None:
@@ -134,7 +136,16 @@ class ScoredTerminal(Terminal):
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""
+        if self._folder is None:
+            return ""
+        # A run that misses nothing has shown no progress. And the process may have taken the run for ended, as on a file
+        # system without locks: what it printed is of an earlier time.
+        if self._scoring is None or self._scoring.poll() is not None:
+            self._out.seek(0)
+            self._out.truncate()
+            self._start(self._folder)
         if self._scoring is None:
+            return ""
             return ""
         try:
             if self._scoring.wait():

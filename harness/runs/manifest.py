@@ -231,7 +231,7 @@ KEY_VARIABLE = "api_key_env"
 
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read,
-"warnings": of the reading}`."""
+"questions": digest of those of the benchmark that was named, "warnings": of the reading}`."""
 
 UNKNOWN_MODEL = "unknown"
 """The model of samples that another tool made."""

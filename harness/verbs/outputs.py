@@ -23,7 +23,7 @@ from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
-from harness.runs.lock import hold
+from harness.runs.lock import RunLock, hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 
 if TYPE_CHECKING:
@@ -60,13 +60,13 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
     reading = _reading_options(options)
     if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
-        # Of an earlier version, or of a reading that was killed: no manifest names these samples.
-        for left in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")):
-            left.unlink(missing_ok=True)
+        _remove_leftovers(folder)
     former = Manifest.find(folder)
-    if former is not None and _is_reading(former, path, reading):
-        return folder
     read, pairs, card_questions = _read(path, options)
+    # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
+    asked = questions.seal(card_questions) if card_questions else None
+    if former is not None and _is_reading(former, path, reading, asked):
+        return folder
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
@@ -84,14 +84,16 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         if options.id_key is not None and read.only_ids:
             warnings.append(_BY_ID)
     digest = read.digest
-    _remove_former(folder, former, options)
+    if former is not None:
+        with RunLock(folder):
+            _remove_former(folder, former, options)
     try:
         with hold(folder):
             for name, by_id in in_file.items():
                 folder.benchmark(name).create()
                 questions.write(folder.benchmark(name), [*by_id.values()])
             _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
-            stored = {OUTPUTS: {"digest": digest, "read": reading, "warnings": warnings}}
+            stored = {OUTPUTS: {"digest": digest, "read": reading, "questions": asked, "warnings": warnings}}
             records = {
                 name: BenchmarkRecord(
                     identity={},
@@ -116,20 +118,43 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     return folder
 
 
-def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any]) -> bool:
-    """Whether the manifest is of a run that was made of this file as it is now, read by the same options."""
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], asked: str | None) -> bool:
+    """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
+
+    asked: checksum of the questions of the benchmark that is named; None without one.
+    """
     stored = _stored(former)
-    return stored.get("read") == reading and stored.get("digest") == outputs.digest_of(path)
+    if stored.get("read") != reading or stored.get("questions") != asked:
+        return False
+    return stored.get("digest") == outputs.digest_of(path)
 
 
-def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOptions) -> None:
+def _remove_leftovers(folder: RunFolder) -> None:
+    """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
+
+    Raises `InUse` while another process makes the run, and `StoreError`.
+    """
+
+    def left() -> list[Path]:
+        return [
+            path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()
+        ]
+
+    if left():
+        with RunLock(folder):
+            try:
+                for path in [] if folder.manifest.is_file() else left():
+                    path.unlink()
+            except OSError as error:
+                raise disk_error(folder.path, error) from error
+
+
+def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
     """Remove a former reading from the folder.
 
-    former: the manifest of the folder; None without one. Raises `StoreError` for a folder that is not replaced: one
+    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one
     that the user named, and one with a person's verdicts or a judge's replies.
     """
-    if former is None:
-        return
     shown = visible(str(folder.path))
     if options.as_run is not None:
         raise StoreError(
@@ -137,7 +162,8 @@ def _remove_former(folder: RunFolder, former: Manifest | None, options: ScoreOpt
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
-    if (folder.path / "judge").exists() or any(each.overrides.exists() for each in benchmarks):
+    judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
+    if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
             f"new folder with {option('as_run')}"

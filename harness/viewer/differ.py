@@ -76,9 +76,12 @@ class Compared:
     settings: Sequence[tuple[str, str, str]]
 
 
-def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
-    """Compare two runs on a benchmark. Raises `UsageError` if a run lacks it, `StoreError` if it cannot be read."""
-    first, second = first_run.benchmark(name), second_run.benchmark(name)
+def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "") -> Compared:
+    """Compare two runs on a benchmark. Raises `UsageError` if a run lacks it, `StoreError` if it cannot be read.
+
+    other: the benchmark's name in the second run, if it has another there.
+    """
+    first, second = first_run.benchmark(name), second_run.benchmark(other or name)
     tallies = first.tallies(overridden=True), second.tallies(overridden=True)
     moved = [
         Moved(
@@ -113,7 +116,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str) -> Compared:
         moved=moved,
         flips=flips,
         n_same=n_same,
-        settings=_settings(first_run, second_run, name),
+        settings=_settings(first_run, second_run, name, other or name),
     )
 
 
@@ -145,9 +148,9 @@ def _by_hand(first: OpenBenchmark, second: OpenBenchmark) -> Iterator[str]:
         )
 
 
-def _settings(first_run: OpenRun, second_run: OpenRun, name: str) -> list[tuple[str, str, str]]:
+def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) -> list[tuple[str, str, str]]:
     """The settings that differ, in words."""
-    first, second = first_run.benchmarks[name], second_run.benchmarks[name]
+    first, second = first_run.benchmarks[name], second_run.benchmarks[other]
     servers = [run.manifest.provenance for run in (first_run, second_run) if run.manifest is not None]
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:

@@ -251,7 +251,10 @@ def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tab
         holding.let_go.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
         assert (run.returncode, "6 × 2" in out) == (0, True), err
-    assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
+        assert (tmp_path / "results" / "run" / "sums" / "scores.json").exists()
+        with going(tmp_path, server, "--score") as again:
+            out, err = again.communicate(timeout=PATIENCE_SECONDS)
+    assert (again.returncode, "6 × 2" in out, "no sample is missing" in err) == (0, True, True), err
 
 
 def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
@@ -267,13 +270,29 @@ def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Pa
     assert not any((tmp_path / "elsewhere").iterdir())
 
 
+def scorings(run: Path) -> list[int]:
+    """Numbers of the processes that score this run."""
+    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    words = {int(path.parent.name): path.read_bytes() for path in running}
+    return [pid for pid, line in words.items() if b"--follow" in line and bytes(run) in line]
+
+
+def test_a_run_whose_scoring_ended_too_early_is_scored_again_at_its_end(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server, "--score") as run:
+        until(server, tmp_path, lambda _: bool(scorings(tmp_path)))
+        os.kill(scorings(tmp_path)[0], signal.SIGKILL)
+        until(server, tmp_path, lambda _: not scorings(tmp_path))
+        holding.let_go.set()
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
+    assert (run.returncode, "6 × 2" in out) == (0, True), err
+
+
 def test_a_run_that_breaks_off_leaves_no_scoring_behind(tmp_path: Path) -> None:
     with FaultServer(Holding()) as server, going(tmp_path, server, "--score") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         interrupted(run)
-    running = Path("/proc").glob("[0-9]*/cmdline")
-    words = [path.read_bytes() for path in running if path.exists()]
-    assert not [line for line in words if b"--follow" in line and str(tmp_path).encode() in line]
+    assert not scorings(tmp_path)
 
 
 def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds(

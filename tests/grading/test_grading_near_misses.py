@@ -143,6 +143,11 @@ def test_only_a_card_can_ask_for_a_form(form: Form, reference: str, answer: str,
     assert missed(reference, rf"\boxed{{{answer}+1}}", GradeRules(form=form)) == ("wrong", None)
 
 
+def test_a_root_of_a_high_degree_needs_no_power_of_a_million_digits() -> None:
+    root = r"\sqrt[1000000]{7}"
+    assert missed(root, rf"\boxed{{{root}}}", GradeRules(form="simplest")) == ("correct", None)
+
+
 def test_a_ratio_in_simplest_form_is_no_quotient() -> None:
     simplest = GradeRules(form="simplest")
     assert missed("3:2", "二分之三", simplest) == ("correct", None)

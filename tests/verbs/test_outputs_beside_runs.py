@@ -25,6 +25,7 @@ from harness.reports.unsettled import ANSWERED_ONCE
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import imported_at
+from harness.runs.lock import RunLock
 from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
 from harness.scoring import Score
 from tests.reports.run_folders import write_run
@@ -109,6 +110,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert found.decision.paired.difference.value == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
@@ -393,17 +395,6 @@ def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
     assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
 
 
-def test_a_path_that_is_neither_is_one_sentence(tmp_path: Path) -> None:
-    base = sums(tmp_path / "base.jsonl", 2)
-    harness.score(base, workers=1)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(harness.HarnessError, match=r"is no run folder: it holds no manifest\.json"):
-        harness.compare([base, tmp_path / "empty"])
-    with pytest.raises(harness.HarnessError, match=r"there is no run at .*Did you mean base.jsonl"):
-        harness.report([tmp_path / "bas.jsonl"])
-    assert harness.score(imported_at(base).path)["base"].accuracy.value == 0.25, "the folder is a run"
-
-
 def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
     folder = tmp_path / "aime24"
     folder.mkdir()
@@ -424,6 +415,23 @@ def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: P
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
 
 
+def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
+    card, file = tmp_path / "q.jsonl", tmp_path / "r.jsonl"
+    file.write_text(json.dumps({"question": "What is 1+1?", "response": r"\boxed{2}"}) + "\n")
+    for reference, accuracy in (("3", 0.0), ("2", 1.0)):
+        card.write_text(json.dumps({"id": "a", "question": "What is 1+1?", "answer": reference}) + "\n")
+        assert harness.score(file, benchmark=str(card), workers=1)["q"].accuracy.value == accuracy
+
+
+def test_a_file_that_another_process_is_reading_is_left_to_it(tmp_path: Path) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+    harness.score(file, workers=1)
+    imported_at(file).manifest.unlink()  # written last
+    with RunLock(imported_at(file)):
+        assert "base.jsonl.scored" in refused("score", file)
+    assert imported_at(file).benchmark("base").samples.is_file()
+
+
 def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_would_be_lost(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     samples = imported_at(file).benchmark("base").samples
@@ -431,10 +439,18 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     former = samples.stat()
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.25
     assert samples.stat() == former, "the same file, read by the same options, is not read again"
+    assert harness.score(imported_at(file).path)["base"].accuracy.value == 0.25, "the folder is a run"
     assert harness.score(file, workers=1, written_by="org/m")["base"].accuracy.value == 0.25
     assert Manifest.load(imported_at(file)).model == "org/m"
-    assert harness.score(sums(file, 3), workers=1)["base"].accuracy.value == 0.375
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(sums(file, 3), workers=1)
+    assert imported_at(file).manifest.is_file()
+    (imported_at(file).path / "judge" / "M").mkdir(parents=True)  # of a judge that was never reached
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     imported_at(file).manifest.unlink()  # as a reading that was killed leaves it
+    with RunLock(imported_at(file)), pytest.raises(harness.HarnessError, match="is in use by process"):
+        harness.score(file, workers=1)
+    assert samples.is_file(), "another process may be writing it"
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
     harness.audit(file, samples=2, out=tmp_path / "todo.csv")
     table = (tmp_path / "todo.csv").read_text("utf-8-sig")

@@ -24,16 +24,7 @@ from harness.verbs.probe.findings import Finding
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_faults, toy_model
-from tests.verbs.toy_faults import (
-    MISLEADING,
-    SOUND,
-    DeafToTheTail,
-    Ends,
-    Silent,
-    Undercounts,
-    Unfinished,
-    Unlisted,
-)
+from tests.verbs.toy_faults import MISLEADING, SOUND, DeafToTheTail, Ends, Silent, Undercounts, Unfinished, Unlisted
 from tests.verbs.toy_model import Fault, Toy, ToyAsker
 
 FAULTS = {**toy_model.FAULTS, **toy_faults.FAULTS}
@@ -115,15 +106,7 @@ def test_a_fault_is_named_behind_a_model_that_nearly_hides_it(name: str, weights
 
 @pytest.mark.parametrize("name", SOUND)
 def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
-    checks = (
-        "protocol",
-        "messages",
-        "added words",
-        "later draws at 0.5",
-        "writing and reading",
-        "context",
-        "opening",
-    )
+    checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context", "opening")
     report = findings(SOUND[name](), checks, noise=0.02)
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
@@ -157,14 +140,9 @@ def test_no_check_reads_texts_that_did_not_come() -> None:
 
 
 def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding_of_load() -> None:
-    (of_checks,) = probe.examine(
-        ToyAsker(toy=Toy(), fault=Unfinished(8)), probe.select(["finished streams"]), seed=1
-    ).findings
+    of_checks = plain(Unfinished(8), "finished streams")
     assert (of_checks.outcome, of_checks.came) == ("warns", "1 of 8 streams ended without a finish reason")
-    (of_checks,) = probe.examine(
-        ToyAsker(toy=Toy(), fault=Unfinished(4)), probe.select(["finished streams"]), seed=1
-    ).findings
-    assert of_checks.outcome == "spoils"
+    assert plain(Unfinished(4), "finished streams").outcome == "spoils"
     of_checks = plain(Unfinished(40), "load")
     assert (of_checks.outcome, "1 failed" in of_checks.came) == ("warns", True), of_checks.came
 
@@ -277,7 +255,7 @@ def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_its
         (Unlisted(), "untested"), (Fault(), "sound"), (Undercounts(0.5, ""), "warns"),
         (Undercounts(3, "", listed=False), "warns"), (Undercounts(0.5, "", listed=False), "untested"),
     ):  # fmt: skip
-        (usage,) = probe.examine(ToyAsker(toy=Toy(), fault=fault), probe.select(["usage"]), seed=1).findings
+        usage = plain(fault, "usage")
         assert usage.outcome == outcome, usage.came
 
 
@@ -297,9 +275,7 @@ def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
 
 def test_a_server_that_draws_at_temperature_0_is_not_accused_of_another_kernel() -> None:
     for fault in (toy_model.Hot(), Fault()):
-        (of_checks,) = probe.examine(
-            ToyAsker(toy=Toy(), fault=fault), probe.select(["writing and reading"]), seed=1
-        ).findings
+        of_checks = plain(fault, "writing and reading")
         assert of_checks.outcome == ("untested" if isinstance(fault, toy_model.Hot) else "sound"), of_checks.came
         assert ("draws at temperature 0" in of_checks.came) == isinstance(fault, toy_model.Hot)
 

@@ -11,6 +11,7 @@ import os
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,15 +77,16 @@ def test_a_placeholder_becomes_a_word_and_a_model_changes_its_server(tmp_path: P
     ("command", "spec"),
     [
         ("vllm serve {model} --tensor-parallel-size 8 --new 1", {"model": "m", "tp": 8, "extra_flags": ["--new", "1"]}),
-        ("A=1 vllm serve w -dp 2", {"model": "w", "environment": {"A": "1"}, "dp": 2, "dp_mode": "engine"}),
+        ("A=1 vllm serve w -dp 2", {"model": "w", "environment": {"A": "1", "B": "2"}, "dp": 2, "dp_mode": "engine"}),
         ("vllm serve w --port {port}", {"model": "m", "extra_flags": ["vllm", "serve", "w", "--port", "{port}"]}),
     ],
 )
-def test_a_command_line_of_an_engine_is_read_as_the_engines(tmp_path: Path, command: str, spec: object) -> None:
-    (group,) = planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{{command: '{command}'}}]\n").groups
+def test_a_command_line_of_an_engine_is_read_as_the_engines(tmp_path: Path, command: str, spec: dict[str, Any]) -> None:
+    server = f"{{command: '{command}', environment: {{B: '2'}}}}"
+    (group,) = planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{server}]\n").groups
     told = dict(group.spec or {})
     assert told.pop("engine") == ("command" if "{port}" in command else "vllm")
-    assert told == spec
+    assert told == {"environment": {"B": "2"}} | spec
 
 
 def test_a_placeholder_that_is_a_whole_value_keeps_its_kind(tmp_path: Path) -> None:
@@ -180,6 +182,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
         (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
         (M + "servers:\n  - {command: 'vllm serve m --api-key x'}\n", 4, "beside the command with api_key_env"),
+        (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "`command` is no command line: No closing quotation"),
         (D + "models: [m, {model: x/M}]\n", 2, "also has the name m"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
         (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),

@@ -96,9 +96,7 @@ Crowded = Callable[[list[bytes], random.Random], list[bytes]]
 class UnderLoad(Fault):
     """Does something to replies that are in flight at once."""
 
-    def __init__(
-        self, change: Callable[[list[bytes], random.Random], list[bytes]], *finds: str, says: str = ""
-    ) -> None:
+    def __init__(self, change: Crowded, *finds: str, says: str = "") -> None:
         self.change, self.finds, self.says = change, finds, says
 
     def together(self, bodies: Sequence[Body], contents: list[bytes]) -> list[bytes]:
@@ -219,13 +217,12 @@ class Decoding(Fault):
 class Replicas(Fault):
     """One of n replicas is another one."""
 
-    def __init__(self, n: int, *finds: str, in_turn: bool = False, says: str = "several models", **other: Any) -> None:
-        self.n, self.finds, self.in_turn, self.other, self.says = n, finds, in_turn, other, says
-        self.chance, self.asked = random.Random(7), 0
+    def __init__(self, n: int, *finds: str, says: str = "several models", **other: Any) -> None:
+        self.n, self.finds, self.other, self.says = n, finds, other, says
+        self.chance = random.Random(7)
 
     def server(self, toy: Toy, body: Body) -> Toy:
-        self.asked += 1
-        odd = self.asked % self.n == 0 if self.in_turn else self.chance.random() < 1 / self.n
+        odd = self.chance.random() < 1 / self.n
         return replace(toy, **{"weights": "other", "spread": 1.0, **self.other}) if odd else toy
 
 
@@ -316,6 +313,13 @@ class StreamUsage(Fault):
         )
 
 
+class Unlisted(Fault):
+    """States no log-probabilities."""
+
+    def request(self, body: Body) -> Body:
+        return {name: value for name, value in body.items() if name not in ("logprobs", "top_logprobs")}
+
+
 class Undercounts(Fault):
     """States this share of the new tokens, and cuts nothing. listed: whether it states log-probabilities."""
 
@@ -355,13 +359,10 @@ class Silent(Fault):
         return answer
 
 
-class Echoes(Fault):
+class Echoes(Unlisted):
     """Sends the prompt of a chat as the reply."""
 
     finds, says = ("reply text",), "the prompt itself"
-
-    def request(self, body: Body) -> Body:
-        return Unlisted().request(body)
 
     def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         for choice in answer["choices"]:
@@ -475,13 +476,6 @@ class HalfACharacter(Fault):
         return answer
 
 
-class Unlisted(Fault):
-    """States no log-probabilities."""
-
-    def request(self, body: Body) -> Body:
-        return {name: value for name, value in body.items() if name not in ("logprobs", "top_logprobs")}
-
-
 class Prefilled(Fault):
     """A stream repeats what a proxy adds: an id, and comments between events."""
 
@@ -505,8 +499,7 @@ class Slow(Fault):
 class HotBehindCuts(Fault):
     """A gateway that asks for temperature 1.8 whatever is asked, before a server with llama.cpp's own cuts."""
 
-    finds = ("later draws at 0.5",)
-    says = "less likely"
+    finds, says = ("later draws at 0.5",), "less likely"
 
     def request(self, body: Body) -> Body:
         return {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8}
@@ -555,17 +548,14 @@ SOUND: dict[str, Callable[[], Fault]] = {
 FAULTS: dict[str, Callable[[], Fault]] = {
     "gateway before llama.cpp's cuts, temperature 1.8": HotBehindCuts,
     # Ends
-    "half of max_tokens, says stop": lambda: Ends("ends", share=0.5, says="goes on from there"),
     "a third of max_tokens, says stop": lambda: Ends("ends", share=0.34, says="goes on from there"),
     "nine tenths of max_tokens, says length": lambda: Ends("ends", share=0.9, reason="length", says="length after"),
     "cap at 256, says stop": lambda: Ends("long stream", cap=256, says="a cap at 256"),
-    "cap at 512, says stop": lambda: Ends("long stream", cap=512, says="a cap at 512"),
     "cap at 1,024, says stop": lambda: Ends("long stream", cap=1024, says="a cap at 1,024"),
     "cap at 256, says length": lambda: Ends("long stream", cap=256, reason="length", says="a cap at 256"),
     "cap at 1,024, says length": lambda: Ends("long stream", cap=1024, reason="length", says="a cap at 1,024"),
     "max_tokens doubled": Longer,
     # Load
-    "1 in 5 replies swapped under load": lambda: UnderLoad(swapped(0.2), "load", says="another prompt"),
     "1 in 20 replies swapped under load": lambda: UnderLoad(swapped(0.05), "load", says="another prompt"),
     "empty replies under load": lambda: UnderLoad(emptied, "load", says="empty"),
     "replies cut under load, say stop": lambda: UnderLoad(shortened, "load", says="cut"),
@@ -573,7 +563,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "prefix cache by first words": lambda: Prefix(slice(0, 30)),
     "prefix cache by last words": lambda: Prefix(slice(-8, None)),
     # Long prompts
-    "middle dropped, usage of the whole": lambda: CutsPrompt((0, 0.2), (0.8, 1)),
     "a third in the middle dropped, usage of the whole": lambda: CutsPrompt((0, 0.33), (0.67, 1)),
     "head dropped, usage of the whole": lambda: CutsPrompt((0.5, 1)),
     "tail dropped, usage of the whole": lambda: CutsPrompt((0, 0.6)),
@@ -616,7 +605,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "1 in 5 replies empty": lambda: Empties(0.2),
     # After the first token
     "temperature × 0.5 after the first token": lambda: Late("later draws at 0.5", factor=0.5, says="likelier"),
-    "temperature 0 after the first token": lambda: Late("later draws at 0.5", temperature=0.0, says="likelier"),
     "temperature × 1.6 after the first token": lambda: Late("later draws at 0.5", factor=1.6, says="less likely"),
     "temperature 1 after the first token": lambda: Late("later draws at 0.5", temperature=1.0, says="less likely"),
     "top_k 5 filled in after the first token": lambda: Late("later cuts", top_k=5, says="top_k is forgotten"),
@@ -627,7 +615,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "greedy forgotten after the first token": lambda: Late("temperature 0", temperature=1.0, says="not the likeliest"),
     "half of the tokens from a draft": lambda: Late("later draws at 0.5", bend=drafted, says="less likely"),
     "a decode kernel off by 0.3": lambda: Decoding(0.3, "writing and reading", says="other probabilities"),
-    "a decode kernel off by 0.6": lambda: Decoding(0.6, "writing and reading", says="other probabilities"),
     # Openings
     "a doubled BOS": lambda: Opens(2, "doubled BOS"),
     "a lost BOS": lambda: Opens(0, "BOS is lost", adds=False),
@@ -644,7 +631,6 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     ),
     "the prompt as the reply": FAULTS["the prompt as the reply"],
     "every second stream unfinished": lambda: Unfinished(2),
-    "every third stream unfinished": lambda: Unfinished(3),
     "temperature 0 ignored": lambda: ColdIgnored("not the likeliest"),
     "temperature 0 ignored, no log-probabilities": lambda: ColdIgnored("differ from the first token on", listed=False),
 }

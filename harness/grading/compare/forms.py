@@ -7,6 +7,7 @@ how the answer is written.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import takewhile
 from math import gcd, prod
 from typing import get_args
 
@@ -185,7 +186,10 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
         return radicand.op != "num" and not _is_rational(radicand)
     number = int(radicand.args[0])
-    return number > 1 and all(number % factor ** int(degree.args[0]) for factor in range(2, MAX_TRIAL_DIVISOR))
+    # 2 to a higher power exceeds the number anyhow, and may have millions of digits.
+    power = min(max(int(degree.args[0]), 0), number.bit_length())
+    powers = takewhile(number.__ge__, (factor**power for factor in range(2, MAX_TRIAL_DIVISOR)))
+    return number > 1 and all(number % each for each in powers)
 
 
 # --- factored ---

@@ -14,7 +14,7 @@ from harness.asking.options import WhichServer
 from harness.asking.options.request import HowWritten
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
-from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
+from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
 from harness.client.facts import page
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines
@@ -62,7 +62,10 @@ class ProbedEndpoint(ProbedServer):
         if answer.status != 200:
             raise Refused(answer.status, self._shown(error_words(answer.body)))
         try:
-            reply: ProbeReply = codec.decode(answer.body, ProbeReply)
+            # Findings quote replies, and references keep them.
+            secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
+            body = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
+            reply: ProbeReply = codec.decode(body.encode("utf-8", "surrogateescape"), ProbeReply)
         except codec.DecodeError as error:
             raise Refused(0, f"the reply is no completion ({error})") from error
         if not reply.choices:

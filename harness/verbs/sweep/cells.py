@@ -388,6 +388,8 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
                     f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
                 )
             engine, described = _read_command(fields.pop(ANY_PROGRAM), where)
+            if "environment" in described:
+                fields["environment"] = described["environment"] | fields.get("environment", {})
             fields = described | fields
         if engine is None and fields:
             raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
@@ -413,7 +415,10 @@ def _read_command(words: str | Sequence[str], where: str) -> tuple[str, dict[str
     """
     from server_launchers import pasted  # few sweeps have such a line
 
-    words = shlex.split(words) if isinstance(words, str) else list(words)
+    try:
+        words = shlex.split(words) if isinstance(words, str) else list(words)
+    except ValueError as error:
+        raise UsageError(f"{where}: `command` is no command line: {error}") from error
     try:
         command = None if any("{port}" in word for word in words) else pasted.read(words)
     except UsageError as error:
