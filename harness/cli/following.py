@@ -138,14 +138,13 @@ class ScoredTerminal(Terminal):
         """Wait until all samples are scored; return what the scoring printed."""
         if self._folder is None:
             return ""
-        # A run that misses nothing has shown no progress. And the process may have taken the run for ended, as on a file
-        # system without locks: what it printed is of an earlier time.
+        # A run that misses nothing has shown no progress. Else the process may have taken the run for ended, as on a
+        # file system without locks: what it printed is of an earlier time.
         if self._scoring is None or self._scoring.poll() is not None:
             self._out.seek(0)
             self._out.truncate()
             self._start(self._folder)
         if self._scoring is None:
-            return ""
             return ""
         try:
             if self._scoring.wait():

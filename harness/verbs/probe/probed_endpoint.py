@@ -64,8 +64,8 @@ class ProbedEndpoint(ProbedServer):
         try:
             # Findings quote replies, and references keep them.
             secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
-            body = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
-            reply: ProbeReply = codec.decode(body.encode("utf-8", "surrogateescape"), ProbeReply)
+            text = without_repeats(answer.body.decode("utf-8", "surrogateescape"), secrets)
+            reply: ProbeReply = codec.decode(text.encode("utf-8", "surrogateescape"), ProbeReply)
         except codec.DecodeError as error:
             raise Refused(0, f"the reply is no completion ({error})") from error
         if not reply.choices:
