@@ -404,12 +404,29 @@ def test_a_published_score_near_one_has_an_error() -> None:
 
 
 def test_the_interval_of_two_runs_of_one_sample_is_that_of_their_pairs() -> None:
-    """Of 8 questions only the first run has 3 right, only the second 1: 0.2 ± 1.96 √((0.6 − 0.04) / 10)."""
+    """Of 8 questions only the first run has 3 right, only the second 1: with u = 1.96² / 10, v = u (0.7 − 0.04) and
+    w = u · 0.2 / 1.4 it is 0.2 − √v to 0.2 + w + √(w² + v).
+    """
     ours, theirs = np.array([1.0, 1, 1, 0, 1, 1, 0, 0]), np.array([0.0, 0, 0, 1, 1, 1, 0, 0])
     one, two = np.ones(8), np.full(8, 2.0)
-    reach = 1.959963984540054 * math.sqrt(0.056)
     found = sampling_difference_limits(ours, one, theirs, one)
-    assert (float(found.low), float(found.high)) == pytest.approx((0.2 - reach, 0.2 + reach), abs=1e-12)
-    assert float(sampling_difference_limits(ours, two, theirs, one).low) != pytest.approx(0.2 - reach, abs=0.01)
+    assert (float(found.low), float(found.high)) == pytest.approx((-0.303524, 0.761384), abs=1e-6)
+    swapped = sampling_difference_limits(theirs, one, ours, one)
+    assert (float(swapped.low), float(swapped.high)) == pytest.approx((-0.761384, 0.303524), abs=1e-6)
+    assert float(sampling_difference_limits(ours, two, theirs, one).low) != pytest.approx(-0.303524, abs=0.01)
     same = sampling_difference_limits(ours, one, ours, one)
-    assert float(same.high) == -float(same.low) == pytest.approx(1.959963984540054 * math.sqrt(0.02), abs=1e-12)
+    assert float(same.high) == -float(same.low) == pytest.approx(1.959963984540054 * math.sqrt(0.03), abs=1e-12)
+
+
+@pytest.mark.parametrize("n_questions", [30, 198, 1319])
+def test_the_interval_of_pairs_holds_if_one_run_is_never_the_worse(n_questions: int) -> None:
+    """One run is right on all questions, the other wrong on each with one chance: the far end errs in 3.5 % at most."""
+    wrong = np.arange(n_questions + 1)
+    ways = np.array(
+        [math.lgamma(n_questions + 1) - math.lgamma(k + 1) - math.lgamma(n_questions - k + 1) for k in wrong]
+    )
+    limits = stats.paired_limits(wrong.astype(float), np.zeros(len(wrong)), n_questions)
+    for chance in np.linspace(0.3, 20, 60) / n_questions:
+        share = np.exp(ways + wrong * math.log(chance) + (n_questions - wrong) * math.log1p(-chance))
+        assert share[limits.high < chance].sum() < 0.035
+        assert share[limits.low > chance].sum() < 0.025
