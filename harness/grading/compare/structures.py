@@ -40,7 +40,7 @@ from harness.answers.grammar.tree import (
 from harness.answers.grammar.units import qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
-from harness.grading.compare.assignments import Assignment, assignments, same_assignments
+from harness.grading.compare.assignments import Assignment, assignments, names_several, same_assignments
 from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.constants import same_with_constants
 from harness.grading.compare.conventions import allows
@@ -359,6 +359,10 @@ def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison 
         return None
     if reference_names is not None and answer_names is not None:
         agreed = same_assignments(reference_names, answer_names, lambda left, right: same(left, right, rules).equal)
+        if agreed is False and len(reference_names) == len(answer_names) == 1 and not names_several(reference):
+            # x_1 = 2, x_2 = 3: solutions may be numbered in any order, the terms of a sequence may not.
+            alike = _in_any_order(reference_names[0].values, answer_names[0].values, rules, "names")
+            agreed = None if alike.equal else False
         return Comparison(agreed, "names")
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "names")
