@@ -1,6 +1,6 @@
 """The one way to a verdict: find the answer in a response, decide whether it equals the reference, explain both.
 
-    reply ─ search ─► Found ─ decide, each of `texts_to_decide` ─► Verdict on a text ─ conclude ─► Verdict on the reply
+    reply ─ search ─► Extraction ─ decide, each of `texts_to_decide` ─► Verdicts on texts ─ conclude ─► Verdict
 
 `search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so that
 for hostile text it must run in a process that can be killed (`processes.pool`). Its result depends only on the question
@@ -34,12 +34,12 @@ from harness.core.records import (
     VerdictName,
 )
 from harness.grading import verifier
-from harness.grading.bounds import MAX_CANDIDATES, MAX_EXTRACTED_CHARS, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
+from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
-from harness.grading.find.values import NOTHING, UNSTATED, Found, values_in
+from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
 VERSION = "34"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
@@ -129,23 +129,23 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
         return f"the benchmark's own verifier {failed} in place of True, False or Parts"
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
-    found = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
-    return _meaning(grade.rule, found)
+    extraction = find(question, sample.text, truncated=sample.truncated) if grade.rule == UNSTATED else None
+    return _meaning(grade.rule, extraction)
 
 
-def _meaning(rule: str, found: Found | None) -> str:
+def _meaning(rule: str, extraction: Extraction | None) -> str:
     """Return in words what a rule did to an answer.
 
-    found: the answer that the rule decided; None if it is not known.
+    extraction: the answer that the rule decided; None if it is not known.
     """
-    if rule == UNSTATED and found is not None:
-        answer = visible(found.answer, MAX_QUOTED_CHARS)
-        if found.behind and found.method in ("formula", "number"):
+    if rule == UNSTATED and extraction is not None:
+        answer = visible(extraction.answer, MAX_QUOTED_CHARS)
+        if extraction.behind and extraction.method in ("formula", "number"):
             return f"found {answer} in the last sentence, but another value of the reply is right"
-        if found.behind and found.method != UNSTATED:
-            return f"the text behind the answer {answer} states another value: {visible(found.behind[-1])}"
-        if found.opened_by:
-            quote = visible(found.opened_by, MAX_QUOTED_CHARS)
+        if extraction.behind and extraction.method != UNSTATED:
+            return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
+        if extraction.opened_by:
+            quote = visible(extraction.opened_by, MAX_QUOTED_CHARS)
             return f"found {answer}, but no box and no “the answer is” states it without a doubt: “{quote}”"
         return f"found {answer} in the last sentence, but no “the answer is”"
     return _RULES.get(rule, "compared part by part")
@@ -239,23 +239,23 @@ def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = F
 # --- finding ---
 def search(
     question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
-) -> Found:
+) -> Extraction:
     """Return the answer of a sample, `NOTHING` if it gives none.
 
     answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
     """
-    found = find(question, sample.text, truncated=sample.truncated)
-    if found is None and answer_from_reasoning:
-        found = _find_in_reasoning(question, sample)
-    steps = tuple(_steps_of_search(question, sample.text or "", found)) if with_steps else ()
-    found = found or NOTHING
+    extraction = find(question, sample.text, truncated=sample.truncated)
+    if extraction is None and answer_from_reasoning:
+        extraction = _find_in_reasoning(question, sample)
+    steps = tuple(_steps_of_search(question, sample.text or "", extraction)) if with_steps else ()
+    extraction = extraction or NOTHING
     # Other boxes do not count beside a right answer, and the search for boxes in a long text takes most of the time.
-    is_right = found.answer in question.references and _is_simple(question)
-    boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, found)
-    return found._replace(other_boxes=boxes, steps=steps) if boxes or steps else found
+    is_right = extraction.answer in question.references and _is_simple(question)
+    boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
+    return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
 
 
-def find(question: Question, text: str | None, *, truncated: bool = False) -> Found | None:
+def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
     """Return the answer to `question` in the final part of a response; None if that part is missing or gives no answer.
 
     truncated: the token budget cut the response off.
@@ -266,7 +266,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Fo
     return _find_in(question, text, *part, truncated=truncated)
 
 
-def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
+def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
     """Return the answer in `sample.reasoning`, or in the text where that field is empty; None if there is no answer.
 
     The span of the answer counts characters of the field that was searched.
@@ -276,7 +276,7 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
-def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Found | None:
+def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
     """Return the answer to `question` in text[start:end], cut to the bound of an answer; None if there is no answer.
 
     truncated: max_tokens cut the reply.
@@ -284,25 +284,25 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if question.rules.whole_reply:
         whole = text[start:end].strip()
         # A longer reply is not judged by a part of it: the instructions that it must follow hold for all of it.
-        return Found(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
+        return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
     whole = "" if truncated or end - start > MAX_ANSWER_CHARS else text[start:end].strip()
     if whole in question.references and not has_box(whole, 0, len(whole)):
         begin = text.index(whole, start)
-        return Found(whole, begin, begin + len(whole), "line")
-    found = extract_from(
+        return Extraction(whole, begin, begin + len(whole), "line")
+    extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated, last=_last_letter(question)
     )
-    if found is None and question.kind != "choice" and all(map(letters_of, question.references)):
+    if extraction is None and question.kind != "choice" and all(map(letters_of, question.references)):
         # AC may be a product, so that its replies are searched as those of a choice only if nothing else is found.
-        found = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
-    if found is None:
+        extraction = extract_from(text, start, end, kind="choice", parts=None, truncated=truncated, last=LAST_LETTER)
+    if extraction is None:
         return None
     is_ruled = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    if is_ruled and not states_something(found.answer):
+    if is_ruled and not states_something(extraction.answer):
         return None
-    if found.method in _IN_PROSE and not truncated and _is_one_number(question):
-        found = found._replace(behind=values_in(text, start, end, only_all=found.method == UNSTATED))
-    return found._replace(answer=shorten_answer(found.answer)) if len(found.answer) > MAX_EXTRACTED_CHARS else found
+    if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
+        extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))
+    return extraction._replace(answer=shorten_answer(extraction.answer))
 
 
 def _is_one_number(question: Question) -> bool:
@@ -338,18 +338,18 @@ def _last_letter(question: Question) -> str:
     return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
-def _other_boxes(text: str | None, found: Found) -> tuple[str, ...]:
+def _other_boxes(text: str | None, extraction: Extraction) -> tuple[str, ...]:
     """Return the contents of the boxes other than the answer's: the last box first, equal contents once, no blanks."""
     if not text:
         return ()
     # A text search first: most texts have no box, or only the answer's, and are not parsed for boxes.
     box_at = text.rfind("box")
-    if box_at >= 0 and found.method == "box":
+    if box_at >= 0 and extraction.method == "box":
         box_at = text.rfind("box", 0, box_at)
     if box_at < 0:
         return ()
     contents = dict.fromkeys(candidates(text, MAX_CANDIDATES))
-    return tuple(content for content in contents if content.strip() and content != found.answer)
+    return tuple(content for content in contents if content.strip() and content != extraction.answer)
 
 
 # --- deciding ---
@@ -365,20 +365,20 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
         return Verdict("undecided", "depth")
 
 
-def simple_outcome(question: Question, found: Found) -> VerdictName | None:
+def simple_outcome(question: Question, extraction: Extraction) -> VerdictName | None:
     """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
     An answer that no sentence states is undecided. One with the text of a reference is correct. An integer, a fraction
     of two integers or a short decimal whose value differs from that of every reference is wrong. Any process may call
     this: an answer costs one comparison, however long it is.
     """
-    if found.method == UNSTATED and not found.behind:
+    if extraction.method == UNSTATED and not extraction.behind:
         return "undecided"
-    if not _is_simple(question) or found.behind:
+    if not _is_simple(question) or extraction.behind:
         return None
-    if found.answer in question.references:
+    if extraction.answer in question.references:
         return "correct"
-    value = plain_number(found.answer)
+    value = plain_number(extraction.answer)
     if value is None:
         return None
     for reference in map(plain_number, question.references):
@@ -448,22 +448,22 @@ def _vote(question: Question, answer: str) -> str | None:
     return (digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]) or None
 
 
-def _is_unasked(question: Question, found: Found) -> bool:
+def _is_unasked(question: Question, extraction: Extraction) -> bool:
     """Whether a verifier would decide an answer that no sentence states. It is not asked: its verdict would not count
     (`as_stated`), and the text may be no answer at all.
     """
-    return found.method == UNSTATED and question.rules.grader != verifier.RULES
+    return extraction.method == UNSTATED and question.rules.grader != verifier.RULES
 
 
-def texts_to_decide(question: Question, found: Found) -> tuple[str, ...]:
+def texts_to_decide(question: Question, extraction: Extraction) -> tuple[str, ...]:
     """Return the texts whose verdicts `conclude` needs, the answer first; for a reply without one the empty text, where
     a verifier takes whole replies.
     """
-    if found.method == "none" and question.rules.whole_reply:
+    if extraction.method == "none" and question.rules.whole_reply:
         return ("",)
-    if found.method == "none" or _is_unasked(question, found):
-        return found.other_boxes
-    return tuple(dict.fromkeys((found.answer, *found.behind, *found.other_boxes)))
+    if extraction.method == "none" or _is_unasked(question, extraction):
+        return extraction.other_boxes
+    return tuple(dict.fromkeys((extraction.answer, *extraction.behind, *extraction.other_boxes)))
 
 
 _NO_ANSWER = Verdict("no_answer", "no answer")
@@ -480,59 +480,60 @@ def _no_answer(empty: Verdict) -> Verdict:
     return _NO_ANSWER if empty.parts is None else replace(_NO_ANSWER, parts=verifier.Parts(0, empty.parts.total))
 
 
-def as_stated(found: Found, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
+def as_stated(extraction: Extraction, decision: Verdict, behind: Iterable[Verdict] = ()) -> Verdict:
     """Return `decision`, the verdict on the text of the answer, but undecided if the text behind it states a
     value with another verdict, if it stands in prose and another value of the reply is right, or if no sentence states
     it and not all values of the reply are known to be wrong.
 
-    Every verdict on a response passes here. behind: the verdicts on `found.behind`.
+    Every verdict on a response passes here. behind: the verdicts on `extraction.behind`.
     """
     outcomes = {verdict.outcome for verdict in behind}
-    if found.method == UNSTATED:
+    if extraction.method == UNSTATED:
         stands = decision.outcome == "wrong" and outcomes == {"wrong"}
-    elif found.method in _IN_PROSE:
+    elif extraction.method in _IN_PROSE:
         stands = decision.outcome != "wrong" or "correct" not in outcomes
     else:
         stands = decision.outcome == "undecided" or outcomes <= {decision.outcome}
     return decision if stands else replace(decision, outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
-def _rule_in_words(rule: str, found: Found) -> str:
+def _rule_in_words(rule: str, extraction: Extraction) -> str:
     """Return the step that names the rule by which an answer was decided, and says what the rule does."""
     if verifier.failure(rule) is not None:
         return f"rule {rule}"
-    return f"rule {rule}: {_meaning(rule, found)}"
+    return f"rule {rule}: {_meaning(rule, extraction)}"
 
 
-def conclude(question: Question, found: Found, decided: Callable[[str], Verdict], *, grader: str = GRADER) -> Verdict:
+def conclude(
+    question: Question, extraction: Extraction, decided: Callable[[str], Verdict], *, grader: str = GRADER
+) -> Verdict:
     """Return the verdict on a response from what was found in it and the verdicts on `texts_to_decide`.
 
     decided: a text → its verdict. grader: the name that the grade records.
     """
-    is_answer, decision = found.method != "none", _NO_ANSWER
-    if is_answer and _is_unasked(question, found):
-        decision = Verdict("undecided", UNSTATED, vote=_vote(question, found.answer))
+    is_answer, decision = extraction.method != "none", _NO_ANSWER
+    if is_answer and _is_unasked(question, extraction):
+        decision = Verdict("undecided", UNSTATED, vote=_vote(question, extraction.answer))
     elif is_answer:
-        decision = as_stated(found, decided(found.answer), map(decided, found.behind))
+        decision = as_stated(extraction, decided(extraction.answer), map(decided, extraction.behind))
     elif question.rules.whole_reply:
         decision = _no_answer(decided(""))
     # The other boxes are decided only where they can change the verdict.
-    right_elsewhere = decision.outcome != "correct" and any(
-        decided(box).outcome == "correct" for box in found.other_boxes
-    )
+    boxes = extraction.other_boxes if decision.outcome != "correct" else ()
+    right_elsewhere = any(decided(box).outcome == "correct" for box in boxes)
     steps: tuple[str, ...] = ()
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
-    if found.steps:
+    if extraction.steps:
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = (_rule_in_words(decision.rule, found),) if is_answer else ()
-        lines = (*found.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        rule = (_rule_in_words(decision.rule, extraction),) if is_answer else ()
+        lines = (*extraction.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=shorten_answer(found.answer, MAX_ANSWER_CHARS) if is_answer else None,
-        span=(found.start, found.end) if is_answer else None,
+        extracted=shorten_answer(extraction.answer, MAX_ANSWER_CHARS) if is_answer else None,
+        span=(extraction.start, extraction.end) if is_answer else None,
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
@@ -543,7 +544,7 @@ def conclude(question: Question, found: Found, decided: Callable[[str], Verdict]
 
 
 # --- steps in words ---
-def _steps_of_search(question: Question, text: str, found: Found | None) -> list[str]:
+def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
@@ -556,9 +557,9 @@ def _steps_of_search(question: Question, text: str, found: Found | None) -> list
         return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
     if part[0]:
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
-    if found is None:
+    if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    answer, start, end, method, _, values, *_ = found
+    answer, start, end, method, _, values, *_ = extraction
     steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
     if method in _IN_PROSE:
         values = ()

@@ -22,7 +22,7 @@ import harness
 from harness import rewards
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.grading.find.values import Found
+from harness.grading.find.values import Extraction
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import decide, simple_outcome
 from tests.budget import share_of
@@ -227,7 +227,7 @@ SIMPLE = st.one_of(
 
 def outcome_at_once(question: Question, answer: str) -> str | None:
     """The outcome of an answer in a box, if it needs no worker."""
-    return simple_outcome(question, Found(answer, 0, len(answer), "box"))
+    return simple_outcome(question, Extraction(answer, 0, len(answer), "box"))
 
 
 @given(SIMPLE, SIMPLE)

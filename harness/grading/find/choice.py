@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from harness.answers.letters import letter_of, letters_of
 from harness.core.patterns import regex
 from harness.grading.find.guards import CONSEQUENCE, is_guarded_beside_label
-from harness.grading.find.values import UNSTATED, Found, Method, sentence_around
+from harness.grading.find.values import UNSTATED, Extraction, Method, sentence_around
 
 _MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
@@ -103,17 +103,17 @@ _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
 
 
-def choice_in_prose(text: str, last: str = "Z") -> Found | None:
+def choice_in_prose(text: str, last: str = "Z") -> Extraction | None:
     """Return the choice that a response makes among A to `last`; None if it makes none."""
     stripped = text.rstrip()
     start = stripped.rfind("\n") + 1
     letters = letters_of(stripped[start:])
     if letters is not None and max(letters) <= last:
-        return Found(stripped[start:], start, len(stripped), "letter")
+        return Extraction(stripped[start:], start, len(stripped), "letter")
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
-def stated_choice(text: str, last: str = "Z") -> Found | None:
+def stated_choice(text: str, last: str = "Z") -> Extraction | None:
     """Return the last choice that a response states in words; None if it states none or only discusses options."""
     # Spaces of the same length, so that positions in `plain` are positions in `text`.
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
@@ -128,7 +128,7 @@ def stated_choice(text: str, last: str = "Z") -> Found | None:
     return max(statements, key=lambda stated: stated.end, default=None)
 
 
-def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Found]:
+def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Extraction]:
     """Yield the choices among A to `last` that match `pattern`, except those that the words beside them deny.
 
     plain: the text without markup.
@@ -156,7 +156,7 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Fou
         different = {letter.upper() for letter in letters}
         method: Method = "letter" if _stands(plain, match.start(), start, end) else UNSTATED
         # Several letters are kept as words, which equal no single option.
-        yield Found(different.pop() if len(different) == 1 else words, start, end, method)
+        yield Extraction(different.pop() if len(different) == 1 else words, start, end, method)
 
 
 def _stands(plain: str, begin: int, start: int, end: int) -> bool:
@@ -189,7 +189,7 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
     return letter.isupper() and (letter not in "AI" or following["word"] in _BEHIND_A)
 
 
-def _marked_choice(text: str, last: str) -> Found | None:
+def _marked_choice(text: str, last: str) -> Extraction | None:
     """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None."""
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1
@@ -201,14 +201,14 @@ def _marked_choice(text: str, last: str) -> Found | None:
     if letter is not None:
         # Searched in upper case, since the line may give its letter small.
         start = stripped.upper().find(letter, line_at)
-        return Found(letter, start, start + 1, "letter")
+        return Extraction(letter, start, start + 1, "letter")
     # The last line is tried before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:
             letter, match = marks[-1]
-            return Found(letter, *match.span(match.lastindex or 0), "letter")
+            return Extraction(letter, *match.span(match.lastindex or 0), "letter")
         if marks:
             return None
     return None

@@ -37,7 +37,7 @@ from harness.grading.find.guards import correction, guards_box, is_guarded_in_pr
 from harness.grading.find.labels import in_json, is_doubted, labels
 from harness.grading.find.sentence import concluded, is_refused, statement_end
 from harness.grading.find.several import join_boxes, parts_of, with_box_before
-from harness.grading.find.values import COMMAND, FORMULA, NUMBER, UNSTATED, WORD, Found, Method, sentence_around
+from harness.grading.find.values import COMMAND, FORMULA, NUMBER, UNSTATED, WORD, Extraction, Method, sentence_around
 
 MAX_BEHIND_CHARS = 6_000
 """A text behind an answer is read up to this many characters at its end."""
@@ -182,7 +182,7 @@ def candidates(text: str, limit: int) -> list[str]:
 
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
-) -> Found | None:
+) -> Extraction | None:
     """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none.
 
     last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
@@ -197,7 +197,7 @@ def extract_from(
     lo = max(lo, hi - TAIL_CHARS)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
-        return Found(broken.content, broken.start, broken.end, "open box")
+        return Extraction(broken.content, broken.start, broken.end, "open box")
     tail = _plain_tail(text[lo:hi])
     extraction = _choice_in_prose(tail, last) if kind == "choice" else None
     extraction = extraction or _after_label(tail, 0, len(tail), kind)
@@ -225,7 +225,7 @@ def extract_from(
 # --- boxes ---
 def _of_box(
     text: str, box: Box, boxes: Iterator[Box], lo: int, hi: int, kind: str, parts: int | None, last: str
-) -> Found:
+) -> Extraction:
     """Return the answer of a reply whose last filled box is `box`: the box, or a statement that replaces it.
 
     boxes: the boxes before it. The other parameters are those of `extract_from`.
@@ -243,7 +243,7 @@ def _of_box(
         whole, states = with_box_before(text, box, boxes)
     else:
         whole = join_boxes(text, box, boxes, parts)
-    answer = Found(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+    answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     if parts is not None and parts_of(whole.content) < parts and text.count("boxed", lo, box.start - 6) >= parts - 1:
         states = False  # the other values may stand in the other boxes
     if not states or guards_box(text, whole.outer_start, box.outer_end, lo, hi):
@@ -256,12 +256,12 @@ def _of_box(
     return _with_text_behind(answer, text, box.outer_end, hi, kind, last)
 
 
-def _opened(answer: Found, text: str, begin: int, finish: int) -> Found:
+def _opened(answer: Extraction, text: str, begin: int, finish: int) -> Extraction:
     """Return an answer that text[begin:finish] leaves open."""
     return answer._replace(method=UNSTATED, opened_by=" ".join(text[begin:finish].split()))
 
 
-def _with_text_behind(answer: Found, text: str, end: int, hi: int, kind: str, last: str) -> Found:
+def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
     """Return an answer with what the text behind it adds: words that take it back open it, and a value that it states
     as an answer must get the same verdict.
     """
@@ -282,10 +282,10 @@ def _with_text_behind(answer: Found, text: str, end: int, hi: int, kind: str, la
     return answer._replace(behind=(stated.answer,))
 
 
-def _concluded(text: str, lo: int, hi: int) -> Found | None:
+def _concluded(text: str, lo: int, hi: int) -> Extraction | None:
     """Return the value that the last concluding sentence of text[lo:hi] states; None without one."""
     span = concluded(text, lo, hi)
-    return None if span is None else Found(text[slice(*span)], *span, "formula")
+    return None if span is None else Extraction(text[slice(*span)], *span, "formula")
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
@@ -306,7 +306,7 @@ def _names_options(content: str, last: str) -> bool:
     return letter_of(content, last, any_case=True) is not None or letters_of(content) is not None
 
 
-def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Found | None:
+def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
     """Return the option letter stated after a box that holds none, or else the one stated before the box."""
     for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
         begin = max(begin, end - TAIL_CHARS)
@@ -316,7 +316,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Found | 
     return None
 
 
-def _final_formula_behind(text: str, lo: int, hi: int) -> Found | None:
+def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
     """Return the formula of "the answer is $…$" in text[lo:hi], behind the last box; None without one."""
     # A plain text search, which is faster than a pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("answer is", lo, hi)) < 0:
@@ -324,11 +324,11 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Found | None:
     formula = FORMULA.match(text, phrase + len("answer is "), hi)
     if formula is None or not any(label.end <= formula.start() <= label.end + 2 for label in labels(text, lo, hi)):
         return None
-    return Found(formula.group(), formula.start(), formula.end(), "phrase")
+    return Extraction(formula.group(), formula.start(), formula.end(), "phrase")
 
 
 # --- labels and choices ---
-def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Found | None:
+def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extraction | None:
     """Return the option letter that a text states or, unless `only_stated`, marks; None if it does neither."""
     # Its patterns take long to compile.
     from harness.grading.find.choice import choice_in_prose, stated_choice
@@ -340,7 +340,7 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Foun
     return _opened(letter, text, *sentence_around(text, *taken, 0, len(text)))
 
 
-def _after_label(text: str, lo: int, hi: int, kind: str) -> Found | None:
+def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     """Return the answer that the last label of text[lo:hi], or else its last JSON field "answer", states."""
     if (field := in_json(text[:hi], lo)) is not None:
         return field
@@ -357,7 +357,7 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Found | None:
     return answer if behind is None else answer._replace(behind=(behind.answer,))
 
 
-def _labelled(text: str, start: int, hi: int, kind: str) -> Found | None:
+def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     """Return the answer of the sentence that begins at `start`, behind a label; None if it states none.
 
     The answer is the first of these that the sentence has: the formulas that it begins with; the number that begins
@@ -368,7 +368,7 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Found | None:
         start = code.end()
     if (formula := FORMULA.match(text, start, hi)) is not None:
         end = _end_of_formulas(text, formula)
-        return Found(text[start:end], start, end, "phrase")
+        return Extraction(text[start:end], start, end, "phrase")
     stop = _STATEMENT_END.search(text, start, hi)
     end = stop.start() if stop else hi
     special = _SPECIAL.search(text, start, end)
@@ -384,9 +384,9 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Found | None:
     return _at(text.find(sentence, start), sentence, "phrase") if sentence else None
 
 
-def _at(begin: int, answer: str, method: Method) -> Found:
+def _at(begin: int, answer: str, method: Method) -> Extraction:
     """Return the extraction of `answer`, which begins at position `begin` of the text."""
-    return Found(answer, begin, begin + len(answer), method)
+    return Extraction(answer, begin, begin + len(answer), method)
 
 
 def _end_of_formulas(text: str, first: re.Match[str]) -> int:
@@ -404,7 +404,7 @@ def _end_of_formulas(text: str, first: re.Match[str]) -> int:
     return unit.end() if unit else end
 
 
-def _beside_words(text: str, start: int, end: int, sentence: str, formula: re.Match[str]) -> Found | None:
+def _beside_words(text: str, start: int, end: int, sentence: str, formula: re.Match[str]) -> Extraction | None:
     """Return the answer of a sentence of words and formulas: a number behind its last formula, else that formula.
 
     "the largest $n$ is 34" states 34. None if the sentence refuses the formula. sentence: the sentence text[start:end],
@@ -419,7 +419,7 @@ def _beside_words(text: str, start: int, end: int, sentence: str, formula: re.Ma
     return _at(start + formula.start(), formula.group(), "phrase")
 
 
-def _with_unit(answer: Found, text: str, kind: str) -> Found:
+def _with_unit(answer: Extraction, text: str, kind: str) -> Extraction:
     """Add the unit that stands directly behind an answer that is one formula: "$12$ cm" is 12 cm."""
     formula = FORMULA.fullmatch(answer.answer) if kind in ("integer", "number", "expression") else None
     if formula is None or formula.lastindex is None:
@@ -430,7 +430,7 @@ def _with_unit(answer: Found, text: str, kind: str) -> Found:
 
 
 # --- neither box nor label ---
-def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Found | None:
+def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | None:
     """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing."""
     if _GIVES_UP.search(tail) is not None:
         return None
@@ -438,10 +438,10 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Found | None:
     if bold is not None:
         begin, _ = sentence_around(tail, bold.start(), bold.start(), 0, len(tail))
         if not is_guarded_in_prose(tail[begin : bold.start()], ""):
-            return Found(bold[1], *bold.span(1), "line")
+            return Extraction(bold[1], *bold.span(1), "line")
     tail = _BOLD.sub("  ", tail)
     if (block := _ONLY_CODE.fullmatch(tail)) is not None:
-        return Found(block[1], *block.span(1), "line")
+        return Extraction(block[1], *block.span(1), "line")
     # 8.996 ≈ 9.00 as a whole reply is a chain, whose parts are compared.
     chain = _whole_line(tail, kind) if "≈" in tail and "," not in tail else None
     # A code block may compute with numbers, and an aside repeats a rounded number: neither is the answer.
@@ -468,12 +468,12 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Found | None:
     )
 
 
-def _last_value(tail: str, joins_parts: bool) -> Found | None:
+def _last_value(tail: str, joins_parts: bool) -> Extraction | None:
     """Return the last formula or number of a text, or the number in words of its last sentence."""
     return _last_formula(tail, joins_parts) or _last_number(tail, joins_parts) or _in_words(tail)
 
 
-def _whole_line(tail: str, kind: str) -> Found | None:
+def _whole_line(tail: str, kind: str) -> Extraction | None:
     """Return the answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
@@ -499,7 +499,7 @@ def _whole_line(tail: str, kind: str) -> Found | None:
     if begin < 0:
         return None
     states = kind in ("text", "choice") or _line_states(tail, answer, begin)
-    return Found(answer, begin, begin + len(answer), "line" if states else UNSTATED)
+    return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
 
 
 def _line_states(tail: str, line: str, begin: int) -> bool:
@@ -512,7 +512,7 @@ def _line_states(tail: str, line: str, begin: int) -> bool:
     return statement_end(tail, begin + numbers[0].start(), begin + numbers[0].end()) is not None
 
 
-def _last_formula(tail: str, joins_parts: bool) -> Found | None:
+def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
     """Return the last formula that may be an answer, or a number stated behind it; None without one.
 
     joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer.
@@ -525,13 +525,13 @@ def _last_formula(tail: str, joins_parts: bool) -> Found | None:
         return None
     last = formulas[-1]
     if joins_parts and (first := _first_of_chain(formulas, tail)) is not last:
-        return Found(tail[first.start() : last.end()], first.start(), last.end(), "formula")
+        return Extraction(tail[first.start() : last.end()], first.start(), last.end(), "formula")
     if (number := _last_number(tail[last.end() :])) is not None and re.search(r"\bis\b|=", tail[last.end() :]):
         return number._replace(start=last.end() + number.start, end=last.end() + number.end)
-    return Found(last.group(), last.start(), last.end(), "formula")
+    return Extraction(last.group(), last.start(), last.end(), "formula")
 
 
-def _last_number(tail: str, joins_parts: bool = False) -> Found | None:
+def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     """Return the last number, or the point in brackets that holds it: 4, or (3, 4); None without one.
 
     joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer.
@@ -553,10 +553,10 @@ def _last_number(tail: str, joins_parts: bool = False) -> Found | None:
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and not WORD.search(point.group()):
             start, end = point.span()
-    return Found(tail[start:end], start, end, "number")
+    return Extraction(tail[start:end], start, end, "number")
 
 
-def _in_words(tail: str) -> Found | None:
+def _in_words(tail: str) -> Extraction | None:
     """Return the number in English words that the last sentence states: "There are four triangles."; else None."""
     end = len(tail.rstrip(" \n.!"))
     begin, _ = sentence_around(tail, end, end, 0, len(tail))
@@ -572,13 +572,13 @@ def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:
     return matches[first]
 
 
-def _last_words(tail: str) -> Found | None:
+def _last_words(tail: str) -> Extraction | None:
     """Return the answer of a reply in words: "Yes, it is.", "The day is Tuesday."; None if it has no such form."""
     spoken = _SPOKEN_ANSWER.search(tail.rstrip())
     if spoken is None:
         return None
     group = spoken.lastindex or 0
-    return Found(spoken[group], spoken.start(group), spoken.end(group), "line")
+    return Extraction(spoken[group], spoken.start(group), spoken.end(group), "line")
 
 
 # --- layout ---

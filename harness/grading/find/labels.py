@@ -14,7 +14,7 @@ from harness.answers.grammar.tree import names
 from harness.answers.grammar.vocabulary import is_command
 from harness.core.patterns import regex
 from harness.grading.find.guards import is_guarded_beside_label
-from harness.grading.find.values import STOP, Found, last_match, sentence_around
+from harness.grading.find.values import STOP, Extraction, last_match, sentence_around
 
 _COLON_LABELS = (
     "ответ|정답|답|答え|解答|回答"
@@ -88,7 +88,7 @@ def is_doubted(text: str, label: Label, end: int, lo: int, hi: int) -> bool:
     return is_guarded_beside_label(text[begin : label.end], text[end:finish])
 
 
-def in_json(text: str, lo: int) -> Found | None:
+def in_json(text: str, lo: int) -> Extraction | None:
     """Return the value of the last JSON field "answer" of text[lo:]; None without such a value."""
     field = last_match(_JSON, text[lo:])
     if field is None:
@@ -96,12 +96,12 @@ def in_json(text: str, lo: int) -> Found | None:
     begin = lo + field.end()
     if (literal := _JSON_TEXT.match(text, begin)) is not None:
         group = literal.lastindex or 1
-        return Found(_unescape(literal[group]), *literal.span(group), "phrase")
+        return Extraction(_unescape(literal[group]), *literal.span(group), "phrase")
     value = _JSON_VALUE.match(text, begin)
     # `{` opens a nested object, whose first characters are no value.
     if value is None or value.group() in ("null", "{"):
         return None
-    return Found(value.group().removeprefix("[").removesuffix("]"), *value.span(), "phrase")
+    return Extraction(value.group().removeprefix("[").removesuffix("]"), *value.span(), "phrase")
 
 
 def _unescape(content: str) -> str:

@@ -16,7 +16,7 @@ UNSTATED: Method = "sentence"
 """Method of an answer that no sentence states, or that the text leaves open."""
 
 
-class Found(NamedTuple):
+class Extraction(NamedTuple):
     """The answer as it stands in a reply: its characters, where they begin and end, and the form that gave it;
     `NOTHING` for a reply that gives none.
 
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     steps: tuple[str, ...] = ()
 
 
-NOTHING = Found("", 0, 0, "none")
+NOTHING = Extraction("", 0, 0, "none")
 
 MAX_SENTENCE_CHARS = 240
 """A sentence is read this far on either side of a value, in characters."""

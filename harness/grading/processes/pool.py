@@ -42,7 +42,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
-from harness.grading.find.values import NOTHING, Found
+from harness.grading.find.values import NOTHING, Extraction
 from harness.grading.processes.worker import Checked, GradingReply, GradingTask
 from harness.grading.verdict import (
     GRADER,
@@ -138,8 +138,8 @@ def grade_all(
                 future = deciders[grader].ask(question, sample)
                 pending = _Pending(_without_text(sample), future.done, partial(_awaited, pool, future))
             else:
-                found = search(question, sample, answer_from_reasoning=answer_from_reasoning)
-                pending = pool.ask_about(question, sample, found, names[grader])
+                extraction = search(question, sample, answer_from_reasoning=answer_from_reasoning)
+                pending = pool.ask_about(question, sample, extraction, names[grader])
             waiting.append(pending)
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
                 yield keeper.note(waiting.popleft().grade())
@@ -158,8 +158,8 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:
             return decider.ask(question, sample, with_steps=True).result()
     with Pool(1, deadline_s) as pool:
-        found = search(question, sample, with_steps=True)
-        return pool.ask_about(question, sample, found, name, with_steps=True).verdict()
+        extraction = search(question, sample, with_steps=True)
+        return pool.ask_about(question, sample, extraction, name, with_steps=True).verdict()
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[VerdictName]:
@@ -169,9 +169,9 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
     """
     decided: list[VerdictName | _Pending] = []
     for question, text in responses:
-        found = find(question, text)
-        outcome = "no_answer" if found is None else simple_outcome(question, found)
-        decided.append(outcome or pool.ask_about(question, sample_of(""), found or NOTHING, GRADER))
+        extraction = find(question, text)
+        outcome = "no_answer" if extraction is None else simple_outcome(question, extraction)
+        decided.append(outcome or pool.ask_about(question, sample_of(""), extraction or NOTHING, GRADER))
     # All are asked before the first is awaited, so that workers get full batches.
     outcomes_in_order = [item.verdict().outcome if isinstance(item, _Pending) else item for item in decided]
     pool.forget_decisions()
@@ -444,26 +444,26 @@ class Pool:
         self,
         question: Question,
         sample: Sample,
-        found: Found,
+        extraction: Extraction,
         grader: str,
         *,
         with_steps: bool = False,
     ) -> _Pending:
         """Ask about the texts that decide what was found in `sample`. grader: the name that the grade records."""
         jobs = {
-            text: _Job.of(question, text, with_steps=with_steps and text == found.answer)
-            for text in texts_to_decide(question, found)
+            text: _Job.of(question, text, with_steps=with_steps and text == extraction.answer)
+            for text in texts_to_decide(question, extraction)
         }
         for job in jobs.values():
             self.ask(job)
 
-        def decided(answer: str) -> Verdict:
-            return self.decision(jobs[answer])
-
         def is_settled() -> bool:
             return all(self.decisions.get(job.key) is not None for job in jobs.values())
 
-        return _Pending(_without_text(sample), is_settled, lambda: conclude(question, found, decided, grader=grader))
+        def verdict() -> Verdict:
+            return conclude(question, extraction, lambda answer: self.decision(jobs[answer]), grader=grader)
+
+        return _Pending(_without_text(sample), is_settled, verdict)
 
     def forget_decisions(self) -> None:
         """Drop all decisions, so that the memory of a pool that stays open does not grow."""
