@@ -45,7 +45,8 @@ _FORMER_MANIFEST = "outputs.json"
 
 def check_file(path: Path, options: ScoreOptions) -> None:
     """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
-    _, pairs, card_questions = _read(path, options)
+    prompt, card_questions = _questions_of(options.benchmark)
+    _, pairs = _read(path, options, prompt, card_questions)
     grader_names(card_questions, options.sandbox)
     deque(pairs, maxlen=0)
 
@@ -59,14 +60,15 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """
     folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
     reading = _reading_options(options)
-    if options.as_run is None and folder.path.is_dir() and not folder.manifest.is_file():
+    if options.as_run is None:
         _remove_leftovers(folder)
     former = Manifest.find(folder)
-    read, pairs, card_questions = _read(path, options)
+    prompt, card_questions = _questions_of(options.benchmark)
     # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
-    asked = questions.seal(card_questions) if card_questions else None
-    if former is not None and _is_reading(former, path, reading, asked):
+    seal = questions.seal(card_questions) if card_questions else None
+    if former is not None and _is_reading(former, path, reading, seal):
         return folder
+    read, pairs = _read(path, options, prompt, card_questions)
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
     in_file: dict[str, dict[str, Question]] = {}
@@ -83,7 +85,6 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
         by_id.update({question.question_id: question for question in card_questions})
         if options.id_key is not None and read.only_ids:
             warnings.append(_BY_ID)
-    digest = read.digest
     if former is not None:
         with RunLock(folder):
             _remove_former(folder, former, options)
@@ -93,7 +94,7 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
                 folder.benchmark(name).create()
                 questions.write(folder.benchmark(name), [*by_id.values()])
             _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
-            stored = {OUTPUTS: {"digest": digest, "read": reading, "questions": asked, "warnings": warnings}}
+            stored = {OUTPUTS: {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}}
             records = {
                 name: BenchmarkRecord(
                     identity={},
@@ -118,13 +119,13 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     return folder
 
 
-def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], asked: str | None) -> bool:
+def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: str | None) -> bool:
     """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
 
-    asked: checksum of the questions of the benchmark that is named; None without one.
+    seal: checksum of the questions of the benchmark that is named; None without one.
     """
     stored = _stored(former)
-    if stored.get("read") != reading or stored.get("questions") != asked:
+    if stored.get("read") != reading or stored.get("questions") != seal:
         return False
     return stored.get("digest") == outputs.digest_of(path)
 
@@ -134,26 +135,18 @@ def _remove_leftovers(folder: RunFolder) -> None:
 
     Raises `InUse` while another process makes the run, and `StoreError`.
     """
-
-    def left() -> list[Path]:
-        return [
-            path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()
-        ]
-
-    if left():
+    left = [path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()]
+    if left and not folder.manifest.is_file():
         with RunLock(folder):
-            try:
-                for path in [] if folder.manifest.is_file() else left():
-                    path.unlink()
-            except OSError as error:
-                raise disk_error(folder.path, error) from error
+            # Meanwhile another process may have made the run.
+            _remove(folder, [] if folder.manifest.is_file() else left)
 
 
 def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -> None:
     """Remove a former reading from the folder.
 
-    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one
-    that the user named, and one with a person's verdicts or a judge's replies.
+    former: the manifest of the folder. Raises `StoreError` for a folder that is not replaced: one that the user named,
+    and one with a person's verdicts or a judge's replies.
     """
     shown = visible(str(folder.path))
     if options.as_run is not None:
@@ -168,33 +161,38 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
             f"new folder with {option('as_run')}"
         )
+    # The manifest is removed first: files that are half replaced must not be read with it.
+    _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
+
+
+def _remove(folder: RunFolder, paths: Sequence[Path]) -> None:
+    """Remove these files and folders of a run, in their order. Raises `StoreError`."""
     try:
-        # The manifest is removed first: files that are half replaced must not be read with it.
-        folder.manifest.unlink()
-        for benchmark in benchmarks:
-            shutil.rmtree(benchmark.path)
+        for path in paths:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(folder.path, error) from error
 
 
-def _read(path: Path, options: OutputsOptions) -> tuple[outputs.Outputs, outputs.Pairs, Sequence[Question]]:
-    """The outputs in `path`, their (question, sample) pairs, and all questions of the benchmark that is named.
+def _read(
+    path: Path, options: OutputsOptions, prompt: Prompt | None, card_questions: Sequence[Question]
+) -> tuple[outputs.Outputs, outputs.Pairs]:
+    """The outputs in `path`, and their (question, sample) pairs.
 
-    The questions of the pairs are the benchmark's; without one, they are the file's own. Raises
-    `UsageError`.
+    prompt, card_questions: as `_questions_of` returns them. The questions of the pairs are the benchmark's; without
+    one, they are the file's own. Raises `UsageError`.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    prompt, card_questions = _questions_of(benchmark) if benchmark else (None, ())
     read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
     if not benchmark:
-        return read, read, ()
+        return read, read
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
     # By ids, if the user names their column, and the file has no text of a question, which would tell more.
     by_id = options.id_key is not None and read.only_ids
-    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id), card_questions
+    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id)
 
 
 def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
@@ -271,11 +269,13 @@ def _reading_options(options: ScoreOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
 
 
-def _questions_of(benchmark: str) -> tuple[Prompt, Sequence[Question]]:
-    """The prompt and the questions of the card with this name, or of this file.
+def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Question]]:
+    """The prompt and the questions of the card with this name, or of this file; none if no benchmark is named.
 
     Raises `UsageError` if there is no such card.
     """
+    if not benchmark:
+        return None, ()
     # Imported late: cards are slow to import, and most files need none.
     from harness.benchmarks import catalogue, prompts, questions
 
