@@ -378,7 +378,7 @@ class Session:
         match verb:
             case "pause":
                 self.paused = True
-                dispatcher.pause()
+                dispatcher.set_paused(True)
                 self._later(chance.uniform(1.0, 900.0), self._resume, None)
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
@@ -406,7 +406,7 @@ class Session:
         if self.dispatcher.ending.asking:
             self.paused = False
             self.rules.resumed()
-            self.dispatcher.resume()
+            self.dispatcher.set_paused(False)
 
     # ---- checks
 

@@ -75,10 +75,9 @@ class BatchLoop(AskingThread):
 
     # ---- for the owner's thread
 
-    def obey(self, orders: Orders, former: Orders) -> None:
+    def obey(self, orders: Orders, _former: Orders) -> None:
         """Follow a user's orders: a paused session hands in no more, and the number of requests means nothing."""
-        if orders.paused != former.paused:
-            (self._dispatcher.pause if orders.paused else self._dispatcher.resume)()
+        self._dispatcher.set_paused(orders.paused)
         if orders.draining:
             self.stop("drained by `harness status`")
 

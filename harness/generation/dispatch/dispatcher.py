@@ -134,7 +134,7 @@ class Dispatcher:
         """Do what is due by now.
 
         End a grace period that is over, and a session in which no endpoint answers any more. Queue failed samples again
-        after their wait; Try endpoints again after their wait.
+        after their wait, and try endpoints again after theirs.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
@@ -464,14 +464,14 @@ class Dispatcher:
                 flight.ending = True
                 self._actions.append(Cancel(task))
 
-    def pause(self) -> None:
-        """Send no more requests until `resume`; those in flight end."""
-        self.paused = True
+    def set_paused(self, paused: bool) -> None:
+        """Send no more requests, while those in flight end; or continue after a pause.
 
-    def resume(self) -> None:
-        """Continue after a pause. The pause uses up no patience, since no endpoint could answer during it."""
-        self.paused = False
-        self._lanes.end_pause()
+        The pause uses up no patience, since no endpoint could answer during it.
+        """
+        if self.paused and not paused:
+            self._lanes.end_pause()
+        self.paused = paused
 
     def set_concurrency(self, number: int) -> None:
         """Change the number of requests in flight."""

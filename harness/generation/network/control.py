@@ -131,8 +131,7 @@ class Steering:
         if orders.concurrency is not None and orders.concurrency != former.concurrency:
             number = max(1, min(orders.concurrency, MAX_CONCURRENCY))
             dispatcher.set_concurrency(limit_concurrency(number))
-        if orders.paused != former.paused:
-            (dispatcher.pause if orders.paused else dispatcher.resume)()
+        dispatcher.set_paused(orders.paused)
         if orders.draining:
             dispatcher.drain("drained by `harness status`")
         self._on_event("control", **{name: getattr(orders, name) for name in Orders.__struct_fields__})
