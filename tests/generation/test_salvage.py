@@ -7,7 +7,6 @@ import json
 import random
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -109,11 +108,13 @@ class Model:
 class TokenServer(FaultServer):
     """engine: as which it lists its model; only vLLM states ids. cut_after: how many events of a stream come before it
     breaks; a number for each request, by its place. pause: seconds between events. onward: what becomes of requests
-    over token ids, in place of an answer; n_onward counts those.
+    over token ids, in place of an answer; n_onward counts those. held_at: behind this many tokens a stream waits, and
+    closes once it is None again. n_open: streams that have not ended.
     """
 
     onward: tuple[Step, ...] = ()
-    n_onward = 0
+    n_onward = n_open = 0
+    held_at: int | None = None
 
     def __init__(
         self, model: Model, engine: str, *, pause: float = 0.0, cut_after: dict[int, int] | None = None
@@ -137,6 +138,13 @@ class TokenServer(FaultServer):
             yield http(404, {"error": {"message": "nothing here"}})
 
     def _stream(self, body: dict[str, Any], prompt: list[int], *, chat: bool) -> Iterator[Step]:
+        self.n_open += 1
+        try:
+            yield from self._events(body, prompt, chat=chat)
+        finally:
+            self.n_open -= 1
+
+    def _events(self, body: dict[str, Any], prompt: list[int], *, chat: bool) -> Iterator[Step]:
         self.streams += 1
         cut = self.cut_after.get(self.streams)
         ids, reason = self.model.onward(prompt, body.get("max_tokens"))
@@ -149,6 +157,10 @@ class TokenServer(FaultServer):
             yield chunk(event({**first, "prompt_token_ids": prompt} if stated else first))
         thinking = chat and self.model.thinks > 0
         for n, token in enumerate(ids):
+            if n == self.held_at:
+                while self.held_at is not None:
+                    yield Pause(0.02)
+                yield CLOSE
             if n == cut:
                 yield CLOSE
             self.generated += 1
@@ -367,24 +379,26 @@ def test_what_is_not_exact_is_asked_anew(tmp_path: Path, engine: str, mode: str)
     assert "/v1/completions" not in paths
 
 
-def leave_half(tmp_path: Path, server: TokenServer, settings: RunSettings, n: int = 2) -> None:
-    """A session that a second Ctrl-C ended with every answer half written."""
-
-    def stop(progress: Any) -> None:
-        if progress.arrived > 30 * n:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(Interrupted):
-        run(settings, question_set(tmp_path, n), on_progress=stop, interval=0.02)
+HELD_AT = 60
+"""Tokens of a half-written answer, at most."""
 
 
 @contextmanager
 def half_written(tmp_path: Path, model: Model, n: int = 2) -> Iterator[tuple[TokenServer, RunSettings]]:
-    with TokenServer(model, "vllm", pause=0.01) as server:
+    """A session that a second Ctrl-C ended with every answer half written."""
+
+    def stop(progress: Any) -> None:
+        if progress.arrived > n * HELD_AT - 20:  # so each has at least 40
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with TokenServer(model, "vllm") as server:
         settings = settings_for(tmp_path / "run", server, samples=1)
-        leave_half(tmp_path, server, settings, n)
-        server.pause = 0.0
+        server.held_at = HELD_AT
+        with pytest.raises(Interrupted):
+            run(settings, question_set(tmp_path, n), on_progress=stop, interval=0.02)
+        server.held_at = None
+        assert server.wait_for(lambda: not server.n_open)
         server.generated = 0
         yield server, settings
 
@@ -507,7 +521,7 @@ def test_a_killed_process_loses_nothing_that_a_signal_let_it_write_and_the_next_
         kept = sum(one.tokens for one in inflight.read(RunFolder(tmp_path / "run")).partials.values())
         assert kept >= 4 * 16
         server.pause = 0.0
-        time.sleep(0.1)  # the streams of the dead process end
+        assert server.wait_for(lambda: not server.n_open), "the streams of the dead process end"
         server.generated = 0
         done = harness(tmp_path, *asked)
     assert done.code == 0, done.err
