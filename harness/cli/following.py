@@ -90,7 +90,7 @@ class ScoredTerminal(Terminal):
         super().__init__()
         self._folder: RunFolder | None = None
         self._scoring: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._is_warned = False
 
     def __enter__(self) -> Self:
         self._out, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
@@ -110,7 +110,7 @@ class ScoredTerminal(Terminal):
     def progressed(self, progress: Progress) -> None:
         """As `Terminal`; starts the scoring once the run holds its folder, and says if it has ended early."""
         super().progressed(progress)
-        if self._scoring is None and self._folder is not None and not self._told:
+        if self._scoring is None and self._folder is not None and not self._is_warned:
             self._start(self._folder)
         if self._scoring is not None and self._scoring.poll():
             self._tell()
@@ -127,8 +127,8 @@ class ScoredTerminal(Terminal):
 
     def _tell(self) -> None:
         """Warn once that the run is not scored, with the last words of the process."""
-        if not self._told:
-            self._told = True
+        if not self._is_warned:
+            self._is_warned = True
             self._errors.seek(0)
             words = self._errors.read().decode("utf-8", "replace").strip().splitlines() or [
                 "no process could be started"

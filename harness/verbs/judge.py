@@ -374,8 +374,8 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
-    replies. first_grader: who graded before the judge, the rules or a function
-    of the user's own. others: how far the judge agrees with each judge of a former score of the run.
+    replies. first_grader: who graded before the judge, the rules or a function of the user's own. others: how far the
+    judge agrees with each judge of a former score of the run.
     """
 
     benchmark: str
