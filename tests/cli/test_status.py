@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import psutil
 import pytest
 
 from harness.cli.following import ScoredTerminal, follow
@@ -262,9 +263,11 @@ def test_a_run_that_is_scored_meanwhile_shows_its_accuracy_and_ends_with_the_tab
 def test_a_run_that_cannot_be_scored_says_so_and_samples_to_its_end(tmp_path: Path) -> None:
     holding = Holding()
     with FaultServer(holding) as server, going(tmp_path, server, "--score", "--json") as run:
-        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        scores, link = tmp_path / "results" / "run" / "sums" / "scores.json", tmp_path / "link"
+        until(server, tmp_path, lambda facts: facts.in_flight == 4 and scores.exists())  # it waits for samples now
         (tmp_path / "elsewhere").mkdir()
-        (tmp_path / "results" / "run" / "sums" / "scores.json").symlink_to(tmp_path / "elsewhere")
+        link.symlink_to(tmp_path / "elsewhere")
+        link.replace(scores)
         holding.let_go.set()
         out, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert (run.returncode, json.loads(out)["complete"]) == (0, True)
@@ -299,9 +302,8 @@ def test_tables_of_samples_that_no_verifier_could_judge_are_no_failure(
 
 def scorings(run: Path) -> list[int]:
     """Numbers of the processes that score this run."""
-    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    words = {int(path.parent.name): path.read_bytes() for path in running}
-    return [pid for pid, line in words.items() if b"--follow" in line and bytes(run) in line]
+    running = [(process.pid, process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+    return [pid for pid, words in running if "--follow" in words and str(run) in " ".join(words)]
 
 
 def test_a_run_whose_scoring_ended_too_early_is_scored_again_at_its_end(tmp_path: Path) -> None:
