@@ -15,9 +15,9 @@ from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import flags, terminal
 from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
-from harness.cli.help import SpelledCommand, spell, under
+from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, option
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 
@@ -54,7 +54,7 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=SpelledCommand, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
@@ -164,7 +164,7 @@ def _print_end(ran: Ran) -> int:
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
-        click.echo(f"harness: target missed: {spell(sampled.missed)}", err=True)
+        click.echo(f"harness: target missed: {sampled.missed}", err=True)
     terminal.note(_score_with(ran.folder, ran.score_deadline))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
@@ -175,10 +175,13 @@ def _score_with(folder: Path, deadline: float | None) -> str:
     deadline: the seconds for an answer that a slow verifier needs; None if the default of `harness score` is enough.
     """
     context = click.get_current_context()
-    judge = {name: value for name, value in context.params.items() if name.startswith("judge_")}
-    given = {**judge, "score.deadline": None if deadline is None else round(deadline)}
-    typed = " ".join(spell(option(name, value)) for name, value in given.items() if value not in (None, ()))
-    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(shlex.split(typed))])}"
+    words = [] if deadline is None else ["--deadline", str(round(deadline))]
+    for parameter in context.command.params:
+        if (parameter.name or "").startswith("judge_") and (value := context.params[str(parameter.name)]):
+            for member in value if parameter.multiple else [value]:
+                is_switch = isinstance(parameter, click.Option) and parameter.is_flag
+                words += [parameter.opts[-1], *([] if is_switch else [str(member)])]
+    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(words)])}"
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
@@ -201,11 +204,11 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         ),
         new_tokens=outcome.tally.tokens,
         seconds=outcome.elapsed_s,
-        causes=[CauseCount(kind=one.kind, count=one.count, example=spell(one.example)) for one in outcome.causes],
-        warnings=[spell(cause) for cause in outcome.warnings],
-        stopped=spell(outcome.stopped),
+        causes=[CauseCount(kind=one.kind, count=one.count, example=one.example) for one in outcome.causes],
+        warnings=[*outcome.warnings],
+        stopped=outcome.stopped,
         target_reached=sampled.reached,
-        target_missed=spell(sampled.missed) if sampled.missed else "",
+        target_missed=sampled.missed,
     )
 
 
@@ -252,14 +255,14 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
     """
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {spell(str(cause))}", err=True)
+        click.echo(f"harness: {cause}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         terminal.note(_score_with(out, deadline))
         return EXIT_COMPLETE
-    why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
+    why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
     needs_change = all(cause.cure for cause in outcome.causes) and outcome.causes
     how = "the command again with the option named above" if needs_change else "the same command again to request them"

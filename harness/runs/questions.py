@@ -12,7 +12,7 @@ import msgspec
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
-from harness.core.errors import StoreError, option
+from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import are, count_noun
@@ -106,7 +106,7 @@ def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: 
     if n_new:
         return (
             f"{count_noun(n_new, 'question')} {are(n_new)} new to this run, and those that it holds are as they were. "
-            f"To ask all anew, name another folder with {option('out')}; to ask the new ones alone, make a file of "
+            f"To ask all anew, name another folder with `out`; to ask the new ones alone, make a file of "
             "them, and name it with another folder."
         )
     return "The questions that this run holds are as they were: another row of the data changed."
@@ -129,8 +129,8 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
     run = folder.path.parent
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
-    export = f"harness export {shown_run} {option('export.to', EXPORT_FORMAT)}"
-    score = f"harness score {shown_file} {option('score.benchmark', source)}"
+    export = f"harness export {shown_run} --to {EXPORT_FORMAT}"
+    score = f"harness score {shown_file} --benchmark {source}"
     by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
     return f"type `{export}`, and then `{score}`: no reply is asked for again.{by_hand}"
 

@@ -101,7 +101,7 @@ def warnings_of(folder: Path, function: str, *, judged: bool = False) -> list[st
             '"2" and "no such answer")',
         ),
         ("own_words", "prints", "None, which leaves the answer to a judge (on the answers"),
-        ("own_words", "prints", "Correct it, or name the judge (judge_model='MODEL')"),
+        ("own_words", "prints", "Correct it, or name the judge (--judge MODEL)"),
         pytest.param("own_words", "ends", "it ended its process", marks=pytest.mark.slow),
         ("own_words", "loops", 'it took longer than 0.2 s on the answer "2". Make it faster'),
     ],
@@ -159,7 +159,7 @@ def test_a_verifier_that_decides_only_some_answers_is_a_warning(
     own: Path, function: str, answer: str, other: str
 ) -> None:
     (warning,) = warnings_of(own, function)
-    assert f'(on the answer "{answer}"); they count as wrong, unless a judge decides them (judge_model=' in warning
+    assert f'(on the answer "{answer}"); they count as wrong, unless a judge decides them (--judge MODEL)' in warning
     assert f'"{other}"' not in warning
 
 

@@ -197,7 +197,7 @@ def test_a_run_whose_max_tokens_no_context_holds_names_the_value_to_give(tmp_pat
     [
         (
             "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens.",
-            ("give --max-tokens 7680)", "give the command again with the option named above"),
+            ("give max_tokens=7680)", "give the command again with the option named above"),
         ),
         ("the context length is exceeded", ("give the same command again to request them",)),
     ],
@@ -208,4 +208,4 @@ def test_a_short_run_that_is_refused_names_the_same_value(tmp_path: Path, words:
         done = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--max-tokens", "8192"))
     assert done.code == 1
     assert all(part in done.err for part in advice), done.err
-    assert ("--max-tokens" in done.err) == (len(advice) > 1)
+    assert ("max_tokens=" in done.err) == (len(advice) > 1)

@@ -300,11 +300,11 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
         ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
         ("vllm", "engine vllm needs a model"),
-        ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
-        ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),
-        ("vllm m --nodes 2", "--head-address: several nodes need"),
-        ("vllm m --server-key-env sk-1", "--server-key-env: give the name of an environment variable"),
-        ("vllm m --env A", "--env: expected NAME=VALUE"),
+        ("vllm m --tp 0", "tp=0: expected a number greater than or equal to 1"),
+        ("vllm m --memory-fraction 0", "memory_fraction=0.0: expected a number greater than 0"),
+        ("vllm m --nodes 2", "head_address: several nodes need"),
+        ("vllm m --server-key-env sk-1", "api_key_env: give the name of an environment variable"),
+        ("vllm m --env A", "environment: expected NAME=VALUE"),
         ("vllm m stray", "unexpected argument stray"),
         ("command ./server", "engine command needs the command line after `--`"),
     ],
@@ -432,7 +432,7 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
 def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
     spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
     for begin in (supervisor.dry_run, supervisor.launch):
-        with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
+        with pytest.raises(LaunchError, match="port=65535: 2 ports are needed, up to 65536"):
             begin(spec.but(engine="command", extra_flags=("true", "{port}")))
     with pytest.raises(UsageError, match="0, 1 is named more than once"):
         ServerSpec(engine="vllm", model="m", devices=("0", "0", "1", "1"))

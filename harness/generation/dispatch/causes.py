@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence
 from harness.runs.record import Task
 
 
@@ -23,7 +22,7 @@ class Cause:
     cure: str = ""
 
     def __str__(self) -> str:
-        return Sentence(f"{self.count} × {self.kind}: {self.example}{self.cure and f' ({self.cure})'}")
+        return f"{self.count} × {self.kind}: {self.example}{self.cure and f' ({self.cure})'}"
 
 
 class Causes:

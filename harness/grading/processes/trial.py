@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
 from harness.grading import verifier
@@ -25,7 +25,7 @@ TRIAL_SECONDS = WARMING_SECONDS
 WRONG_ANSWER = "no such answer"
 """The second answer of the trial: a model may give it to any question, and it is wrong for nearly every question."""
 
-JUDGE = option("judge_model", "MODEL")
+JUDGE = "--judge MODEL"
 """The option that names a judge."""
 
 _MAX_CAUSE_CHARS = 240
@@ -86,7 +86,7 @@ def try_verifier(question: Question, *, judged: bool, on_slow: Callable[[str], N
             f"the verifier {grader} took longer than {DEADLINE_SECONDS:g} s on the answer"
             f"{'s' if len(slow) > 1 else ''} {' and '.join(slow)}, and `harness score` allows {DEADLINE_SECONDS:g} s "
             f"an answer: slower ones count as wrong. Make it faster, or allow more: `harness score` "
-            f"with {option('score.deadline', round(TRIAL_SECONDS))}"
+            f"with deadline={round(TRIAL_SECONDS)}"
         )
     if not causes:
         return Trial(warnings, deadline)

@@ -23,10 +23,8 @@ from harness.core.errors import (
     HarnessError,
     Interrupted,
     OtherModel,
-    Sentence,
     ServerError,
     UsageError,
-    option,
 )
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -34,7 +32,6 @@ from harness.generation.outcome import in_common
 from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.run import sample
-from harness.verbs.sweep import file as files
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cell_record import CellRecord, Stage
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
@@ -189,7 +186,7 @@ class _Group:
             model=cell.model,
             scoring=records.scoring(self._sweep),
             tracked=sent if stage in ("scored", "judged") else {},
-            reason=records.whole_sentences(records.in_one_line(files.as_keys(reason))),
+            reason=records.whole_sentences(records.in_one_line(reason)),
             code=code,
         )
         records.write(self._sweep, record)
@@ -248,7 +245,7 @@ class _Group:
                 # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with
                 # the true cause.
                 if why := server.ended:
-                    self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
+                    self._watcher.warn(f"{visible(server.name, 80)} ended by itself: {why}")
                     return list(cells[:number])
         return list(cells)
 
@@ -277,9 +274,9 @@ class _Group:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"for new scores, delete {runs} and give the same command"
-            mixed = f"`{option('accept_server_change', True)}` mixes the samples of both models all the same"
+            mixed = "`accept_server_change=True` mixes the samples of both models all the same"
             # The difference comes last: a reason is cut at its end.
-            reason = Sentence(f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}")
+            reason = f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:
@@ -300,7 +297,7 @@ class _Group:
         options = self._tracked(cell, stage)
         ended = self._score(self._sweep.folder(cell), options, self._sweep.judge)
         for sentence in ended.addresses:
-            self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
+            self._watcher.standing(f"{cell.name}: {sentence}")
         if ended.unsent:
             # The stage is reached, so that the trackers that have the score do not get it again.
             self.ended(cell, stage, UNSENT + ended.reason, ended.code, unsent=ended.unsent)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence
 from harness.core.records import Grade
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
@@ -48,7 +47,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             ]
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, _PartReport(name, watcher))
-            watcher.standing(Sentence(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts"))
+            watcher.standing(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts")
             grades.write(files, _join(parts))
             _remove_parts(files)
     return grading.but(fresh=False)
@@ -91,4 +90,4 @@ class _PartReport:
         n = sum(count is not None for count in results)
         if n - self._shown >= max(1, len(results) // 10) and n < len(results):
             self._shown = n
-            self._watcher.standing(Sentence(f"{self._name}: {n} of {len(results)} parts graded"))
+            self._watcher.standing(f"{self._name}: {n} of {len(results)} parts graded")
