@@ -21,6 +21,7 @@ from harness.cli.help import OTHER_HEADING, heading_of
 from harness.cli.main import COMMANDS, LazyGroup, cli
 from harness.cli.other_words import ELSEWHERE
 from harness.core.about import __version__, commit
+from harness.core.errors import UsageError
 from harness.core.files import disk_error
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness
