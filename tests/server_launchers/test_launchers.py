@@ -432,7 +432,7 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
 def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
     spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
     for begin in (supervisor.dry_run, supervisor.launch):
-        with pytest.raises(LaunchError, match="port=65535: 2 ports are needed, up to 65536"):
+        with pytest.raises(LaunchError, match="--port 65535: 2 ports are needed, up to 65536"):
             begin(spec.but(engine="command", extra_flags=("true", "{port}")))
     with pytest.raises(UsageError, match="0, 1 is named more than once"):
         ServerSpec(engine="vllm", model="m", devices=("0", "0", "1", "1"))
