@@ -8,8 +8,8 @@ from tools import tests_of
 
 
 class Room(NamedTuple):
-    """A group of modules and its tests. modules: dotted names below `harness`; a module that has moved within its
-    package is found by its last name. tests: files below `tests`, or `FILE::TEST`.
+    """A group of modules and its tests. modules: dotted names below `harness`; a package is all its modules, and a
+    module that has moved within its package is found by its last name. tests: files below `tests`, or `FILE::TEST`.
     """
 
     modules: str
@@ -94,18 +94,22 @@ ROOMS = {
     ),
     "race": Room("scoring.race", "scoring/test_scoring_race.py"),
     "extraction": Room(
-        "grading.find.beside grading.find.choice grading.find.extract grading.find.labels grading.find.reasoning"
-        " grading.find.sentence grading.find.several grading.find.values answers.boxed",
-        "pins/test_verdicts.py grading/test_grading_extraction.py grading/test_grading_one_verdict.py",
+        "grading.find answers.boxed answers.letters answers.words",
+        "pins/test_verdicts.py grading/test_grading_extraction.py grading/test_grading_one_verdict.py"
+        " grading/test_grading_letters.py grading/test_grading_linear.py",
     ),
     "answers": Room(
-        "grading.compare.equivalence grading.compare.structures grading.compare.point grading.compare.realsets"
-        " grading.compare.scalars grading.compare.exact grading.compare.modular"
-        " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
-        " grading.compare.identities",
+        "grading.compare answers.grammar",
         "pins/test_verdicts.py grading/test_grading_arithmetic.py grading/test_grading_conventions.py"
         " grading/test_grading_near_misses.py grading/test_grading_small_differences.py"
-        " grading/test_grading_properties.py",
+        " grading/test_grading_properties.py grading/test_grading_plain_numbers.py grading/test_grading_oracle.py"
+        " grading/test_grading_votes_of_values.py",
+    ),
+    "grading": Room(
+        "grading.verdict grading.verifier grading.verifiers grading.selftest grading.processes grading.second rewards",
+        "grading/test_grading_one_verdict.py grading/test_grading_reports.py grading/test_grading_verifiers.py"
+        " grading/test_grading_pool.py grading/test_lasting_worker.py grading/test_judge_prompts.py"
+        " grading/test_judge_verdicts.py grading/test_grading_hostile.py rewards/test_rewards.py",
     ),
     # What runs inside the sandbox is started with `-I` from the checkout's own files, and has no mutant.
     "sandbox": Room(
@@ -125,17 +129,19 @@ class MissingPart(Exception):
 
 def modules_of(name: str) -> list[str]:
     """Dotted names of the room's modules; where one has moved, the only module of its last name."""
-    return [_module(name, short) for short in ROOMS[name].modules.split()]
+    return [module for short in ROOMS[name].modules.split() for module in _modules(name, short)]
 
 
-def _module(room: str, short: str) -> str:
+def _modules(room: str, short: str) -> list[str]:
     modules = tests_of.modules()
+    if below := [module for module in modules if module.startswith(f"harness.{short}.")]:
+        return below
     if f"harness.{short}" in modules:
-        return f"harness.{short}"
+        return [f"harness.{short}"]
     package, last = f"harness.{short.partition('.')[0]}.", short.rpartition(".")[2]
     same = [module for module in modules if module.startswith(package) and module.rpartition(".")[2] == last]
     if len(same) == 1:
-        return same[0]
+        return same
     raise MissingPart(
         f"room {room}: no module harness.{short}, and {len(same)} modules of {package[:-1]} are called {last}. "
         "Mend ROOMS in tools/mutants/rooms.py"
