@@ -84,8 +84,8 @@ ROOMS = {
         " scoring/test_scoring_card_rules.py",
     ),
     "stats": Room(
-        "scoring.stats scoring.stats_draws scoring.stats_differences scoring.uncertainty scoring.resampling",
-        "scoring/test_scoring_stats.py scoring/test_scoring_uncertainty.py scoring/test_scoring_resampling.py"
+        "scoring.stats scoring.stats_draws scoring.stats_differences scoring.uncertainty scoring.repeats",
+        "scoring/test_scoring_stats.py scoring/test_scoring_uncertainty.py scoring/test_scoring_repeats.py"
         " scoring/test_scoring_simulation.py",
     ),
     "comparison": Room(
