@@ -22,10 +22,9 @@ from unittest.mock import patch
 from harness.core.packed import Packed
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.processes import pool
-from harness.runs import BenchmarkFolder, JournalReport
+from harness.presets.grading import GradingOptions
+from harness.runs import BenchmarkFolder, BenchmarkRecord, JournalReport, Plan
 from harness.scoring import journal_grades, pipeline
-from harness.scoring.anomalies import anomalies
-from harness.scoring.workload import speed, workload
 
 
 class Journal:
@@ -106,20 +105,17 @@ def main() -> None:
                 target, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
             )  # fmt: skip
         show("in order")
-        asked_of_servers = workload(graded.observed, graded.rows)
-        show("workload")
         pipeline.publish(
             pipeline.GradedBenchmark(
                 folder=target,
+                record=BenchmarkRecord(identity={}, plan=Plan(samples=arguments.samples)),
+                grading=GradingOptions(),
                 questions=packed,
-                samples=arguments.samples,
                 grades=graded.grades,
                 warnings=(),
                 observed=graded.observed,
                 rows=graded.rows,
-                speed=speed(graded.observed, graded.rows),
-                workload=asked_of_servers,
-                anomalies=anomalies(graded.observed.shown(graded.rows)),
+                planned_rows=graded.rows,
             )
         )
         show("score")
