@@ -50,7 +50,6 @@ from harness.scoring.observed import (
     salvage_warnings,
     takeover_warnings,
 )
-from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
@@ -270,8 +269,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     if not has_verdicts and score.judge_errors is None:
         return score
     by_hand = overrides.read(graded.folder) if has_verdicts else []
-    rubric = rubric_of(graded.folder, graded.grades) if by_hand else None
-    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand, rubric and rubric.since)
+    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
 
 
 def _from_reasoning(
