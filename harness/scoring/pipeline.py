@@ -64,11 +64,11 @@ class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
     questions: the planned ones, in order. grades: in the order of questions and sample indices. warnings: about the
-    journal. observed, rows: facts of the samples, and the row of each grade. planned_rows: of the planned
-    samples that the score counts. failed: failed requests by endpoint; None
-    if there is one server only. from_reasoning: the grades with answers taken from the reasoning where there is no
-    other; None = the option was not given. judge_errors, judging: as in `Score`. judged_failures: what the verifier did
-    on samples that a judge decided in its place: rule → number of samples.
+    journal. observed, rows: facts of the samples, and the row of each grade. planned_rows: the rows of the planned
+    samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
+    from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
+    given. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided
+    in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
@@ -177,9 +177,7 @@ def _grade_benchmark(
         observed=journal.observed,
         rows=journal.rows,
         # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
-        failed=by_endpoint.failed_requests(folder, name, endpoints)
-        if len(endpoints) > 1 and not record.imported
-        else None,
+        failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
         planned_rows=counted,
         from_reasoning=from_reasoning,
     )
