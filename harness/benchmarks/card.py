@@ -28,7 +28,7 @@ from pydantic import (
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
@@ -174,9 +174,10 @@ class GymSource(_Part):
 class Columns(_Part):
     """The names of the data's columns, by what they hold.
 
-    answer: the reference. more_answers: further accepted references; empty cells are skipped. context: text to put
-    before the question. multiple: whether a question has several answers. tolerance: absolute tolerance for the row's
-    answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
+    question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
+    message is the question. answer: the reference. more_answers: further accepted references; empty cells are skipped.
+    context: text to put before the question. multiple: whether a question has several answers. tolerance: absolute
+    tolerance for the row's answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
     """
 
     question: Names
@@ -525,7 +526,7 @@ def from_file(
             "title": f"Questions of {Path(path).name}",
             "source": source,
             "columns": {
-                "question": question_key or list(QUESTION_COLUMNS),
+                "question": question_key or list(ASKED_COLUMNS),
                 "answer": answer_key or list(ANSWER_COLUMNS),
                 "id": [id_key] if id_key else list(ID_COLUMNS),
             },

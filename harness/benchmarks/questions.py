@@ -296,7 +296,7 @@ class _Seen:
         if self._first is None or self.contradiction:
             return
         answers = hash((draft.references, draft.choices))
-        first = self._first.setdefault(hash((draft.text, draft.choices)), (answers, draft.row.where))
+        first = self._first.setdefault(hash((draft.turns, draft.text, draft.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
                 f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "
@@ -327,7 +327,10 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     system: the system prompt; None: the prompt's own.
     """
     listed = prompts.list_choices(draft.choices)
-    messages, raw = prompts.render(prompt, text, listed, api, system)
+    try:
+        messages, raw = prompts.render(prompt, text, listed, api, system, draft.turns)
+    except ValueError as error:
+        raise UsageError(f"{draft.row.where} {error}") from error
     return Question(
         benchmark=card.name,
         question_id=draft.question_id,
