@@ -228,10 +228,6 @@ test-interop: $(VENV)/.installed-test
 test-browser: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(BROWSER)
 
-## test-fault-tools: whole runs through real fault proxies; installs them on the first call (needs npm)
-test-fault-tools: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest tests/fault_tools --timeout=2400
-
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed
 	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet

@@ -198,17 +198,12 @@ class Choices(_Part):
     `shuffle_seed`, and recorded. options: one column with a list of options, or several columns with an option each, in
     their order; empty ones are left out. The answer column then names the right option by letter, by index from 0, or
     by its text. In a card of `kind: auto`, a row whose columns of options are all empty is a question without options.
-
-    orders: number of shuffled orders in which each question is asked. Each order beyond the first is a question of its
-    own, whose id ends in `~1`, `~2` …, and whose metadata `same_as` names the first; so each sample belongs to a known
-    order.
     """
 
     correct: str | None = None
     incorrect: Names = ()
     options: Names = ()
     shuffle_seed: int | None = None
-    orders: Annotated[int, Field(ge=1, le=24)] = 1
 
     @model_validator(mode="after")
     def _check_layout(self) -> Choices:
@@ -217,8 +212,8 @@ class Choices(_Part):
             raise ValueError("give either `options`, or `correct` with `incorrect`")
         if self.correct and self.shuffle_seed is None:
             raise ValueError("`correct` needs a `shuffle_seed`: unshuffled, every answer would be A")
-        if self.options and (self.orders > 1 or self.shuffle_seed is not None):
-            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed` and `orders`")
+        if self.options and self.shuffle_seed is not None:
+            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed`")
         return self
 
 

@@ -14,7 +14,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import msgspec
@@ -328,20 +328,10 @@ def _id_of(row: Row, column: str) -> str:
     return str(value).strip()
 
 
-def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
-    """The draft, and `orders` - 1 drafts with its choices in other orders, each a question of its own."""
-    yield draft
-    for order in range(1, orders):
-        variant = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
-        metadata = variant.metadata | {"same_as": draft.question_id}
-        yield replace(variant, question_id=f"{draft.question_id}~{order}", metadata=metadata)
-
-
-def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
+def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     """Make a question without its prompt from a row: text, answers, choices, rules and metadata.
 
-    row_digest: checksum of the row, stored with the question. order: number of the shuffled order of the choices, from
-    0. Raises `UsageError`.
+    row_digest: checksum of the row, stored with the question. Raises `UsageError`.
     """
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
@@ -376,7 +366,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
     elif card.choices and not _is_without_options(card, row):
-        choices, answer, shown = _read_choices(card, row, question_id, order)
+        choices, answer, shown = _read_choices(card, row, question_id)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
@@ -493,11 +483,11 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     return tuple(distinct), kind, form
 
 
-def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
+def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None]:
     """Return (the options in the order shown, the letter of the right option, that order) of a multiple-choice row.
 
     The order returned holds for each option shown its index in the card's columns, 0 for the right option; None if the
-    options are not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.
+    options are not shuffled. Raises `UsageError`.
     """
     spec = card.choices
     assert spec is not None
@@ -505,7 +495,7 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
         texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
 
         def rank(index: int) -> bytes:
-            text = f"{spec.shuffle_seed}\0{question_id}\0{order}\0{index}"
+            text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
             return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
         shown = sorted(range(len(texts)), key=rank)
