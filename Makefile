@@ -86,7 +86,7 @@ endif
 bench: $(VENV)/.installed-bench
 	@$(BIN)/python -m $(if $(filter scoreboard,$(WHAT)),tests.pins.scoreboard,bench.$(or $(WHAT),client))
 
-## test-PART: servers, routers, packaging, examples, trainers, ray, slurm, programs, interop, browser, fault-tools, docs, hostile
+## test-PART: servers, routers, packaging, examples, trainers, ray, slurm, programs, interop, browser, docs, hostile
 test-%: $(VENV)/.installed-test
 	@HARNESS_HOSTILE="http openai" HARNESS_TEST_DOCS=1 HARNESS_RAY_SEEDS=$(or $(filter-out 200,$(SEEDS)),20) \
 	  HARNESS_PROGRAM_ATTACKS=$(or $(ATTACKS),1200) $(BIN)/python -m pytest --timeout=7200 \
