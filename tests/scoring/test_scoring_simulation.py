@@ -20,18 +20,17 @@ REPEATS = 60
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sizes of sets, four of samples; three accuracies, models and kinds of pilots; quantiles of fewer draws."""
+    """Two sizes of sets, four of samples; three accuracies and models; quantiles of fewer draws."""
     monkeypatch.setattr(simulate, "DRAWS_PER_QUESTION", 50)
     monkeypatch.setattr(simulate, "QUESTIONS", (30, 198))
     monkeypatch.setattr(simulate, "ACCURACIES", (0.02, 0.3, 0.9))
     monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01, 0.32, 0.95))
     monkeypatch.setattr(simulate, "SAMPLES", (1, 2, 4, 64))
-    monkeypatch.setattr(simulate, "PILOTS", ((30, 2), (30, 16), (500, 4)))
 
 
 DEAR = {
     "audit", "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
-    "pilots", "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
+    "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
     "shared-replies", "smallest-planned", "stopping", "two-runs", "weighted",
 }  # fmt: skip
 """Tables that take more than half a second each, and whose faults other tests find: `make test-wide` makes them."""
