@@ -187,7 +187,7 @@ class _Group:
         spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
         options = cell.options.but(serve=spec, model=cell.options.model or spec.get("model")) if spec else cell.options
         try:
-            questions = prepare.questions_of(options, self._watcher, judged=self._sweep.judge is not None)
+            questions = prepare.questions_of(options, self._watcher)
             prepare.refuse_other_settings(questions)
             if options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
@@ -238,9 +238,8 @@ class _Group:
         """
         reason, code = "", 0
         try:
-            judged = self._sweep.judge is not None
             self._watcher.entering(cell.name)
-            with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
                 session = sample(prepared, self._watcher)
                 end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
