@@ -178,10 +178,14 @@ bench-salvage: $(VENV)/.installed-test
 	@$(BIN)/python bench/salvage.py equal
 	@$(BIN)/python bench/salvage.py cost
 
-## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md)
+## simulate: coverage of every interval and test by simulation (see docs/method/statistics.md); WHAT=gate: of the gate only
 simulate: $(VENV)/.installed-bench
+ifeq ($(WHAT),gate)
+	@$(BIN)/python bench/simulate_gate.py
+else
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
 	@$(BIN)/python bench/simulate_race.py
+endif
 
 ## bench-viewer: reading a run of 4 GB: opening it, any sample, the search
 bench-viewer: $(VENV)/.installed-bench
