@@ -13,7 +13,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.verbs.gate.decide import Gated
@@ -108,11 +108,11 @@ def _foretell(benchmarks: list[Expected]) -> None:
             tokens = [f"{each.tokens * n * rounds:,.0f}" for rounds in (seen.rounds, each.max_rounds)]
             click.echo(f"  new tokens, by the baseline's length: about {tokens[0]} if all is well, {tokens[1]} at most")
         click.echo(
-            f"  by simulation: a false alarm in {100 * seen.false_alarm:.1f}%, a pass in {100 * seen.passes:.1f}% if "
-            f"all is well; the loss is found in {100 * seen.power:.1f}%"
+            f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
+            f"if all is well; the loss is found in {in_percent(seen.power)}%"
         )
-        least = "no loss" if seen.findable is None else f"a loss of {100 * seen.findable:.1f} points"
+        least = "no loss" if seen.findable is None else f"a loss of {in_percent(seen.findable)} points"
         click.echo(
-            f"  runs differ by sd {100 * each.deviation.sd:.1f} points beyond sampling ({known}): with so many samples "
-            f"{least} can be found as often as wanted"
+            f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling ({known}): with so many "
+            f"samples {least} can be found as often as wanted"
         )

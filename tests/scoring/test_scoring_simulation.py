@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from bench import simulate
 from harness.scoring import stats
 from harness.scoring.stats import Z_95
 from harness.scoring.stop import reached_error
@@ -19,20 +16,6 @@ pytestmark = pytest.mark.slow
 
 REPEATS = 60
 """Repetitions of a cell: few, and yet each planted fault below is found."""
-
-
-def bench(name: str) -> ModuleType:
-    """The script `bench/NAME.py` as a module."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "bench" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and named tuples look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-simulate = bench("simulate")
 
 
 @pytest.fixture

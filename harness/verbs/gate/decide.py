@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent, in_points
 from harness.reports.scored import ScoredRun
 from harness.scoring import QuestionTally, gate
 from harness.scoring.stats import sampling_variance_of_mean
@@ -214,8 +214,8 @@ def _cut(
     if cut / total <= allowed + 3 * error:
         return check
     why = (
-        f"max_tokens cut {100 * cut / total:.1f}% of the replies, {100 * allowed:.1f}% is sound: raise it, or look at "
-        f"what makes the replies longer ({check.why})"
+        f"max_tokens cut {in_percent(cut / total)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
+        f"at what makes the replies longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)
 
@@ -226,13 +226,12 @@ def _in_words(
 ) -> str:  # fmt: skip
     """The decision in one line for a person."""
     what = "the floor" if watched.floor is not None else "the baseline"
-    gap = 100 * (accuracy - reference.value)
     line = (
-        f"{100 * accuracy:.1f} beside {what} of {100 * reference.value:.1f} ({gap:+.1f} points) after "
-        f"{count_noun(rounds, 'round')}"
+        f"{in_percent(accuracy)} beside {what} of {in_percent(reference.value)} "
+        f"({in_points(accuracy - reference.value)} points) after {count_noun(rounds, 'round')}"
     )
     if state == "undecided":
-        own = f"runs differ by {100 * deviations.sd:.1f} points and sampling by {100 * math.sqrt(variance):.1f}"
+        own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
         line += (
             f": a loss of {watched.loss:g} points is neither seen nor excluded ({own}); give more max_samples, a larger"
         )
