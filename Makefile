@@ -66,9 +66,9 @@ coverage: $(VENV)/.installed-check
 fuzz: $(VENV)/.installed-test
 	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) HARNESS_FUZZ_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest $(PARALLEL) -m fuzz --timeout=14400
 
-## mutants: ROOM=journal: 200 small faults, one at a time, on the tests of the room (ROOM=all; MUTANTS=n; see docs/testing.md)
+## mutants: ROOM=runs/journal.py MUTANTS=200: small faults, one at a time, on the tests of tests/runs (TESTS=…; docs/testing.md)
 mutants: $(VENV)/.installed-check
-	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
+	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(ROOM) $(TESTS) --mutants $(or $(MUTANTS),200)
 
 ## storms: SEEDS=200 whole runs and scorings, killed and disturbed from a seed, each compared with a quiet one; or for HOURS=4
 storms: $(VENV)/.installed-test

@@ -1018,7 +1018,7 @@ def planned(rng: np.random.Generator, repeats: int) -> Table:
     return Table("A planned difference is found", rows, 0.77, 1.0, "points")
 
 
-MARGIN_SIZES = ((30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
+MARGIN_SIZES = ((198, 1), (500, 1), (30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
 """(questions, samples of each) for which margins are planned."""
 
 

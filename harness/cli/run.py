@@ -159,25 +159,21 @@ def _print_end(ran: Ran) -> int:
     """Print how the session ended and what to do next. Returns the exit code."""
     sampled = ran.sampled
     if not (sampled.reached or sampled.missed):
-        return _print_outcome(sampled.outcome, ran.folder, ran.prices, ran.score_deadline)
+        return _print_outcome(sampled.outcome, ran.folder, ran.prices)
     _summary(sampled.outcome, ran.prices)
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {spell(sampled.missed)}", err=True)
-    terminal.note(_score_with(ran.folder, ran.score_deadline))
+    terminal.note(_score_with(ran.folder))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _score_with(folder: Path, deadline: float | None) -> str:
-    """The command that scores the run, with the judge that was tried.
-
-    deadline: the seconds for an answer that a slow verifier needs; None if the default of `harness score` is enough.
-    """
+def _score_with(folder: Path) -> str:
+    """The command that scores the run, with the judge that was tried."""
     context = click.get_current_context()
     judge = {name: value for name, value in context.params.items() if name.startswith("judge_")}
-    given = {**judge, "score.deadline": None if deadline is None else round(deadline)}
-    typed = " ".join(spell(option(name, value)) for name, value in given.items() if value not in (None, ()))
+    typed = " ".join(spell(option(name, value)) for name, value in judge.items() if value not in (None, ()))
     return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(shlex.split(typed))])}"
 
 
@@ -245,11 +241,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
         terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
-def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline: float | None = None) -> int:
-    """Print how a session without a target ended, and what to do next. Returns the exit code.
-
-    deadline: as for `_score_with`.
-    """
+def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
+    """Print how a session without a target ended, and what to do next. Returns the exit code."""
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(f"harness: {spell(str(cause))}", err=True)
@@ -257,7 +250,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
-        terminal.note(_score_with(out, deadline))
+        terminal.note(_score_with(out))
         return EXIT_COMPLETE
     why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"

@@ -73,7 +73,7 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
     harness status results/my-sweep
     harness status results/qwq-32b --concurrency 128
     """
-    from harness.runs.layout import RunFolder
+    from harness.verbs.outputs import open_scored
     from harness.verbs.sweep import cell_record
 
     if orders := {verb: value for verb, value in steering.items() if value}:
@@ -82,7 +82,7 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
         _steer(run, *orders.popitem())
         return
     sweep = cell_record.look(run) if run is not None else None
-    states = [look(RunFolder.open(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
+    states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)

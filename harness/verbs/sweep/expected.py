@@ -70,7 +70,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
-            questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
+            questions_asked = prepare.questions_of(options)
         except UsageError as error:
             raise at_line(cell.where, error) from error
         (question_set,) = questions_asked.sets

@@ -204,7 +204,7 @@ class _Group:
         spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
         try:
             wish = cell.options.but(serve=spec, model=cell.options.model or spec.get("model"))
-            questions = prepare.questions_of(wish, self._watcher, judged=self._sweep.judge is not None)
+            questions = prepare.questions_of(wish, self._watcher)
             prepare.refuse_other_settings(questions)
             if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
                 return prepare.server_of(questions, self._watcher)
@@ -259,9 +259,8 @@ class _Group:
         """
         reason, code = "", 0
         try:
-            judged = self._sweep.judge is not None
             self._watcher.entering(cell.name)
-            with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
                 session = sample(prepared, self._watcher)
                 end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
