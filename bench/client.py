@@ -32,10 +32,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import fake_server
 import msgspec
 from rich.console import Console
 from rich.table import Table
+
+from bench import fake_server
 
 HERE = Path(__file__).parent
 CASES = {
@@ -319,7 +320,7 @@ def main() -> int:
                 if case in UNFIT.get(name, ()):
                     continue
                 with fresh_server() as port:
-                    command = [sys.executable, __file__, "--measure", name, case, port]
+                    command = [sys.executable, "-m", "bench.client", "--measure", name, case, port]
                     if name in PROGRAMS:
                         model, requests, in_flight, _ = CASES[case]
                         program = [arguments.c_client] if name == "c" else [sys.executable, HERE / "floor.py"]

@@ -1018,7 +1018,7 @@ def planned(rng: np.random.Generator, repeats: int) -> Table:
     return Table("A planned difference is found", rows, 0.77, 1.0, "points")
 
 
-MARGIN_SIZES = ((30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
+MARGIN_SIZES = ((198, 1), (500, 1), (30, 4), (30, 16), (30, 64), (500, 2), (500, 4), (500, 16), (500, 64))
 """(questions, samples of each) for which margins are planned."""
 
 
@@ -1151,51 +1151,6 @@ def _found_by_holm(
         ]
     )
     return float(((p_sampling < 0.025) | ((p_sampling < 0.05) & (p_question < 0.025))).mean())
-
-
-PILOTS = tuple(itertools.product((30, 500), (2, 4, 16)))
-"""(questions, samples of each) of the pilots."""
-
-
-def pilots(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often the range of samples that a plan for 2 points states by a pilot holds the number that the true
-    chances give; the note is the range's upper end over its lower end, median.
-    """
-    rows = []
-    for n_questions, n in PILOTS:
-        rates = []
-        for accuracy in PLANNED_ACCURACIES:
-            for chances in question_sets(rng, n_questions, accuracy):
-                spread = stats_differences.SampleSpread(
-                    n_questions, float(chances.mean()), float((chances * (1 - chances)).mean())
-                )
-                true, size = _samples_for_two_points(spread), max(repeats // 20, 25)
-                ranges = [
-                    _range_by_pilot(right, n) for right in draw(rng, np.broadcast_to(chances, (size, n_questions)), n)
-                ]
-                inside = np.array([low <= true <= high for low, high in ranges])
-                ratio = float(np.median([high / low for low, high in ranges]))
-                rates.append(Rate(float(inside.mean()), size, ratio))
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("The range of a plan from a pilot holds the number", rows, MIN_COVERAGE, 1.0, "upper / lower end")
-
-
-@functools.cache
-def _samples_for_two_points(spread: stats_differences.SampleSpread) -> int:
-    samples = stats_differences.samples_to_detect(spread, 0.02, None, 2)
-    assert samples is not None
-    return samples
-
-
-def _range_by_pilot(right: Array, n: int) -> tuple[int, int]:
-    """The fewest and the most samples that a plan states by a pilot with `right` samples of n of each question."""
-    counts = np.full(len(right), float(n))
-    total = float(counts.sum())
-    variance = float(stats.sampling_variance_of_mean(right, counts)) * total
-    spread = stats_differences.SampleSpread(len(right), float(right.mean()) / n, variance, total)
-    ends = stats_differences.spreads_within(spread, n, stats.sampling_limits(right, counts).interval())
-    numbers = [_samples_for_two_points(end) for end in (spread, *ends)]
-    return min(numbers), max(numbers)
 
 
 STRIDES = (0, 1, 3)
@@ -1370,7 +1325,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "margin-false": margin_false,
     "planned-beside-run": planned_beside_run,
     "planned-beside-score": planned_beside_score,
-    "pilots": pilots,
     "audit": judge_errors,
     "audit-labelled": labelled_by_hand,
     "two-models": two_models,

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Policy, Server, makespan
 
+from bench.schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Policy, Server, makespan
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler, Speed
 from harness.runs.record import Task, missing_samples

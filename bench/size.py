@@ -30,8 +30,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from first_request import MODEL, Server, start
-
+from bench.first_request import MODEL, Server, start
 from harness.core.records import Question, Sample, Timing, Usage
 from harness.runs import Journal, Manifest, RunFolder, read_samples, record
 from harness.runs import questions as stored

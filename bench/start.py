@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from first_request import HERE, MODEL, Server, start
+from bench.first_request import HERE, MODEL, Server, start
 
 
 def helped(checkout: Path) -> float:

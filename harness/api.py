@@ -306,9 +306,10 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     `UsageError` if there is no row, `StoreError`.
     """
     from harness.exports.frame import frame as frame_of
+    from harness.verbs.outputs import open_scored
 
     several = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else runs
-    return frame_of([RunFolder.open(Path(run)) for run in several], of)
+    return frame_of([open_scored(Path(run)) for run in several], of)
 
 
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:

@@ -57,7 +57,6 @@ LEFT_OUT = {
     TESTS / "interop": 1800,
     TESTS / "on_ray": 1800,
     TESTS / "on_slurm": 600,
-    TESTS / "fault_tools": 1200,
 }
 """Folders that run only when named, for what they install and start → seconds that a test in one may take."""
 

@@ -124,7 +124,7 @@ def test_one_number_has_the_same_digits_wherever_it_is_printed() -> None:
 @pytest.mark.wide
 @pytest.mark.slow
 def test_the_tests_of_any_module_are_found_in_one_step() -> None:
-    """By `make tests-of MODULE=…`: a test file imports the module, or its docstring names it, or its room."""
+    """By `python -m tools.tests_of MODULE`: a test file imports the module, or its docstring names it, or its room."""
     every = tests_of.modules()
     assert [name for name, path in every.items() if path.name != "__init__.py" and not tests_of.tests_of(name)] == []
     named = [f"{path}: {name}" for path, (_, names) in tests_of.files().items() for name in names if name not in every]

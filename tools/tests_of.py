@@ -1,4 +1,4 @@
-"""Prints the test files of a module: `make tests-of MODULE=harness.runs.journal` (a path works, too).
+"""Prints the test files of a module: `python -m tools.tests_of harness.runs.journal` (a path works, too).
 
 A test file is for the module that it is called after, for those that it imports (or names in a string, as for
 `monkeypatch.setattr`), and for those that its docstring names in a paragraph that begins with "For: ". A package that
@@ -77,7 +77,7 @@ def _has_name_of(path: str, module: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make tests-of MODULE=…", description="The test files of a module.")
+    parser = argparse.ArgumentParser(prog="python -m tools.tests_of", description="The test files of a module.")
     parser.add_argument("module", help="harness.runs.journal, or harness/runs/journal.py")
     given = parser.parse_args().module
     module = given.removesuffix(".py").removesuffix("/__init__").strip("/").replace("/", ".")

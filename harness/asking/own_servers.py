@@ -14,7 +14,7 @@ from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
-    from server_launchers.keeping.state import ServerState
+    from server_launchers.keeping.servers import ServerState
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -87,8 +87,7 @@ tokens. A smaller run is a trial, which is compared with no other run.
 class Asked:
     """The questions of a run, with their samples and sampling, before any server is contacted.
 
-    benchmarks: settings by the name of the question set. score_deadline: the seconds for an answer that a slow verifier
-    needs in `harness score`; None if its default is enough.
+    benchmarks: settings by the name of the question set.
     """
 
     options: RunOptions
@@ -96,7 +95,6 @@ class Asked:
     benchmarks: Mapping[str, BenchmarkSettings]
     preset: Preset | None
     prices: Mapping[str, Prices] | None
-    score_deadline: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +104,7 @@ class Prepared:
     looks: what each endpoint stated when it was looked at, once. about: facts of the server for the manifest.
     endpoints_file: the file that lists the endpoints and is read again while the run goes on; None without one. hosted:
     whether a hosted provider is asked. server: the server that was started for the run; None without one.
-    score_deadline: as in `Asked`. account: what the command has used of its budget.
+    account: what the command has used of its budget.
     """
 
     options: RunOptions
@@ -117,7 +115,6 @@ class Prepared:
     endpoints_file: EndpointsFile | None = None
     hosted: bool = False
     server: RunningServer | None = None
-    score_deadline: float | None = None
     account: Account = field(default_factory=Account)
 
     @property
@@ -152,20 +149,19 @@ def prepare(
     *,
     must_answer: bool = False,
     server: RunningServer | None = None,
-    judged: bool = False,
 ) -> Iterator[Prepared]:
     """The run described by `options`, with its server running for the length of the block.
 
     must_answer: an unreachable server is an error even if the run has begun before, so that perhaps no sample is
-    missing. server: a running server to use in place of a server that the options describe. judged: as for
-    `questions_of`. Raises `UsageError` and `ServerError`.
+    missing. server: a running server to use in place of a server that the options describe.
+    Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
     # The data are read and the run folder is made before the server starts: a misspelt benchmark, or a folder that
     # cannot be written, must not cost minutes of loading weights.
-    questions_asked = questions_of(options, watcher, judged=judged)
+    questions_asked = questions_of(options, watcher)
     if options.serve is None:
         yield _prepare(questions_asked, options, watcher, must_answer, server)
         return
@@ -180,8 +176,8 @@ def prepare(
 # ---- what is asked
 
 
-def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged: bool = False) -> Asked:
-    """Read the data and fix the sampling. judged: a judge is named that will score the run. Raises `UsageError`."""
+def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
+    """Read the data and fix the sampling. Raises `UsageError`."""
     watcher = watcher or Watcher()
     first = _first_row(options)
     named = _cards(options, first)
@@ -204,13 +200,11 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None, *, judged:
     for doubt in (*_doubtful_columns(options, first), _left_out(options, first)):
         if doubt is not None:
             watcher.warn(doubt)
-    deadline = _check_verifiers(sets, watcher, judged=judged)
+    _check_verifiers(sets)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(note))
     prices = listed_prices(options.prices)
-    return Asked(
-        options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, score_deadline=deadline,
-    )  # fmt: skip
+    return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
 
 
 def refuse_other_settings(questions_asked: Asked) -> None:
@@ -354,43 +348,20 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
     return None if options.model is None and options.out is None else _folder(options, options.model or "")
 
 
-def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher, *, judged: bool) -> float | None:
-    """Try each benchmark's own verifier on two answers.
+def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
+    """Raise `UsageError` for a verifier of a benchmark that is not trusted, not found or no function of two arguments.
 
-    Raise `UsageError` for a verifier that could not grade: not trusted, not found, broken, too slow, or without a
-    verdict on either answer (None is one if the run is `judged`).
-
-    Without this check, `harness score` would say so after hours of sampling. Returns the seconds for an answer that a
-    slow verifier needs; None if grading's default is enough.
+    Without this check, `harness score` would say so after hours of sampling.
     """
     # All questions of a card have the card's verifier.
-    own = [
-        question_set.questions
-        for question_set in sets
-        if question_set.questions and question_set.questions[0].rules.grader != GradeRules().grader
-    ]
-    if not own:
-        return None
-    # Imported late: without a verifier, a run grades nothing.
-    from harness.grading.elsewhere import is_elsewhere
-    from harness.grading.processes.pool import grader_names
-    from harness.grading.processes.trial import ALL_TRIES_SECONDS, WRONG_ANSWER, try_verifier
+    firsts = [question_set.questions[0] for question_set in sets if question_set.questions]
+    own = [question for question in firsts if question.rules.grader != GradeRules().grader]
+    if own:
+        # Imported late: without a verifier, a run grades nothing.
+        from harness.grading.elsewhere import is_elsewhere
+        from harness.grading.processes.pool import grader_names
 
-    verified = [of_card for of_card in own if not is_elsewhere(of_card[0].rules.grader)]
-    grader_names([of_card[0] for of_card in verified])
-    deadline = None
-    for of_card in verified:
-        question = of_card[0]
-        watcher.standing(
-            f"trying the verifier {visible(question.rules.grader, 80)} on two answers to question "
-            f'{visible(question.question_id, 60)}: "{visible(question.references[0], 60)}" and "{WRONG_ANSWER}" '
-            f"(some seconds; at most {ALL_TRIES_SECONDS:g} s)"
-        )
-        trial = try_verifier(question, judged=judged, on_slow=lambda text: watcher.standing(text))
-        deadline = trial.deadline or deadline
-        for doubt in trial.warnings:
-            watcher.warn(doubt)
-    return deadline
+        grader_names([question for question in own if not is_elsewhere(question.rules.grader)])
 
 
 def _build(options: RunOptions, card: Card) -> QuestionSet:
@@ -606,7 +577,6 @@ def _prepare(
         endpoints_file=reached.file,
         hosted=reached.provider.hosted,
         server=server,
-        score_deadline=questions_asked.score_deadline,
     )
 
 

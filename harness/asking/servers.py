@@ -41,7 +41,7 @@ from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.asking.watching import Watcher
-    from server_launchers.keeping.state import ServerState
+    from server_launchers.keeping.servers import ServerState
     from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 

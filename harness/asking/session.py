@@ -47,13 +47,12 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A session of a run with its folder. prices: of tokens; None if unknown. score_deadline: as in `Asked`."""
+    """A session of a run with its folder. prices: of tokens; None if unknown."""
 
     folder: Path
     model: str
     sampled: Sampled
     prices: Prices | None
-    score_deadline: float | None = None
 
 
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:

@@ -28,7 +28,7 @@ from pydantic import (
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
@@ -174,9 +174,10 @@ class GymSource(_Part):
 class Columns(_Part):
     """The names of the data's columns, by what they hold.
 
-    answer: the reference. more_answers: further accepted references; empty cells are skipped. context: text to put
-    before the question. multiple: whether a question has several answers. tolerance: absolute tolerance for the row's
-    answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
+    question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
+    message is the question. answer: the reference. more_answers: further accepted references; empty cells are skipped.
+    context: text to put before the question. multiple: whether a question has several answers. tolerance: absolute
+    tolerance for the row's answer. unit: unit of the reference. metadata: columns by which scores can be broken down.
     """
 
     question: Names
@@ -197,17 +198,12 @@ class Choices(_Part):
     `shuffle_seed`, and recorded. options: one column with a list of options, or several columns with an option each, in
     their order; empty ones are left out. The answer column then names the right option by letter, by index from 0, or
     by its text. In a card of `kind: auto`, a row whose columns of options are all empty is a question without options.
-
-    orders: number of shuffled orders in which each question is asked. Each order beyond the first is a question of its
-    own, whose id ends in `~1`, `~2` …, and whose metadata `same_as` names the first; so each sample belongs to a known
-    order.
     """
 
     correct: str | None = None
     incorrect: Names = ()
     options: Names = ()
     shuffle_seed: int | None = None
-    orders: Annotated[int, Field(ge=1, le=24)] = 1
 
     @model_validator(mode="after")
     def _check_layout(self) -> Choices:
@@ -216,8 +212,8 @@ class Choices(_Part):
             raise ValueError("give either `options`, or `correct` with `incorrect`")
         if self.correct and self.shuffle_seed is None:
             raise ValueError("`correct` needs a `shuffle_seed`: unshuffled, every answer would be A")
-        if self.options and (self.orders > 1 or self.shuffle_seed is not None):
-            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed` and `orders`")
+        if self.options and self.shuffle_seed is not None:
+            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed`")
         return self
 
 
@@ -525,7 +521,7 @@ def from_file(
             "title": f"Questions of {Path(path).name}",
             "source": source,
             "columns": {
-                "question": question_key or list(QUESTION_COLUMNS),
+                "question": question_key or list(ASKED_COLUMNS),
                 "answer": answer_key or list(ANSWER_COLUMNS),
                 "id": [id_key] if id_key else list(ID_COLUMNS),
             },

@@ -14,7 +14,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import msgspec
@@ -24,12 +24,12 @@ from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.core import plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules, metadata_of
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules, Message, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -217,7 +217,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class Draft:
     """A question without its prompt, and the row that it comes from.
 
-    text: of the question, in the data's words. form: the kind of answer that goes into the checksum (`form_of`).
+    text: of the question, in the data's words. turns: the messages before it, of a conversation. form: the kind of
+    answer that goes into the checksum (`form_of`).
     """
 
     row: Row
@@ -230,6 +231,7 @@ class Draft:
     choices: tuple[str, ...]
     rules: GradeRules
     metadata: dict[str, Any]
+    turns: tuple[Message, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -326,26 +328,14 @@ def _id_of(row: Row, column: str) -> str:
     return str(value).strip()
 
 
-def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
-    """The draft, and `orders` - 1 drafts with its choices in other orders, each a question of its own."""
-    yield draft
-    for order in range(1, orders):
-        variant = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
-        metadata = variant.metadata | {"same_as": draft.question_id}
-        yield replace(variant, question_id=f"{draft.question_id}~{order}", metadata=metadata)
-
-
-def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
+def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     """Make a question without its prompt from a row: text, answers, choices, rules and metadata.
 
-    row_digest: checksum of the row, stored with the question. order: number of the shuffled order of the choices, from
-    0. Raises `UsageError`.
+    row_digest: checksum of the row, stored with the question. Raises `UsageError`.
     """
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
-    text = row.value[question]
-    if not isinstance(text, str) or not text.strip():
-        raise _wrong_cell(row, question, "be a question's text", text)
+    turns, text = _conversation(row, question)
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _cell_or_none(row, columns.context)
@@ -376,7 +366,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
     elif card.choices and not _is_without_options(card, row):
-        choices, answer, shown = _read_choices(card, row, question_id, order)
+        choices, answer, shown = _read_choices(card, row, question_id)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
@@ -384,7 +374,41 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
+    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns)
+
+
+_CONVERSATION = re.compile(r'\s*\[\s*\{\s*"(?:role|content)"\s*:')
+"""The beginning of a text that holds a conversation as JSON."""
+_ROLES = ("system", "user", "assistant")
+
+
+def _conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
+    """Return (the messages before the question, the question's text) of the cell with the question.
+
+    Raises `UsageError`.
+    """
+    value = row.value[column]
+    if isinstance(value, str) and _CONVERSATION.match(value):
+        value = tables.parse_json(value, f"{row.where}, the column {column!r}")
+    if isinstance(value, str) and value.strip():
+        return (), value
+    if not isinstance(value, list) or not value:
+        raise _wrong_cell(row, column, "be a question's text, or a list of messages", value)
+    messages = []
+    for number, item in enumerate(value, 1):
+        role, content = (item.get("role"), item.get("content")) if isinstance(item, dict) else (None, None)
+        if role not in _ROLES or not isinstance(content, str):
+            raise UsageError(
+                f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and a "
+                f"content that is a text, found {_show(item)}"
+            )
+        messages.append(Message(role, content))
+    *turns, last = messages
+    if last.role != "user" or not last.content.strip():
+        raise UsageError(
+            f"{row.where}: the column {column!r} must end with a message of the user, which is the question"
+        )
+    return tuple(turns), last.content
 
 
 def _is_without_options(card: Card, row: Row) -> bool:
@@ -459,11 +483,11 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     return tuple(distinct), kind, form
 
 
-def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
+def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None]:
     """Return (the options in the order shown, the letter of the right option, that order) of a multiple-choice row.
 
     The order returned holds for each option shown its index in the card's columns, 0 for the right option; None if the
-    options are not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.
+    options are not shuffled. Raises `UsageError`.
     """
     spec = card.choices
     assert spec is not None
@@ -471,7 +495,7 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
         texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
 
         def rank(index: int) -> bytes:
-            text = f"{spec.shuffle_seed}\0{question_id}\0{order}\0{index}"
+            text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
             return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
         shown = sorted(range(len(texts)), key=rank)
@@ -584,7 +608,7 @@ def _require_column(row: Row, names: Names, role: str) -> str:
     return column
 
 
-_KEYS = {QUESTION_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
+_KEYS = {ASKED_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
 """Usual names of columns → the option that names another column."""
 
 

@@ -91,24 +91,28 @@ def substitute(template: str, question: str, choices: str = "") -> str:
 
 
 def render(
-    prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None
+    prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None, turns: tuple[Message, ...] = ()
 ) -> tuple[tuple[Message, ...], str]:
     """A question as it is sent: (messages, "") for the chat API, ((), text) for the completions API.
 
     The text has the system message, the examples and the question, with blank lines between. choices: the options as
     one text; empty if there are none. system: the system message in place of the prompt's; "": none; None: the prompt's
-    own.
+    own. turns: the messages before the question, of a conversation. Raises `ValueError` with the end of a sentence.
     """
     system = prompt.system if system is None else (system or None)
-    turns = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
+    if turns and api == "completions":
+        raise ValueError("holds a conversation, which the completions API cannot send: leave out `api: completions`")
+    if system and turns and turns[0].role == "system":
+        raise ValueError("begins with a system message, and so does the prompt: give the system prompt none")
+    examples = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
     turn = substitute(prompt.template, question, choices)
     if api == "completions":
         head = [system] if system else []
-        return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in turns), f"{turn}\n"])
+        return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in examples), f"{turn}\n"])
     messages = [Message("system", system)] if system else []
-    for q, a in turns:
+    for q, a in examples:
         messages += [Message("user", q), Message("assistant", a)]
-    return (*messages, Message("user", turn)), ""
+    return (*messages, *turns, Message("user", turn)), ""
 
 
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."

@@ -215,16 +215,13 @@ def _from_source(
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_all = 0
-    for original in drafts.drafts(card, source.rows):
-        seen.row(original)
-        orders = card.choices.orders if card.choices else 1
-        for draft in drafts.reorder_choices(card, original, orders):
-            n_all += 1
-            seen.draft(draft)
-            text, had_instruction = _text_of(draft, prompt, system)
-            n_with_instruction += had_instruction
-            if selection.takes(draft):
-                selected.append(_question(card, draft, text, prompt, system, blank.api))
+    for draft in drafts.drafts(card, source.rows):
+        n_all += 1
+        seen.add(draft)
+        text, had_instruction = _text_of(draft, prompt, system)
+        n_with_instruction += had_instruction
+        if selection.takes(draft):
+            selected.append(_question(card, draft, text, prompt, system, blank.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
     selection.check(seen.ids)
@@ -287,26 +284,23 @@ class _Seen:
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
         self._first: dict[int, tuple[int, str]] | None = {} if with_texts else None  # Question -> (answers, place).
 
-    def row(self, draft: Draft) -> None:
-        """Note a row, by its first question."""
+    def add(self, draft: Draft) -> None:
+        """Note the question of a row."""
         # 32 bytes instead of a text of 64 characters: there may be millions of rows.
         self.rows.append(bytes.fromhex(draft.row_digest))
+        self.identities.append(bytes.fromhex(draft.identity))
+        self.ids[draft.question_id] = None
         if self._answers is not None:
             self._answers.append(draft.references)
         if self._first is None or self.contradiction:
             return
         answers = hash((draft.references, draft.choices))
-        first = self._first.setdefault(hash((draft.text, draft.choices)), (answers, draft.row.where))
+        first = self._first.setdefault(hash((draft.turns, draft.text, draft.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
                 f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "
                 "and one wrong. Correct the answer, or remove a row"
             )
-
-    def draft(self, draft: Draft) -> None:
-        """Note a question; a row with several orders of choices gives several."""
-        self.identities.append(bytes.fromhex(draft.identity))
-        self.ids[draft.question_id] = None
 
     @property
     def answers(self) -> str | None:
@@ -327,7 +321,10 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     system: the system prompt; None: the prompt's own.
     """
     listed = prompts.list_choices(draft.choices)
-    messages, raw = prompts.render(prompt, text, listed, api, system)
+    try:
+        messages, raw = prompts.render(prompt, text, listed, api, system, draft.turns)
+    except ValueError as error:
+        raise UsageError(f"{draft.row.where} {error}") from error
     return Question(
         benchmark=card.name,
         question_id=draft.question_id,

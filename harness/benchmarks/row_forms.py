@@ -9,6 +9,7 @@ columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay
     instructions   prompt, instruction_id_list, kwargs                  the prompt; answer: [name, arguments] of each
     versions       problem_v1 to problem_v3, answer_v1 …, answer types  a row for each version; answer: a list
     needles        question (or input), answer (or outputs): a list     the question; answer: {"all": the list}
+    nodes          prompt; answer_nodes: a list                         the prompt; answer: the list
     documents      question; documents (or context)                     the question behind its documents
 """
 
@@ -23,7 +24,7 @@ import msgspec
 
 from harness.core.inert import quoted
 
-RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "documents"]
+RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents"]
 
 Grid = Annotated[
     list[Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=9)]], msgspec.Meta(min_length=1, max_length=30)]],
@@ -217,6 +218,17 @@ class Needles(msgspec.Struct):
         yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
 
 
+class Nodes(msgspec.Struct):
+    """A row of GraphWalks. answer_nodes: the nodes that the operation gives; there may be none."""
+
+    prompt: str
+    answer_nodes: list[str]
+
+    def rows(self) -> Iterator[Columns]:
+        """The prompt unchanged, with the list of nodes as the reference."""
+        yield {"question": self.prompt, "answer": json.dumps(self.answer_nodes)}
+
+
 class WithDocuments(msgspec.Struct):
     """A question of AA-LCR.
 
@@ -256,6 +268,7 @@ FORMS: dict[RowForm, type[FormedRow]] = {
     "instructions": Instructions,
     "versions": Versions,
     "needles": Needles,
+    "nodes": Nodes,
     "documents": WithDocuments,
 }
 

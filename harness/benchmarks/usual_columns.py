@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Collection, Iterable
 
 QUESTION_COLUMNS = ("problem", "question", "prompt")
+ASKED_COLUMNS = (*QUESTION_COLUMNS, "messages")
+"""Columns of a question in a file that is asked; in outputs, `messages` may hold the reply too."""
 ANSWER_COLUMNS = ("answer", "expected_answer", "final_answer", "correct_answer", "gold", "target", "reference")
 ID_COLUMNS = ("id",)
 

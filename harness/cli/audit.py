@@ -149,8 +149,6 @@ def _print(audit: Audit, run: Path) -> None:
                 f"`harness view {path}` takes a verdict on {'it' if n == 1 else 'each'}"
             )
         return
-    if older := audit.older:
-        click.echo(f"  {older}")
     if audit.estimate is None:
         click.echo(f"  {audit.why}")
     else:

@@ -26,11 +26,11 @@ def show(first: Path, second: Path) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
     settings that differ.
     """
-    from harness.runs import RunFolder
     from harness.scoring.opened import OpenRun
+    from harness.verbs.outputs import open_scored
     from harness.viewer.differ import compare
 
-    folders = [RunFolder.open(path) for path in (first, second)]
+    folders = [open_scored(path) for path in (first, second)]
     a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
     shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
     if not shared:

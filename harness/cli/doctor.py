@@ -194,9 +194,10 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
-    from harness.runs import Manifest, RunFolder, questions, read_samples
+    from harness.runs import Manifest, questions, read_samples
+    from harness.verbs.outputs import open_scored
 
-    folder = RunFolder.open(path)
+    folder = open_scored(path)
     damaged = False
     for name, record in Manifest.load(folder).benchmarks.items():
         try:

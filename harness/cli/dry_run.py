@@ -36,7 +36,7 @@ def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
 
     if options.serve is not None:
         watcher = Terminal()
-        questions_asked = questions_of(options, watcher, judged=judge is not None)
+        questions_asked = questions_of(options, watcher)
         for line in command_lines(server_of(questions_asked)):
             click.echo(line)
         _show_unserved(options, questions_asked, judge)
@@ -46,7 +46,7 @@ def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
         from harness.verbs.elsewhere import cluster
 
         options = cluster(where.on).checked(options)
-    with Terminal() as watcher, prepare(options, watcher, must_answer=True, judged=judge is not None) as prepared:
+    with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts, judge)
         _warn(prepared.sets, judge, watcher)
 

@@ -48,6 +48,7 @@ GROUPS = {
     },
     "Decide": {
         "compare": "Show which run is better, how sure that is, and what would settle it.",
+        "gate": "Say whether a model still reaches its floors, with few samples.",
         "race": "Sample candidates in rounds until it is clear which is better.",
         "plan": "Show how many samples it takes to see a difference, and their cost.",
         "verify": "Say whether a run agrees with what is published of its model.",

@@ -17,6 +17,7 @@ from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, count_questions, in_percent
 
 if TYPE_CHECKING:
+    from harness.generation.forecast import Forecast
     from harness.verbs.plan import Needed
 
 
@@ -40,8 +41,8 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
     taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
-    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them, and so
-    is their mean: it corrects their p values together, so each benchmark needs more samples than alone.
+    score, as `harness verify` finds it. Several benchmarks are planned for one `harness compare` of all of them: it
+    corrects their p values together, so each benchmark needs more samples than alone.
 
     --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
     samples show it in 80 % of repetitions, if both models are equally good.
@@ -67,8 +68,6 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
         return
     for needed in plans:
         _print(needed, options)
-    if len(plans) > 1 and not options.published_samples:
-        _print_mean(plans[0], len(plans), options)
 
 
 def _print(needed: Needed, options: PlanOptions) -> None:
@@ -82,26 +81,18 @@ def _print(needed: Needed, options: PlanOptions) -> None:
             finds = f"{_verb(needed.given_samples, options)} no {_noun(options)} that is possible"
         click.echo(
             f"{name}: {count_noun(needed.given_samples, 'sample')} a question {_beside(options)} {finds} {questions}"
-            f"{_between(needed.difference_range, _noun(options))}"
         )
     if needed.samples is not None:
         click.echo(
             f"{name}: {count_noun(needed.samples, 'sample')} a question {_beside(options)} "
             f"{_finds(needed.samples, f'{options.points:g}', options)} {questions}"
         )
-        if needed.samples_range is not None:
-            few, many = needed.samples_range
-            up_to = "any number" if many is None else f"{many:,}"
-            click.echo(
-                f"  by chance in the samples of the run, the number is between {few:,} and {up_to} (95 % interval); a "
-                "run with more samples narrows it"
-            )
     elif needed.least_difference is not None:
         least = _rounded_up(100 * needed.least_difference)
         click.echo(f"{name}: {_never(options)}; the smallest {_noun(options)} that is possible: {count_points(least)}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
-        _print_forecasts(needed)
+        _print_forecast(needed.forecast, needed.concurrency)
     if needed.n_clusters and needed.least_on_new_questions is not None and needed.least_questions is not None:
         points = 100 * needed.least_on_new_questions
         enough = needed.least_questions <= needed.n_questions
@@ -125,42 +116,13 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     return f"accuracy {percent}, as given; the spread is {median}, scaled to it"
 
 
-def _print_forecasts(needed: Needed) -> None:
-    """Print what the planned runs still take."""
+def _print_forecast(ahead: Forecast, concurrency: int) -> None:
+    """Print what a planned run takes."""
     from harness.cli.pilot import forecast_lines
 
-    for title, ahead in (
-        ("to extend this run to that size", needed.forecast),
-        ("for a second run, from its beginning", needed.second_forecast),
-    ):
-        if ahead is not None:
-            first, *more = forecast_lines(ahead, needed.concurrency)
-            for line in (f"{title}: {first.removeprefix('forecast: ')}", *more):
-                click.echo(f"  {line}")
-
-
-def _print_mean(needed: Needed, n_benchmarks: int, options: PlanOptions) -> None:
-    """Print what the mean of all benchmarks shows and needs."""
-    name = f"mean of the {n_benchmarks} benchmarks"
-    both = "if both are equally good on every benchmark"
-    condition = "if every benchmark differs by it" if options.margin is None else both
-    if needed.smallest_difference_of_mean is not None:
-        finds = _finds(2, _rounded_up(100 * needed.smallest_difference_of_mean), options)
-        click.echo(f"{name}: these samples {finds} in 80 % of repetitions, {condition}")
-    if needed.samples_of_mean is not None:
-        finds = _finds(needed.samples_of_mean, f"{options.points:g}", options)
-        samples = count_noun(needed.samples_of_mean, "sample")
-        click.echo(f"{name}: {samples} a question of each {finds} in 80 % of repetitions, {condition}")
-    elif options.points is not None:
-        click.echo(f"{name}: {_never(options)}")
-
-
-def _between(ends: tuple[float, float] | None, noun: str) -> str:
-    """The words for the range of a smallest difference, or margin (`noun`); empty if it is unknown."""
-    if ends is None:
-        return ""
-    low, high = (in_percent(end) for end in ends)
-    return f"; by chance in the run's samples, the {noun} is between {low} and {high} points (95 % interval)"
+    first, *more = forecast_lines(ahead, concurrency)
+    for line in (f"such a run, from its beginning: {first.removeprefix('forecast: ')}", *more):
+        click.echo(f"  {line}")
 
 
 def _beside(options: PlanOptions) -> str:

@@ -159,23 +159,20 @@ def _print_end(ran: Ran) -> int:
     """Print how the session ended and what to do next. Returns the exit code."""
     sampled = ran.sampled
     if not (sampled.reached or sampled.missed):
-        return _print_outcome(sampled.outcome, ran.folder, ran.prices, ran.score_deadline)
+        return _print_outcome(sampled.outcome, ran.folder, ran.prices)
     _summary(sampled.outcome, ran.prices)
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {sampled.missed}", err=True)
-    terminal.note(_score_with(ran.folder, ran.score_deadline))
+    terminal.note(_score_with(ran.folder))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _score_with(folder: Path, deadline: float | None) -> str:
-    """The command that scores the run, with the judge that was tried.
-
-    deadline: the seconds for an answer that a slow verifier needs; None if the default of `harness score` is enough.
-    """
+def _score_with(folder: Path) -> str:
+    """The command that scores the run, with the judge that was tried."""
     context = click.get_current_context()
-    words = [] if deadline is None else ["--deadline", str(round(deadline))]
+    words: list[str] = []
     for parameter in context.command.params:
         if (parameter.name or "").startswith("judge_") and (value := context.params[str(parameter.name)]):
             for member in value if parameter.multiple else [value]:
@@ -248,11 +245,8 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
         terminal.note(f"all sessions: {outcome.spent.plus(outcome.spent_before).sentence(prices)}")
 
 
-def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline: float | None = None) -> int:
-    """Print how a session without a target ended, and what to do next. Returns the exit code.
-
-    deadline: as for `_score_with`.
-    """
+def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
+    """Print how a session without a target ended, and what to do next. Returns the exit code."""
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(f"harness: {cause}", err=True)
@@ -260,11 +254,11 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None, deadline:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
-        terminal.note(_score_with(out, deadline))
+        terminal.note(_score_with(out))
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    needs_change = all(cause.cure for cause in outcome.causes) and outcome.causes
-    how = "the command again with the option named above" if needs_change else "the same command again to request them"
-    click.echo(f"harness: {owed}; give {how}", err=True)
+    is_final = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
+    how = "command again with a max_tokens or a field that the server accepts" if is_final else "same command again"
+    click.echo(f"harness: {owed}; give the {how} to request them", err=True)
     return EXIT_OWED

@@ -56,7 +56,7 @@ def _prints() -> Any:
 
 
 @click.command("score", cls=Helping, verb="score", first=_FIRST)
-@click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)
 @takes(JudgingCosts)

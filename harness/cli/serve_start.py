@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from server_launchers.keeping import registering, supervisor
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.state import ServerState
+    from server_launchers.keeping.servers import ServerState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.runs.going import OnDisk
     from harness.runs.layout import RunFolder
     from harness.showing.running_score import RunningScore
-    from harness.verbs.sweep.cell_record import SeenSweep
+    from harness.verbs.sweep.record import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -73,16 +73,16 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
     harness status results/my-sweep
     harness status results/qwq-32b --concurrency 128
     """
-    from harness.runs.layout import RunFolder
-    from harness.verbs.sweep import cell_record
+    from harness.verbs.outputs import open_scored
+    from harness.verbs.sweep import record as cell_records
 
     if orders := {verb: value for verb, value in steering.items() if value}:
         if run is None or len(orders) > 1 or as_json or watch:
             raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
         _steer(run, *orders.popitem())
         return
-    sweep = cell_record.look(run) if run is not None else None
-    states = [look(RunFolder.open(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
+    sweep = cell_records.look(run) if run is not None else None
+    states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
@@ -204,12 +204,12 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
     """The lines on the cells of a sweep that have ended; none for a folder without cells."""
     if not sweep.cells and not sweep.running:
         return
-    stages = Counter("failed" if record.lost else record.stage for record in sweep.cells)
+    stages = Counter("failed" if record.reason else "scored" for record in sweep.cells)
     counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
     cells = f"cells: {counts}" if counts else "no cell has ended yet"
     yield f"{visible(str(sweep.path))}: sweep {'running' if sweep.running else 'ended'}; {cells}"
     for record in sweep.cells:
-        if record.lost:
+        if record.reason:
             yield f"failed: {visible(record.cell, 200)}: {visible(record.reason, 300)}"
 
 
@@ -307,9 +307,9 @@ def _plain(status: Status) -> RunStatus:
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
     from harness.runs.layout import runs_in
-    from harness.verbs.sweep import cell_record
+    from harness.verbs.sweep import record as cell_records
 
-    while (sweep := cell_record.look(path)) is not None and sweep.running:
+    while (sweep := cell_records.look(path)) is not None and sweep.running:
         for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
         time.sleep(WATCH_SECONDS)

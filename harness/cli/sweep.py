@@ -22,9 +22,9 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
-    from harness.verbs.sweep.cell_record import CellRecord
     from harness.verbs.sweep.cells import Sweep
     from harness.verbs.sweep.file import SweepFile
+    from harness.verbs.sweep.record import CellRecord
     from harness.verbs.sweep.whole import EndedSweep
 
 _SHOWN = (
@@ -247,7 +247,7 @@ def _carry_out(
     def on_cell(*records: CellRecord) -> None:
         for record in records:
             _ended(record)
-        if planned.checkpoints and not any(record.lost for record in records):
+        if planned.checkpoints and not any(record.reason for record in records):
             on_tables(with_tables(planned))
 
     with Terminal(warned=warned) as watcher:
@@ -277,7 +277,7 @@ def _ended(record: CellRecord) -> None:
     if record.reason:
         click.echo(f"harness: {record.cell}: {record.reason}", err=True)
     else:
-        terminal.note(f"{record.cell}: {record.stage}")
+        terminal.note(f"{record.cell}: scored")
 
 
 def _code(swept: EndedSweep, *, verify: bool) -> int:
@@ -315,8 +315,7 @@ def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool)
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.verbs.sweep import table
-    from harness.verbs.sweep.records import REFUSED
-    from harness.verbs.sweep.running import UNSCORED, UNSENT
+    from harness.verbs.sweep.running import REFUSED, UNSCORED, UNSENT
     from harness.verbs.sweep.whole import disagreement
 
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
@@ -347,7 +346,7 @@ def _next(swept: EndedSweep, *, follows: bool) -> str:
 
     follows: this command goes on with the sweep by itself.
     """
-    from harness.verbs.sweep.records import REFUSED
+    from harness.verbs.sweep.running import REFUSED
 
     damaged = sum(result.damaged for result in swept.lost)
     refused = sum(result.reason.startswith(REFUSED) for result in swept.lost)

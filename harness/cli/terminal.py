@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
     from harness.showing.display import ProgressDisplay
-    from server_launchers.keeping.progress import Heartbeat, StartProgress
     from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.keeping.waiting import Heartbeat, StartProgress
 
 PIPED_COLUMNS = 1000
 """Width of output that is no terminal: rows stay whole for grep and cut."""
@@ -147,7 +147,7 @@ class Terminal(Watcher):
 
     @cached_property
     def _heartbeat(self) -> Heartbeat:
-        from server_launchers.keeping.progress import Heartbeat
+        from server_launchers.keeping.waiting import Heartbeat
 
         return Heartbeat(note)
 

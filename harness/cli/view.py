@@ -29,11 +29,12 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     from harness.cli.again import run_command, score_command, serve_command
     from harness.verbs.again import lines_again
     from harness.verbs.compare import published_beside
+    from harness.verbs.outputs import open_scored
     from harness.verbs.report import run_facts
     from harness.viewer.library import Library
     from harness.viewer.serving import Server, serve
 
-    library = Library(runs or (Path("results"),))
+    library = Library([open_scored(run).path if run.is_file() else run for run in runs] or [Path("results")])
     library.refresh()
 
     def announce(address: str) -> None:

@@ -18,17 +18,14 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot
 from harness.reports.trainings import steps_of
 from harness.scoring.moves import pairs
-from harness.scoring.resampling import Counts, real_repeats, real_sizes, resampled_repeats, resampled_sizes
+from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24
 """A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
 
 
-MIN_DRAWN = 2
-"""Smallest number of samples a question of a drawn repeat: one shows no spread."""
-
-DRAWN_REPEATS, SIZE_DRAWS = 30, 200
-"""Number of repeats that are drawn from the samples of one run: of their accuracies, and of each number of samples."""
+MIN_SAMPLES = 2
+"""Smallest number of samples a question of runs that show a spread."""
 
 
 class RunBenchmark(NamedTuple):
@@ -113,8 +110,7 @@ def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
 def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """How the accuracies of repeats differ, and how the error falls with the number of samples.
 
-    Repeats are complete runs that differ by their seeds and numbers of samples alone. Of one run alone, they are drawn
-    from its samples.
+    Repeats are complete runs that differ by their seeds and numbers of samples alone.
     """
     complete = [
         part
@@ -126,10 +122,10 @@ def of_repeats(present: Sequence[RunBenchmark]) -> Iterator[Plot]:
         identity = {field: value for field, value in part.benchmark.record.identity.items() if field != "seed"}
         questions = [item.question.question_id for item in part.benchmark.questions]
         repeated.setdefault(digest([part.run.manifest.model, identity, questions]), []).append(part)
-    groups = [group for group in repeated.values() if _are_repeats(group) or len(present) == 1]
+    groups = [group for group in repeated.values() if _are_repeats(group)]
     for group in groups:
         stem = f"{group[0].run.label}-" if len(groups) > 1 else ""
-        for plot in _repeats_drawn(group[0]) if len(group) == 1 else _repeats_made(group):
+        for plot in _repeats(group):
             yield dataclasses.replace(plot, name=f"{stem}{plot.name}")
 
 
@@ -143,19 +139,7 @@ def _are_repeats(group: Sequence[RunBenchmark]) -> bool:
     return len(drawn) == len(group) > 1 and not any(record.imported for record in records)
 
 
-def _repeats_drawn(part: RunBenchmark) -> Iterator[Plot]:
-    """The plots of repeats that are drawn from the samples of one run, if they are enough for two repeats of two."""
-    name, correct, counts = part.benchmark.name, *_counts(part)
-    stored = int(counts.min()) if len(counts) else 0
-    if stored < 2 * MIN_DRAWN:
-        return
-    n_repeats = min(DRAWN_REPEATS, stored // MIN_DRAWN)
-    yield repeats_plot(resampled_repeats(name, correct, counts, stored // n_repeats, n_repeats, seed=0))
-    ns = tuple(2**power for power in range(1, stored.bit_length()) if 2**power <= stored)
-    yield sizes_plot(resampled_sizes(name, correct, counts, ns, SIZE_DRAWS, seed=0))
-
-
-def _repeats_made(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
+def _repeats(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
     """The plots of runs that repeat each other: of one number of samples, and over the numbers of samples."""
     name = group[0].benchmark.name
     by_size: dict[int, list[RunBenchmark]] = {}
@@ -167,10 +151,10 @@ def _repeats_made(group: Sequence[RunBenchmark]) -> Iterator[Plot]:
         cells[n] = np.array(correct), np.array(counts)
     n, most = max(by_size.items(), key=lambda size: len(size[1]))
     if len(most) > 1:
-        yield repeats_plot(real_repeats(name, tuple(part.run.label for part in most), *cells[n]))
-    several = [cell for n, cell in cells.items() if n >= MIN_DRAWN]
+        yield repeats_plot(name, [part.run.label for part in most], repeats_of(*cells[n]))
+    several = [cell for n, cell in cells.items() if n >= MIN_SAMPLES]
     if len(several) > 1:
-        yield sizes_plot(real_sizes(name, tuple(several)))
+        yield sizes_plot(name, several[0][1].shape[1], sizes_of(several))
 
 
 def _counts(part: RunBenchmark) -> tuple[Counts, Counts]:

@@ -264,6 +264,5 @@ def _benchmark(
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
-    rubric = rubric_of(folder, grades) if score.judge_errors is not None else None
-    text = "" if rubric is None else rubric.text
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, text)
+    rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, rubric)

@@ -192,10 +192,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """An existing run's folder; of scored outputs of another tool, the folder of the run that was made of them.
-
-        Raises `StoreError` when there is no run at `path`.
-        """
+        """An existing run's folder. Raises `StoreError` when there is no run at `path`."""
         folder = cls(path)
         if folder.manifest.is_file():
             return folder
@@ -203,8 +200,6 @@ class RunFolder:
             raise folder.missing_manifest()
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
-        if (scored := imported_at(folder.path)).manifest.is_file():
-            return scored
         if folder.path.is_file():
             file = visible(folder.path.name)
             raise StoreError(
@@ -226,7 +221,9 @@ class RunFolder:
     @property
     def source(self) -> Path:
         """The name that a person uses for the folder: of scored outputs, the file's."""
-        return self.path.with_name(self.path.name.removesuffix(SCORED))
+        outputs = self.path.with_name(self.path.name.removesuffix(SCORED))
+        # A run of any other origin may have such a name, too.
+        return outputs if outputs.exists() and not (outputs / MANIFEST).is_file() else self.path
 
     @property
     def manifest(self) -> Path:

@@ -113,12 +113,6 @@ def _is_time(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def is_older(override: Override, moment: datetime | None) -> bool:
-    """Whether the override was made before `moment`; False without one. A time without a zone is taken as UTC."""
-    when = datetime.fromisoformat(override.when)
-    return moment is not None and (when if when.tzinfo else when.replace(tzinfo=UTC)) < moment
-
-
 def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
     """The overrides that hold now: the last one of each key, without withdrawn ones."""
     last = {override.key: override for override in overrides}

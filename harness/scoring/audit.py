@@ -35,15 +35,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from harness.core.nouns import are, count_noun, in_percent, in_points
+from harness.core.nouns import count_noun, in_percent, in_points
 from harness.core.records import Key
-from harness.runs.overrides import Override, apply, is_older
+from harness.runs.overrides import Override, apply
 from harness.scoring.audit_order import Population
 from harness.scoring.stats import Estimate, Interval, moved_interval, wilson
 from harness.scoring.tally import QuestionTally
@@ -92,10 +91,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
 
     n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
-    calls correct. of_judge: the population are a judge's verdicts. n_older: audited
-    verdicts that are older than the rubric by which the judge decided. The intervals hold the audit's own uncertainty,
-    too. n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of
-    audits would do that. n_undecided: samples beside the population that the grader and the person leave undecided;
+    calls correct. of_judge: the population are a judge's verdicts. The intervals hold the audit's own uncertainty, too.
+    n_undecided: samples beside the population that the grader and the person leave undecided;
     they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
     that the grader left undecided beside the population, and on which the person's verdict counts.
     """
@@ -104,10 +101,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_population: int
     n_audited: int
     n_differing: int
-    n_to_halve: int | None
     n_accepted: int = 0
     of_judge: bool = False
-    n_older: int = 0
     n_undecided: int = 0
     accuracy_undecided_right: float | None = None
     n_decided: int = 0
@@ -133,15 +128,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.n_differing:
             rejected = self.n_differing - self.n_accepted
             which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
-        more = (
-            "no number of audits would halve the interval: what is left is the error of sampling"
-            if self.n_to_halve is None
-            else f"about {self.n_to_halve:,} audits would halve the interval"
-        )
-        older = (
-            f". {self.n_older:,} of these {self.n_audited:,} verdicts {are(self.n_older)} older than the rubric: "
-            "`harness audit` asks for them once more, in case they follow other rules"
-        )
         decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         if_wrong = if_right = ""
         if self.accuracy_undecided_right is not None:
@@ -156,7 +142,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
             f"{self.n_differing:,}{which}{decided if self.n_decided else ''}: the audited accuracy is "
             f"{in_percent(self.accuracy.value)} %{if_wrong} (same questions {_between(sampling)}{new}){if_right}"
-            f"{left_out}; {more}{older if self.n_older else ''}"
+            f"{left_out}"
         )
 
 
@@ -210,23 +196,21 @@ def audited(
     graded: Estimate,
     *,
     in_force: Mapping[Key, Override] | None = None,
-    since: datetime | None = None,
 ) -> Audited | None:
     """The audited accuracy, estimated from the audited samples; None while no verdict counts in one of the strata.
 
     items: `tally(…).questions`. by_hand: `audits(…)`. graded: the accuracy by the grades. in_force: all verdicts
     by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's; None: the
-    audit's alone. since: when the judge's rubric was first used; None: it has none.
+    audit's alone.
     """
     population = Population.of(items)
-    parts, n_differing, n_accepted, n_older = [], 0, 0, 0
+    parts, n_differing, n_accepted = [], 0, 0
     for stratum in population.strata:
         verdicts = stratum.verdicts(by_hand)
         if not verdicts:
             return None
         n_differing += (differing := sum(correct != stratum.called_correct for _, correct in verdicts))
         n_accepted += differing * stratum.called_correct
-        n_older += sum(is_older(by_hand[key], since) for key, _ in verdicts)
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         parts.append(
             AuditedPart(
@@ -256,7 +240,6 @@ def audited(
     estimated = msgspec.structs.replace(
         estimated,
         of_judge=population.of_judge,
-        n_older=n_older,
         n_undecided=len(left),
         accuracy_undecided_right=min(1.0, estimated.accuracy.value + math.fsum(left)) if left else None,
         n_decided=len(decided),
@@ -310,7 +293,6 @@ def estimate(
         n_audited=n_audited,
         n_differing=n_differing,
         n_accepted=n_accepted,
-        n_to_halve=_to_halve(sampling.half_width**2, (below + above) / 2, n_audited, n_population),
     )
 
 
@@ -348,15 +330,3 @@ def _around(estimate: float, interval: Interval, below: float, above: float, str
         max(0.0, estimate - math.hypot(stretch * (estimate - interval.low), math.sqrt(below))),
         min(1.0, estimate + math.hypot(stretch * (interval.high - estimate), math.sqrt(above))),
     )
-
-
-def _to_halve(sampling: float, audit: float, drawn: int, population: int) -> int | None:
-    """How many audits in all would halve the half-width √(sampling + audit); None if no number would.
-
-    sampling, audit: squares of the half-widths from both sources; the second falls as 1/m − 1/N with m audits of N
-    samples. drawn: m today. population: N.
-    """
-    allowed = (sampling + audit) / 4 - sampling
-    if allowed <= 0 or drawn >= population:
-        return None
-    return math.ceil(1 / (1 / population + (1 / drawn - 1 / population) * allowed / audit))

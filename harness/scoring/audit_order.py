@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from harness.core.codec import digest
-from harness.core.nouns import are
 from harness.core.records import Key
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs.overrides import Override
@@ -41,9 +40,6 @@ WHY = "audit"
 
 NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 """The words before the reasons of `why_no_estimate`."""
-
-_SAMPLES = 100
-"""The audit's samples of a benchmark where no option says otherwise."""
 
 
 @dataclass(slots=True)
@@ -177,53 +173,23 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
     population = Population.of(items)
-    missing = [stratum.missing(by_hand) for stratum in population.strata]
-    n_missing = sum(map(len, missing))
-    if not n_missing:
+    missing = {stratum.called_correct: stratum for stratum in population.strata if stratum.missing(by_hand)}
+    if not missing:
         return ""
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
-    causes, changed, regraded = [], False, False
-    for stratum, keys in zip(population.strata, missing, strict=True):
-        which = "samples that were graded correct" if stratum.called_correct else "samples that were not graded correct"
-        audited = [by_hand[key] for key in stratum.weight_of if key in by_hand]
-        n_audited, n_before = len(audited), len(stratum.beginning(by_hand))
-        regraded |= any((override.graded == "correct") != stratum.called_correct for override in audited)
-        if keys and not n_audited:
-            causes.append(f"none of the {which} is judged by hand")
-        elif keys:
-            changed = True
-            causes.append(
-                f"of {n_audited:,} verdicts by hand on {which}, {n_before:,} "
-                f"{are(n_before)} at the beginning of the random order, before the first sample without one, and at "
-                "least half must be"
-            )
-    judge = "if a judge decided, score with it again, or " * (regraded and not population.of_judge)
-    cause = "Either verdicts were given out of this order, or the samples or the grader changed since"
-    if regraded:
-        cause = "Since then, the grader changed"
-    advice = f"{cause}: {judge}go on with the audit. " if changed else ""
-    n_samples = _n_samples(population, missing)
-    more = f" with `samples` {n_samples:,}" if n_samples > _SAMPLES else ""
-    verdicts = "verdict is" if n_missing == 1 else "verdicts are"
-    return (
-        f"{NO_ESTIMATE}{'; '.join(causes)}. {advice}At least {n_missing:,} more {verdicts} needed, on samples that "
-        f"`harness audit`{more} asks about in this order"
+    n_missing = sum(len(stratum.missing(by_hand)) for stratum in missing.values())
+    causes = "; ".join(
+        f"of {len(stratum.weight_of.keys() & by_hand.keys()):,} verdicts by hand on samples that were "
+        f"{'' if correct else 'not '}graded correct, {len(stratum.beginning(by_hand)):,} are at the beginning"
+        for correct, stratum in missing.items()
     )
-
-
-def _n_samples(population: Population, missing: Sequence[Sequence[Key]]) -> int:
-    """The number of samples of the smallest draw that holds the missing ones. missing: by stratum."""
-    depths = [
-        stratum.order.index(keys[-1]) + 1 if keys else 0
-        for stratum, keys in zip(population.strata, missing, strict=True)
-    ]
-    parts = [0] * len(depths)
-    for n, turn in enumerate(population.turns(), 1):
-        parts[turn] += 1
-        if all(part >= depth for part, depth in zip(parts, depths, strict=True)):
-            return n
-    return population.n
+    return (
+        f"{NO_ESTIMATE}{causes} of the random order, before the first sample without one: some must be, and at least "
+        "half. If the samples or the grader changed since, a judge that decided among them, score with it again; else "
+        f"go on with the audit: at least {n_missing:,} more verdict{'s are' if n_missing > 1 else ' is'} needed, on "
+        "samples that `harness audit` asks about in this order (with a larger `samples` if it asks about none)"
+    )
 
 
 def _checksum(key: Key) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from urllib.parse import urlsplit
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -19,8 +18,7 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.records import Grade
-from harness.runs import Manifest, RunFolder
-from harness.runs.manifest import WEIGHTS, Provenance
+from harness.runs import RunFolder
 from harness.scoring.observed import Observed, Rows
 from harness.scoring.stats import Estimate, sampling_limits
 
@@ -95,22 +93,6 @@ def scores(
     return scored
 
 
-def _restarted(provenance: Provenance, urls: Iterable[str]) -> bool:
-    """Whether these base URLs are those of one server that was started again for each session: one after the other, on
-    one host, with the same facts, and a checksum of the weights among them (which is known only of servers that the
-    harness starts).
-    """
-    each = [endpoint for session in provenance.sessions for endpoint in session.endpoints.items()]
-    names = {name for _, name in each}
-    return (
-        all(len(session.endpoints) == 1 for session in provenance.sessions)
-        and set(urls) <= {url for url, _ in each}
-        and len({urlsplit(url).hostname for url, _ in each}) == 1
-        and len(names) == 1
-        and not provenance.servers[names.pop()].model.keys().isdisjoint(WEIGHTS)
-    )
-
-
 class _FailedRequest(msgspec.Struct, frozen=True):
     """The fields of a line of `log.jsonl` that are counted."""
 
@@ -119,12 +101,8 @@ class _FailedRequest(msgspec.Struct, frozen=True):
     task: tuple[str, str, int]
 
 
-def failed_requests(folder: RunFolder, benchmark: str, endpoints: Collection[str]) -> Mapping[str, int] | None:
-    """The number of failed requests of a benchmark by base URL, from the run's log; None if the endpoints of its
-    samples are one server, started again for each session.
-    """
-    if _restarted(Manifest.load(folder).provenance, endpoints):
-        return None
+def failed_requests(folder: RunFolder, benchmark: str) -> Mapping[str, int]:
+    """The number of failed requests of a benchmark by base URL, from the run's log."""
     counts: Counter[str] = Counter()
     for path in folder.logs():
         with contextlib.suppress(OSError), open_untrusted(path) as log:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 
@@ -22,18 +21,15 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import rate
 
 
-def beside_verdicts_by_hand(
-    score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override], since: datetime | None
-) -> Score:
+def beside_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
     """The score with what follows from the verdicts by hand, in place of what it said of earlier ones.
 
     items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order.
-    since: when the judge's rubric was first used; None: it has none.
     """
     in_force, by_audit = overrides.in_force(corrections), audits(corrections)
     estimate = None
     if by_audit and score.accuracy is not None:
-        estimate = audited(items, by_audit, score.accuracy, in_force=in_force, since=since)
+        estimate = audited(items, by_audit, score.accuracy, in_force=in_force)
     score = msgspec.structs.replace(
         score,
         accuracy_overridden=None,

@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
@@ -35,12 +34,11 @@ from harness.runs import (
     read_samples,
 )
 from harness.runs.line_file import write_lines
-from harness.runs.record import KeySet, Plan
+from harness.runs.record import KeySet
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring import by_endpoint
-from harness.scoring.anomalies import Anomalies, anomalies, reply_doubts
+from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
-from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
@@ -52,11 +50,10 @@ from harness.scoring.observed import (
     salvage_warnings,
     takeover_warnings,
 )
-from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors, with_g_pass
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
-from harness.scoring.workload import Speed, Workload, speed, workload
+from harness.scoring.workload import speed, workload
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -66,32 +63,25 @@ OnGraded = Callable[[str, int], None]
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
-    questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
-    grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
-    samples, and the row of each grade. failed: failed requests by endpoint; None if there is one server only. speed,
-    workload, anomalies, hidden_limit, early_cut: as in `Score`. from_reasoning: the grades with answers taken from the
-    reasoning where there is no other; None = the option was not given. ks, tau, salvaged: see `GradingOptions`.
-    judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided in its
-    place: rule → number of samples.
+    questions: the planned ones, in order. grades: in the order of questions and sample indices. warnings: about the
+    journal. observed, rows: facts of the samples, and the row of each grade. planned_rows: the rows of the planned
+    samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
+    from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
+    given. judge_errors, judging: as in `Score`. judged_failures: what the verifier did on samples that a judge decided
+    in its place: rule → number of samples.
     """
 
     folder: BenchmarkFolder
+    record: BenchmarkRecord
+    grading: GradingOptions
     questions: Sequence[Question]
-    samples: Plan | None
     grades: Sequence[Grade]
     warnings: tuple[ScoreWarning, ...]
-    observed: Observed = field(default_factory=Observed)
-    rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    observed: Observed
+    rows: Rows
+    planned_rows: Rows
     failed: Mapping[str, int] | None = None
-    speed: Speed | None = None
-    workload: Workload | None = None
-    anomalies: Anomalies | None = None
-    hidden_limit: HiddenLimit | None = None
-    early_cut: EarlyCut | None = None
     from_reasoning: Sequence[Grade] | None = None
-    ks: tuple[int, ...] = ()
-    tau: float | None = None
-    salvaged: bool = True
     judge_errors: JudgeErrors | None = None
     judging: Judging | None = None
     judged_failures: Mapping[str, int] = field(default_factory=dict)
@@ -99,16 +89,18 @@ class GradedBenchmark:
     @property
     def counts(self) -> Rows:
         """Positions of the grades that the score counts."""
-        return np.arange(len(self.grades)) if self.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
+        return (
+            np.arange(len(self.grades)) if self.grading.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
+        )
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
         """Return those of `grades` that the score counts. grades: in the order of the benchmark's grades."""
-        return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
+        return grades if self.grading.salvaged else Picked(grades, array("q", self.counts.tobytes()))
 
     @cached_property
     def tallied(self) -> Sequence[QuestionTally]:
         """The questions with the grades that the score counts."""
-        return tally(self.questions, self.counted(self.grades), self.samples).questions
+        return tally(self.questions, self.counted(self.grades), self.record.planned).questions
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -168,8 +160,9 @@ def _grade_benchmark(
     endpoints = journal.observed.endpoints
     return GradedBenchmark(
         folder=files,
+        record=record,
+        grading=grading,
         questions=planned,
-        samples=record.planned,
         grades=journal.grades,
         warnings=(
             *warned("journal", journal_warnings(files, journal.report)),
@@ -184,18 +177,9 @@ def _grade_benchmark(
         observed=journal.observed,
         rows=journal.rows,
         # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
-        failed=by_endpoint.failed_requests(folder, name, endpoints)
-        if len(endpoints) > 1 and not record.imported
-        else None,
-        speed=speed(journal.observed, counted),
-        workload=workload(journal.observed, counted),
-        anomalies=anomalies(journal.observed.shown(counted)),
-        hidden_limit=hidden_limit(journal.observed, counted),
-        early_cut=journal.observed.early_cut(counted, partial(max_tokens_sent, record)),
+        failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
+        planned_rows=counted,
         from_reasoning=from_reasoning,
-        ks=grading.k,
-        tau=grading.tau,
-        salvaged=grading.salvaged,
     )
 
 
@@ -249,40 +233,41 @@ def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
 
 def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
-    counted_grades = graded.counted(graded.grades)
-    rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
-    scored = partial(score_benchmark, graded.questions)
-    thought, limit = graded.observed.reasoning_tokens, graded.hidden_limit
-    endpoints: dict[str, EndpointScore] = {}
-    if graded.failed is not None:
-        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed)
-    # The score itself. All that follows adds fields to it: other accuracies, G-Pass@k, corrections, the audit.
-    score = scored(
-        counted_grades,
-        graded.samples,
-        ks=graded.ks,
-        endpoints=endpoints,
-        speed=graded.speed,
-        workload=graded.workload,
-        anomalies=graded.anomalies,
-        early_cut=graded.early_cut,
+    grading, observed = graded.grading, graded.observed
+    counted = graded.counted(graded.grades)
+    rows = graded.rows if grading.salvaged else graded.rows[graded.counts]
+    thought, limit = observed.reasoning_tokens, hidden_limit(observed, graded.planned_rows)
+    score = score_benchmark(
+        graded.questions,
+        counted,
+        graded.record.planned,
+        ks=grading.k,
+        early_cut=observed.early_cut(graded.planned_rows, partial(max_tokens_sent, graded.record)),
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    score = msgspec.structs.replace(score, hidden_limit=limit)
+    # All that follows adds fields to it: facts of the samples, other accuracies, G-Pass@k, corrections, the audit.
+    score = msgspec.structs.replace(
+        score,
+        hidden_limit=limit,
+        speed=speed(observed, graded.planned_rows),
+        workload=workload(observed, graded.planned_rows),
+        anomalies=anomalies(observed.shown(graded.planned_rows)),
+        endpoints={} if graded.failed is None else by_endpoint.scores(observed, rows, counted, graded.failed),
+        judge_errors=graded.judge_errors,
+        judging=graded.judging,
+    )
     if graded.from_reasoning is not None:
-        with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.samples).questions
+        with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))
-    if graded.tau is not None:
-        score = with_g_pass(score, graded.tallied, graded.tau)
-    judged = msgspec.structs.replace(score, judge_errors=graded.judge_errors, judging=graded.judging)
-    score = with_errors(judged, graded.judged_failures)
+    if grading.tau is not None:
+        score = with_g_pass(score, graded.tallied, grading.tau)
+    score = with_errors(score, graded.judged_failures)
     has_verdicts = graded.folder.overrides.exists()
     if not has_verdicts and score.judge_errors is None:
         return score
     by_hand = overrides.read(graded.folder) if has_verdicts else []
-    rubric = rubric_of(graded.folder, graded.grades) if by_hand else None
-    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand, rubric and rubric.since)
+    return beside_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
 
 
 def _from_reasoning(

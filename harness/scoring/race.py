@@ -59,11 +59,11 @@ def planned_looks(step: int, most: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
+def boundaries(looks: tuple[int, ...], alpha: float, power: float = 2.0) -> tuple[float, ...]:
     """For each look of a race the number of standard errors beyond which a difference is called real (two-sided).
 
     looks: the rounds after which the race is tested, rising; the last is the whole race. alpha: the chance of a false
-    call that all looks share; a fraction t of the rounds spends alpha · t² of it (Lan and DeMets 1983, Biometrika
+    call that all looks share; a fraction t of the rounds spends alpha · t^power of it (Lan and DeMets 1983, Biometrika
     70:659; Kim and DeMets 1987, Biometrika 74:149). The density of the paths that no earlier look ended is integrated
     numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
@@ -79,13 +79,13 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
         step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
         alive = np.convolve(alive, step)[len(x) - 1 : 2 * len(x) - 1] * width
         # The end beyond which lies the share of the paths that this look may reject, interpolated between grid points.
-        share, outside = (alpha * time**2 - spent) / 2, np.cumsum(alive[::-1]) * width
+        share, outside = (alpha * time**power - spent) / 2, np.cumsum(alive[::-1]) * width
         i = int(np.searchsorted(outside, share))
         inner = outside[i - 1] if i else 0.0
         end = float(x[-1 - i] + width * (0.5 - (share - inner) / max(outside[i] - inner, 1e-300)))
         alive = np.where(np.abs(x) <= end, alive, 0.0)
         errors.append(end / math.sqrt(time))
-        spent, before = alpha * time**2, time
+        spent, before = alpha * time**power, time
     return tuple(errors)
 
 

@@ -289,10 +289,6 @@ def score_benchmark(
     samples_per_question: Plan | int | None,
     *,
     ks: Sequence[int] = (),
-    endpoints: dict[str, EndpointScore] | None = None,
-    speed: Speed | None = None,
-    workload: Workload | None = None,
-    anomalies: Anomalies | None = None,
     early_cut: EarlyCut | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[ScoreWarning] = (),
@@ -301,7 +297,7 @@ def score_benchmark(
 
     samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
-    every question has; larger: `UsageError`. endpoints, speed, workload, anomalies, early_cut: from `Observed`.
+    every question has; larger: `UsageError`. early_cut: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: those of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
@@ -337,10 +333,6 @@ def score_benchmark(
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(tallies.kinds),
         breakdowns=breakdowns,
-        endpoints=endpoints or {},
-        speed=speed,
-        workload=workload,
-        anomalies=anomalies,
         early_cut=early_cut,
         copies=tallies.copies,
         measures=measures(covered),

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from harness.core.limits import MAX_SAMPLES
 from harness.scoring.stats import (
-    POISSON_LOW,
     QUESTION_TOSSES,
     SAMPLING_TOSSES,
     Z_95,
     Array,
-    Interval,
     IntervalEnds,
     between,
     effective_samples,
@@ -329,12 +327,6 @@ def mean_detection(parts: Sequence[Detection]) -> Detection:
     return Detection(variance, rise)
 
 
-def mean_reach(parts: Sequence[MarginReach]) -> MarginReach:
-    """How near a margin may lie to the mean difference of several benchmarks."""
-    reach, error = np.sqrt((np.array(parts) ** 2).sum(axis=0)) / len(parts)
-    return MarginReach(reach, error)
-
-
 def samples_to_detect(
     spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1, unit: float = 0.0
 ) -> int | None:
@@ -408,37 +400,6 @@ def questions_to_detect(variance: float, n_clusters: float, difference: float, n
         return limit + Z_POWER * math.sqrt(spread / number) <= difference
 
     return _first_enough(enough, 2)
-
-
-def variance_limits(variance: float, samples: float, n_questions: int) -> Interval:
-    """The 95 % interval of the variance of one sample, mean over the questions, that a pilot shows.
-
-    variance: Σ p(1−p)·n/(n−1) / Q, observed with n = `samples` of each of Q questions, n ≥ 2. Of one question with the
-    true variance v, its observed value varies by (v(1−3v) − v²(n−3)/(n−1))/n. This function is concave, so that of the
-    mean variance is at most 1/Q of its value at the mean. The ends are the v that lie 1.96 such errors from the
-    observed value. If at most three samples differ from the others of their question, the lower end is that of a
-    Poisson count (`POISSON_LOW`).
-    """
-    total = samples * n_questions
-    linear = Z_95**2 / total
-    square, middle = linear * (3 + (samples - 3) / (samples - 1)), variance + linear / 2
-    reach = math.sqrt(max(0.0, middle * middle - (1 + square) * variance * variance))
-    low, high = ((middle + sign * reach) / (1 + square) for sign in (-1, 1))
-    if total * variance <= len(POISSON_LOW) - 1:
-        low = min(low, float(np.interp(total * variance, range(len(POISSON_LOW)), POISSON_LOW)) / total)
-    return Interval(max(0.0, low), min(0.25, high))
-
-
-def spreads_within(spread: SampleSpread, samples: float, accuracy: Interval) -> list[SampleSpread]:
-    """The spreads at the ends of the 95 % intervals of a pilot's accuracy and variance, as if they were known.
-
-    What a plan says of the true spread lies between the least and the most that it says of `spread` and of these.
-    samples: of each question of the pilot. accuracy: the interval of its accuracy for the same questions.
-    """
-    limits = variance_limits(spread.variance, samples, spread.n_questions)
-    # The variance that is possible is largest at 50 %.
-    means = (accuracy.low, spread.mean, accuracy.high, min(max(accuracy.low, 0.5), accuracy.high))
-    return [SampleSpread(spread.n_questions, mean, variance) for mean in means for variance in limits]
 
 
 def least_variance(accuracy: float, n_questions: int) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from harness.asking.options import AuditOptions
@@ -34,13 +33,12 @@ class Audit:
     """The audit of one benchmark.
 
     accuracy: by the grader, a fraction. n_drawn: number of samples drawn for the audit. items: the drawn samples that
-    the person has not judged since the judge's rubric was first used; older: a sentence that counts those with an older
-    verdict, empty without any, and if the estimate counts some. estimate: the accuracy that follows from the person's
-    verdicts; None while too few count in the random order of the present samples. why: why there is none; empty if
-    there is one. rubric: the rubric that the judge got; empty without one. by_hand: the accuracies with and without the
-    person's verdicts in words, if the person was asked about undecided samples, which estimates nothing; empty without
-    such verdicts. undecided: whether the samples are the undecided ones, not drawn at random. n_without_answer: then,
-    the number of samples without an answer that the person has not judged; they are not among the undecided ones.
+    the person has not judged. estimate: the accuracy that follows from the person's verdicts; None while too few count
+    in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
+    the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
+    person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
+    the samples are the undecided ones, not drawn at random. n_without_answer: then, the number of samples without an
+    answer that the person has not judged; they are not among the undecided ones.
     """
 
     benchmark: str
@@ -50,7 +48,6 @@ class Audit:
     estimate: Audited | None
     why: str = ""
     rubric: str = ""
-    older: str = ""
     by_hand: str = ""
     undecided: bool = False
     n_without_answer: int = 0
@@ -73,13 +70,10 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         # Read into a list, so that every line is checked before the first verdict is stored.
         rows = [*audit_file.read(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
-        judged = {benchmark.name: benchmark for benchmark, _ in lines}
-        rubrics = {name: auditing.rubric_used(benchmark) for name, benchmark in judged.items()}
         for benchmark, row in lines:
-            rubric = rubrics[benchmark.name]
             key = Key(row.question_id, row.sample_index)
             why = WHY_UNDECIDED if row.undecided else WHY
-            _store(benchmark, key, row.verdict, options.who, rubric and rubric.since, why)
+            _store(benchmark, key, row.verdict, options.who, why)
         in_file = {row.line.benchmark for row in rows}
         names = [name for name in names if name in in_file]
         if all(row.line.undecided for row in rows):  # The file was written with `undecided`.
@@ -129,23 +123,19 @@ def judge(
     verdict: None takes the former verdict back. who: the person's name; None = the user of this machine. undecided: as
     in `AuditItem`. Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
     """
-    rubric = auditing.rubric_used(benchmark)
-    _store(benchmark, key, verdict, who, rubric and rubric.since, WHY_UNDECIDED if undecided else WHY)
+    _store(benchmark, key, verdict, who, WHY_UNDECIDED if undecided else WHY)
     benchmark.refresh()
     auditing.take_in(benchmark)
 
 
-def _store(
-    benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, since: datetime | None, why: str
-) -> None:
+def _store(benchmark: OpenBenchmark, key: Key, verdict: VerdictName | None, who: str | None, why: str) -> None:
     """Store a person's verdict, unless the person gave it before.
 
-    since: when the judge's rubric was first used; an equal verdict that is older is stored anew. why: `WHY`, or
-    `WHY_UNDECIDED` for a verdict that an audit must not count.
+    why: `WHY`, or `WHY_UNDECIDED` for a verdict that an audit must not count.
     """
     by_hand = benchmark.audits if why == WHY else benchmark.overrides
     override, grade = by_hand.get(key), benchmark.grade(key)
-    if override is None or override.verdict != verdict or overrides.is_older(override, since):
+    if override is None or override.verdict != verdict:
         graded = None if grade is None else grade.verdict
         overrides.correct(
             benchmark.folder, key, verdict, graded=graded, who=overrides.this_user() if who is None else who, why=why
@@ -155,17 +145,15 @@ def _store(
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     """The present state of a benchmark's audit; the score gets what the verdicts by hand say."""
     keys = auditing.draw_keys(benchmark, samples)
-    left, rubric = auditing.samples_left(benchmark, keys), auditing.rubric_used(benchmark)
     score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
-        items=[auditing.item(benchmark, key) for key in left.keys],
+        items=[auditing.item(benchmark, key) for key in keys if key not in benchmark.audits],
         estimate=score.audited,
         why="" if score.audited else auditing.why_unknown(benchmark),
-        rubric="" if rubric is None else rubric.text,
-        older="" if score.audited and score.audited.n_older else left.sentence,
+        rubric=auditing.rubric_used(benchmark),
     )
 
 
@@ -175,14 +163,14 @@ def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
     samples: largest number of samples that the person is asked about.
     """
     keys = auditing.undecided_keys(benchmark, samples)
-    rubric, score, by_hand = auditing.rubric_used(benchmark), auditing.take_in(benchmark), benchmark.by_hand()
+    score, by_hand = auditing.take_in(benchmark), benchmark.by_hand()
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
         estimate=None,
-        rubric="" if rubric is None else rubric.text,
+        rubric=auditing.rubric_used(benchmark),
         by_hand=by_hand,
         undecided=True,
         n_without_answer=auditing.n_without_answer(benchmark),

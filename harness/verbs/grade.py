@@ -16,7 +16,8 @@ from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.verifier import RAISED, RULES
 from harness.presets.grading import DEADLINE_SECONDS
-from harness.runs import Manifest, RunFolder, grades, questions
+from harness.runs import Manifest, grades, questions
+from harness.verbs.outputs import open_scored
 
 
 def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
@@ -71,7 +72,7 @@ class NearMiss(NamedTuple):
 
 def near_misses(path: Path) -> Iterator[NearMiss]:
     """Yield the near misses of a scored run folder, by benchmark and then by kind of near miss. Raises `StoreError`."""
-    run = RunFolder.open(path)
+    run = open_scored(path)
     for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)
         references = {question.question_id: question.references for question in questions.read(folder)}

@@ -40,7 +40,6 @@ from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
-from harness.grading.processes.trial import WRONG_ANSWER
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
@@ -178,6 +177,9 @@ def judge_of(
 
     return judge, serve
 
+
+WRONG_ANSWER = "no such answer"
+"""The second answer of a judge's trial, which is wrong."""
 
 TRIAL = Question(
     benchmark="trial",

@@ -16,9 +16,9 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
-from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run
 from harness.verbs.judge import JudgeSettings, judge_of, requests_for
+from harness.verbs.outputs import open_scored
 
 STORING = ("as_run", "out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
@@ -74,7 +74,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
         if name in options.changed:
             raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
-    folder = RunFolder.open(source)
+    folder = open_scored(source)
     template = Asker(model=settings.model).template(settings.sampling.sent())
     bounds = PromptBounds()
     benchmarks, prompt_tokens = {}, 0

@@ -1,6 +1,6 @@
 """Answers how many samples, tokens, hours and dollars a comparison needs, by a scored run or by published spreads.
 
-Differences and margins, single benchmarks and their mean, are planned by one chain of functions.
+Differences and margins are planned by one chain of functions.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ from harness.scoring.stats_differences import (
     least_questions,
     least_variance,
     margin_reach,
-    mean_detection,
-    mean_reach,
     planned_detection,
     smoothed_variance,
-    spreads_within,
 )
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import counted_questions
@@ -98,17 +95,14 @@ class Needed:
     show that an equally good model is not worse by so much or more.
 
     samples: number of samples of each question that the wanted difference needs; None if no difference is wanted, or if
-    no number is enough: `least_difference` is then the smallest difference that any number finds. samples_range: the
-    fewest and the most, for the accuracies and deviations that the samples of `run` leave possible (95 % intervals);
-    None without a run.
+    no number is enough: `least_difference` is then the smallest difference that any number finds.
 
     smallest_difference: the smallest true difference that `given_samples` of each question find in 80 % of repetitions,
     a fraction; above the largest difference that an accuracy can have from `accuracy` (`largest_possible`), they find
-    none. difference_range: as samples_range.
+    none.
 
-    forecast: of one run of `samples` (of `given_samples`, if no difference is wanted), beyond the stored samples; None
-    if no run tells. second_forecast: of a second run of that size, from its beginning; None if the other run exists
-    already. concurrency: number of requests in flight that both assume.
+    forecast: of one new run of `samples` (of `given_samples`, if no difference is wanted); None if no run tells.
+    concurrency: number of requests in flight that it assumes.
 
     n_clusters: number of the questions, or of their clusters if questions come in clusters (`effective_clusters`);
     None if no run shows it. least_on_new_questions: the least observed difference that the line "new questions" can
@@ -116,9 +110,6 @@ class Needed:
     with which that line can ever call the wanted difference a difference; if no difference is wanted,
     `smallest_difference`. Both are None if n_clusters is, and beside a published score, which is about the same
     questions only.
-
-    samples_of_mean, smallest_difference_of_mean: `samples` and `smallest_difference` for the mean of all benchmarks
-    that are planned together, with equally many samples of each; None for a single benchmark.
     """
 
     benchmark: str
@@ -134,14 +125,9 @@ class Needed:
     given_samples: int | None = None
     smallest_difference: float | None = None
     least_difference: float | None = None
-    samples_range: tuple[int, int | None] | None = None
-    difference_range: tuple[float, float] | None = None
-    second_forecast: Forecast | None = None
     n_clusters: float | None = None
     least_on_new_questions: float | None = None
     least_questions: int | None = None
-    samples_of_mean: int | None = None
-    smallest_difference_of_mean: float | None = None
 
     def largest_possible(self, *, loss: bool) -> float:
         """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""
@@ -151,15 +137,14 @@ class Needed:
 class _Evidence(NamedTuple):
     """What is known of a benchmark before its comparison.
 
-    spread: how its samples vary. n_clusters: as in `Needed`. ends: the spreads that the run leaves possible
-    (`spreads_within`). folder, run: the scored run that shows the spread; None: `n_published` published scores do.
+    spread: how its samples vary. n_clusters: as in `Needed`. folder, run: the scored run that shows the spread; None:
+    `n_published` published scores do.
     """
 
     source: PlanSource
     benchmark: str
     spread: SampleSpread
     n_clusters: float | None
-    ends: Sequence[SampleSpread] = ()
     folder: RunFolder | None = None
     run: ScoredRun | None = None
     basis: Basis = "run"
@@ -212,10 +197,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
             f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
         )
     n_tests = n_tests_of(options, len(benchmarks))
-    plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
-    if len(plans) < 2 or options.published_samples:
-        return plans
-    return [_with_mean(needed, benchmarks, options, n_tests) for needed in plans]
+    return [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
 
 
 def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
@@ -239,9 +221,9 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
         )
     (run,) = read_runs([folder])
     for benchmark in run.benchmarks.values():
-        spread, ends = _spread_of(run, benchmark, folder)
+        spread = _spread_of(run, benchmark, folder)
         clusters = cluster_numbers([item.cluster for item in counted_questions(run, benchmark) if item.n])
-        yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), ends, folder, run)
+        yield _Evidence(source, benchmark.name, spread, effective_clusters(np.bincount(clusters)), folder, run)
 
 
 def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
@@ -294,30 +276,24 @@ def _published_scores() -> list[tuple[str, float, float]]:
     ]
 
 
-def _spread_of(
-    run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder
-) -> tuple[SampleSpread, Sequence[SampleSpread]]:
-    """The spread that a scored run shows, and those that it leaves possible.
+def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder) -> SampleSpread:
+    """The spread that a scored run shows.
 
     Raises `UsageError` if the run has one sample of each question.
     """
     items = [item for item in counted_questions(run, benchmark) if item.n]
-    repeated = [item.n for item in items if item.n > 1]
-    if not repeated:
+    if not any(item.n > 1 for item in items):
         raise UsageError(
             f"{visible(benchmark.name, 80)} of {folder.path} has one sample of each question, which shows no spread: "
             f"take two samples of each question (samples=2) and score them"
         )
     draws = accuracy(items)
-    spread = SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
-    samples = len(repeated) / math.fsum(1 / n for n in repeated)
-    interval = draws.estimate.sampling
-    return spread, () if interval is None else spreads_within(spread, samples, interval)
+    return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
 
 
 def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> Needed:
     """The plan of one benchmark. n_tests: p values that the comparison corrects together."""
-    spread, ends, given, points = evidence.spread, evidence.ends, evidence.source.samples, options.points
+    spread, given, points = evidence.spread, evidence.source.samples, options.points
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
@@ -325,10 +301,6 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
             f"give at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )
-
-    def samples(of: SampleSpread) -> int | None:
-        """The samples that the wanted difference needs; None without one, and where no number is enough."""
-        return None if points is None else fewest(lambda n: _ahead(of, n, options), points / 100, n_tests)
 
     needed = Needed(
         benchmark=evidence.benchmark,
@@ -338,7 +310,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         n_questions=spread.n_questions,
         accuracy=spread.mean,
         deviation=_single_variance(spread) ** 0.5,
-        samples=samples(spread),
+        samples=None if points is None else fewest(lambda n: _ahead(spread, n, options), points / 100, n_tests),
         forecast=None,
         concurrency=_CONCURRENCY,
         given_samples=given,
@@ -356,14 +328,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
         )
     if points is not None and needed.samples is None:
         needed = replace(needed, least_difference=_ahead(spread, MAX_PLANNED, options).smallest(n_tests))
-    if ends and needed.samples is not None:
-        numbers = [needed.samples, *map(samples, ends)]
-        known = [n for n in numbers if n is not None]
-        needed = replace(needed, samples_range=(min(known), max(known) if len(known) == len(numbers) else None))
-    if ends and given is not None and needed.smallest_difference is not None:
-        values = [needed.smallest_difference, *(_ahead(end, given, options).smallest(n_tests) for end in ends)]
-        needed = replace(needed, difference_range=(min(values), max(values)))
-    return _with_forecasts(needed, evidence, given if points is None else needed.samples, options)
+    return _with_forecast(needed, evidence, given if points is None else needed.samples, options)
 
 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> Detection | MarginReach:
@@ -382,8 +347,8 @@ def _single_variance(spread: SampleSpread) -> float:
     return float(smoothed_variance(mean, spread.variance / total, total))
 
 
-def _with_forecasts(needed: Needed, evidence: _Evidence, size: int | None, options: PlanOptions) -> Needed:
-    """The plan with the forecasts of two runs of `size` samples of each question: to extend the run, and a new one.
+def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, options: PlanOptions) -> Needed:
+    """The plan with the forecast of a new run of `size` samples of each question.
 
     Without a size there is no run to forecast; another tool's outputs hold no times.
     """
@@ -401,26 +366,4 @@ def _with_forecasts(needed: Needed, evidence: _Evidence, size: int | None, optio
     name = evidence.benchmark
     stored = [sample for sample in read_samples(evidence.folder.benchmark(name)) if sample.benchmark == name]
     planned = {name: (len(benchmark.questions), size)}
-    second = None
-    if options.stored_samples is None:
-        second = forecast(stored, planned, concurrency, prices, same_run=False)
-    return replace(needed, forecast=forecast(stored, planned, concurrency, prices), second_forecast=second)
-
-
-def _with_mean(needed: Needed, benchmarks: Sequence[_Evidence], options: PlanOptions, n_tests: int) -> Needed:
-    """The plan with what the mean of all benchmarks needs and shows."""
-
-    def of_mean(numbers: Sequence[int]) -> Detection | MarginReach:
-        """What is to be expected of the mean, by the samples of each question of each benchmark."""
-        each = list(zip((evidence.spread for evidence in benchmarks), numbers, strict=True))
-        if options.margin is not None:
-            return mean_reach([margin_reach(spread, n, options.other_samples) for spread, n in each])
-        return mean_detection([planned_detection(spread, n, options.other_samples) for spread, n in each])
-
-    smallest = samples = None
-    numbers = [evidence.source.samples for evidence in benchmarks if evidence.source.samples is not None]
-    if len(numbers) == len(benchmarks):
-        smallest = of_mean(numbers).smallest(n_tests)
-    if options.points is not None:
-        samples = fewest(lambda n: of_mean([n] * len(benchmarks)), options.points / 100, n_tests)
-    return replace(needed, samples_of_mean=samples, smallest_difference_of_mean=smallest)
+    return replace(needed, forecast=forecast(stored, planned, concurrency, prices, same_run=False))

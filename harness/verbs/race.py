@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,8 +26,7 @@ from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
-from harness.generation.outcome import Outcome
-from harness.generation.spending import Account, Spent, sum_in_words
+from harness.generation.spending import Account, Spent
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
@@ -80,19 +79,17 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
     of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
     whose option is wrong.
     """
-    return [_candidate(name, own, common) for name, own in entrants]
-
-
-def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any]) -> Candidate:
-    """The candidate with the common options and its own, which override the common ones."""
-    try:
-        options = RunOptions.of(**{**common, **own, "out": common.get("out")})
-    except UsageError as error:
-        if error.field in own or error.field is None:
-            raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
-        raise
-    folder = options.out or default_folder(Path("races"), options)
-    return Candidate(name=name, options=options.but(out=named_folder(folder, name)))
+    raced = []
+    for name, own in entrants:
+        try:
+            options = RunOptions.of(**{**common, **own, "out": common.get("out")})
+        except UsageError as error:
+            if error.field in own or error.field is None:
+                raise UsageError(f"candidate {visible(name, 80)}: {error.sentence}") from error
+            raise
+        folder = options.out or default_folder(Path("races"), options)
+        raced.append(Candidate(name=name, options=options.but(out=named_folder(folder, name))))
+    return raced
 
 
 _NUMBER = re.compile(r"\d[\d,.]*")
@@ -136,8 +133,7 @@ def race(
         return _run(entered, rules, watcher, on_look)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Played:
+class Played(NamedTuple):
     """The result of `play`.
 
     standings: by candidate, without the baseline. rounds: by candidate, whether each sample is right, shape (rounds,
@@ -146,7 +142,7 @@ class Played:
 
     standings: Mapping[str, RaceState]
     rounds: Mapping[str, NDArray[np.bool_]]
-    short: str = ""
+    short: str
 
 
 class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,8 +158,8 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     candidates: int
     schema: int = SCHEMA_VERSION
 
-    def settled(self, folder: Path, *, begun: bool) -> RacePlan:
-        """The plan to follow: at the first start this plan, which is written to `folder`; later the plan in the file.
+    def settle(self, folder: Path, *, begun: bool) -> None:
+        """Write the plan to `folder` at the first start of a race; later hold it against the plan in the file.
 
         begun: whether candidates have rounds already. Raises `UsageError` if the two differ, or if there are rounds and
         no plan, `StoreError` if the file is damaged.
@@ -171,22 +167,20 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
         path = folder / RACE_PLAN
         remedy = "Put an intact copy back, or name another folder for the race."
         first = read_record(path, RacePlan, MAX_PLAN_BYTES, what="the plan of a race", remedy=remedy)
-        if first is None and begun:
+        if first is None and not begun:
+            write_atomically(path, codec.pretty(self))
+        elif first is None:
             raise UsageError(
                 f"{visible(str(folder), 200)} holds rounds of a race and no {RACE_PLAN}, which says at which rounds it "
                 "is looked at: name another folder for the race",
                 field="out",
             )
-        if first is None:
-            write_atomically(path, codec.pretty(self))
-            return self
-        if first != self:
+        elif first != self:
             raise UsageError(
                 f"this race began with {_in_words(first)}, and now {_in_words(self)} is given. The 5 % rate of false "
                 "verdicts holds only for the looks that were planned at the beginning: give the same settings again, "
                 f"or another `out` for a new race"
             )
-        return self
 
 
 def _in_words(plan: RacePlan) -> str:
@@ -222,12 +216,18 @@ def play(
     have = dict(rounds)
     short = ""
     tests, looks = planned_looks(step, most), (*range(step, most, step), most)
+
+    def standing(name: str) -> RaceState:
+        common = min(len(have[name]), len(have[baseline]))
+        ours, theirs = have[name][:common], have[baseline][:common]
+        return confirm(judge_planned(ours, theirs, tests, margin, len(others)), ours, theirs, looks)
+
     while True:
-        standings = {name: _standing(have[name], have[baseline], tests, margin, len(others), looks) for name in others}
+        standings = {name: standing(name) for name in others}
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
-            return Played(standings=standings, rounds=have, short=short)
+            return Played(standings, have, short)
         # To the next planned look, also if a budget had stopped the race between two looks.
         target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
         for name in (baseline, *running):
@@ -248,7 +248,12 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        outcome = _sample(entered[name], benchmark, n, watcher, first=name not in n_owed)
+        prepared, settings = entered[name], entered[name].settings
+        few = {benchmark: replace(settings.benchmarks[benchmark], samples=n)}
+        # Only the first session of a candidate takes the fingerprint of its endpoints.
+        stage = replace(settings, benchmarks=few, fingerprint=settings.fingerprint and name not in n_owed)
+        outcome = generate(prepared, stage, watcher)
+        end_if_signalled(outcome, prepared, watcher)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         # Each look is a session, and later ones warn of the same with larger numbers.
         for sentence in outcome.warnings:
@@ -262,16 +267,8 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
     plan = RacePlan(samples=most, step=rules.step, candidates=len(entered))
     folder = next(iter(entered.values())).folder.path.parent
-    plan.settled(folder, begun=any(len(rounds) for rounds in have.values()))
-    with _noting_the_cost(entered):
-        played = play(
-            have,
-            sample_to,
-            most=most,
-            margin=rules.margin / 100,
-            step=rules.step,
-            on_look=on_look,
-        )
+    plan.settle(folder, begun=any(len(rounds) for rounds in have.values()))
+    played = play(have, sample_to, most=most, margin=rules.margin / 100, step=rules.step, on_look=on_look)
     folders = {name: prepared.folder.path for name, prepared in entered.items()}
     cautious = _cautions({name: entered[name].folder for name, rounds in played.rounds.items() if len(rounds)})
     return Raced(
@@ -287,26 +284,6 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         prices={name: prepared.settings.prices for name, prepared in entered.items()},
         owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
     )
-
-
-@contextlib.contextmanager
-def _noting_the_cost(entered: Mapping[str, Prepared]) -> Iterator[None]:
-    """Give an exception that ends the block a note on what the block cost, over all candidates.
-
-    A session says what it cost itself, which is one stage of one candidate; between two stages there is no session.
-    """
-    before = {name: Spent.of_all(spent_so_far(prepared.folder)) for name, prepared in entered.items()}
-    try:
-        yield
-    except BaseException as stop:
-        spent = [
-            (Spent.of_all(spent_so_far(prepared.folder)).less(before[name]), prepared.settings.prices)
-            for name, prepared in entered.items()
-        ]
-        # A race that ends before its first request has nothing to state.
-        if any(tokens != Spent() for tokens, _ in spent):
-            stop.add_note(f"this command, all candidates together: {sum_in_words(spent)}")
-        raise
 
 
 def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
@@ -341,39 +318,6 @@ def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceSt
     return state._replace(verdict="undecided", withheld=why)
 
 
-def _standing(
-    candidate: NDArray[np.bool_],
-    baseline: NDArray[np.bool_],
-    tests: tuple[int, ...],
-    margin: float,
-    n_comparisons: int,
-    looks: Sequence[int],
-) -> RaceState:
-    """Compare a candidate with the baseline by the rounds that both have: better, worse, equal within the margin, or
-    undecided.
-
-    tests: rounds of the planned tests. n_comparisons: candidates beside the baseline. looks:
-    rounds at which the standings are printed; the last is the whole race.
-    """
-    common = min(len(candidate), len(baseline))
-    ours, theirs = candidate[:common], baseline[:common]
-    return confirm(judge_planned(ours, theirs, tests, margin, n_comparisons), ours, theirs, looks)
-
-
-def _sample(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None, *, first: bool) -> Outcome:
-    """Sample the prepared run until each question has n samples; return the outcome of the session.
-
-    first: whether it is the run's first session of this race; only that takes the fingerprint of the endpoints, if the
-    settings ask for it.
-    """
-    settings = prepared.settings
-    few = {**settings.benchmarks, benchmark: replace(settings.benchmarks[benchmark], samples=n)}
-    stage = replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first)
-    outcome = generate(prepared, stage, watcher)
-    end_if_signalled(outcome, prepared, watcher)
-    return outcome
-
-
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
     """The benchmark of a race, whose questions must be the same for all candidates. Raises `UsageError`."""
     for name, prepared in entered.items():
@@ -381,10 +325,12 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
             raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
             raise UsageError("target_error ends a run by itself, but a race ends when it is decided: leave it out")
-    sets = {name: prepared.sets[0] for name, prepared in entered.items()}
-    first = next(iter(sets.values()))
-    rows = [(question.question_id, question.row_digest) for question in first.questions]
-    for name, questions in sets.items():
-        if [(question.question_id, question.row_digest) for question in questions.questions] != rows:
+    rows = {
+        name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
+        for name, prepared in entered.items()
+    }
+    first, *others = rows
+    for name in others:
+        if rows[name] != rows[first]:
             raise UsageError(f"the questions of {visible(name, 80)} differ from those of the first candidate")
-    return first.name
+    return entered[first].sets[0].name

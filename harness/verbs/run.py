@@ -51,7 +51,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
 
     judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
-    with prepare(options, watcher, judged=judge is not None) as prepared:
+    with prepare(options, watcher) as prepared:
         if judge is None:
             for doubt in doubts_without_a_judge(prepared.sets):
                 watcher.warn(doubt)
@@ -60,10 +60,7 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
         _try(judge, watcher)
         sampled = sample(prepared, watcher)
         settings = prepared.settings
-    return Ran(
-        folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices,
-        score_deadline=prepared.score_deadline,
-    )  # fmt: skip
+    return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
 
 
 def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:

@@ -119,6 +119,8 @@ def check(
             raise UsageError(f"as_run takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
         refused = f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder"
+        if options.of_outputs[0] == "out":
+            refused += ": `harness score RUN --json > FILE` writes its scores"
         alone = (
             '. A judge rules on all benchmarks of a run; "A judge for one benchmark only" in docs/judge.md says more'
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -11,11 +10,10 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
-from harness.runs.overrides import is_older
 from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import beside_verdicts_by_hand
 from harness.scoring.opened import OpenBenchmark
-from harness.scoring.rubrics import Rubric, rubric_of
+from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.viewer.rows import shown_text
@@ -66,34 +64,6 @@ def why_unknown(benchmark: OpenBenchmark) -> str:
     return why_no_estimate(_counted_questions(benchmark), benchmark.audits)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSamples:
-    """Those of the drawn samples that are open. keys: in the order of the draw. n_older: those of them with a verdict
-    that is older than the judge's rubric.
-    """
-
-    keys: Sequence[Key]
-    n_older: int
-
-    @property
-    def sentence(self) -> str:
-        """Why judged samples are open; empty if none are."""
-        if not self.n_older:
-            return ""
-        verb = "is" if self.n_older == 1 else "are"
-        return (
-            f"{count_noun(self.n_older, 'verdict')} by hand {verb} older than the judge's rubric, and the audit asks "
-            f"for {'it' if self.n_older == 1 else 'them'} once more"
-        )
-
-
-def samples_left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> OpenSamples:
-    """Return those of `keys` that nobody has audited since the judge's rubric was first used."""
-    rubric, by_hand = rubric_used(benchmark), benchmark.audits
-    older = {key for key in keys if key in by_hand and is_older(by_hand[key], rubric and rubric.since)}
-    return OpenSamples([key for key in keys if key not in by_hand or key in older], len(older))
-
-
 def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> AuditItem:
     """Return the sample `key` to judge. Raises `UsageError` and `StoreError`. undecided: as in `AuditItem`."""
     question, grade = benchmark.question(key.question_id), benchmark.grade(key)
@@ -111,9 +81,8 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
 
 def renewed_score(benchmark: OpenBenchmark) -> Score:
     """Return the benchmark's score with what its verdicts by hand say now. Raises `StoreError` if it is not scored."""
-    score, rubric = score_of(benchmark), rubric_used(benchmark)
-    items = _counted_questions(benchmark) if benchmark.overrides else ()
-    return beside_verdicts_by_hand(score, items, benchmark.override_history, rubric and rubric.since)
+    score, items = score_of(benchmark), _counted_questions(benchmark) if benchmark.overrides else ()
+    return beside_verdicts_by_hand(score, items, benchmark.override_history)
 
 
 def take_in(benchmark: OpenBenchmark) -> Score:
@@ -127,8 +96,8 @@ def take_in(benchmark: OpenBenchmark) -> Score:
     return renewed
 
 
-def rubric_used(benchmark: OpenBenchmark) -> Rubric | None:
-    """Return the rubric by which a judge decided samples of the benchmark; None without one."""
+def rubric_used(benchmark: OpenBenchmark) -> str:
+    """Return the rubric by which a judge decided samples of the benchmark; empty without one."""
     return rubric_of(benchmark.folder, (grade for of in benchmark.grades.values() for grade in of.values()))
 
 

@@ -109,7 +109,6 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
         headline.append(f"{score.n_truncated:,} cut")
     if score and score.mean_completion_tokens:
         headline.append(f"{round(score.mean_completion_tokens):,} tokens a sample")
-    rubric = rubric_used(benchmark)
     return {
         "headline": headline,
         "published": published,
@@ -119,7 +118,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
             *(warning.text for warning in (score.warnings if score else ()) if warning.kind != "by hand"),
         ],
         "problems": benchmark.problems,
-        "rubric": "" if rubric is None else rubric.text,
+        "rubric": rubric_used(benchmark),
         "questions": question_rows(benchmark),
     }
 

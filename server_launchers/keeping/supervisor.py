@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -27,15 +28,17 @@ from server_launchers import isolated, replicas, shown
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, ModelError
-from server_launchers.keeping import ports, private_files, processes, servers, state, waiting
-from server_launchers.keeping.progress import OnProgress
-from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.keeping import private_files, processes, servers, waiting
+from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.keeping.waiting import OnProgress
 from server_launchers.machine import accelerators
 from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000
 """The first port of a dry run whose spec names none."""
+MAX_PORT = 65_535
+"""Largest number of a TCP port."""
 POLL_SECONDS = 0.5
 """Seconds between two looks in `RunningServer.wait`."""
 
@@ -59,7 +62,7 @@ class RunningServer:
     @property
     def state(self) -> ServerState | None:
         """The current content of the state file: exit codes, restarts, versions."""
-        return state.read(state.path_of(self.name))
+        return servers.read(servers.path_of(self.name))
 
     @property
     def ended(self) -> str | None:
@@ -101,15 +104,15 @@ def launch(
     this process ends.
     """
     facts = table.inspect(spec)
-    numbers = ports.choose(spec, replicas.ports_needed(spec))
+    numbers = choose_ports(spec, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, numbers, facts)
     _check_programs(spec, deployment)
     for port in numbers:
-        ports.refuse_taken(spec.host, port)
+        refuse_taken_port(spec.host, port)
     try:
         guard, starting = _start_guard(spec, deployment, stem)
     except OSError as error:
-        raise LaunchError(f"cannot start a server from {state.servers_folder()}: {error.strerror or error}") from None
+        raise LaunchError(f"cannot start a server from {servers.servers_folder()}: {error.strerror or error}") from None
     lifeline = guard.stdin
     assert lifeline is not None
     try:
@@ -150,7 +153,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
             facts = table.inspect(spec)
-    return replicas.lines(spec, ports.following(spec.port or DRY_PORT, replicas.ports_needed(spec)), facts)
+    return replicas.lines(spec, following_ports(spec.port or DRY_PORT, replicas.ports_needed(spec)), facts)
 
 
 def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
@@ -175,11 +178,11 @@ def _start_guard(spec: ServerSpec, deployment: Deployment, stem: str) -> tuple[s
     """
     empty = state_folder() / "empty"
     private_files.make_folder(empty)
-    with state.naming_lock():
+    with servers.naming_lock():
         name = _free_name(spec, stem or stem_of(spec))
-        for log in state.log_files(name, len(deployment.processes)):
+        for log in servers.log_files(name, len(deployment.processes)):
             os.close(private_files.create(log))
-        with os.fdopen(private_files.create(state.guard_log(name)), "wb") as guard_log:
+        with os.fdopen(private_files.create(servers.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
                 isolated.command("server_launchers.keeping.guard"),
                 stdin=subprocess.PIPE,
@@ -191,7 +194,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment, stem: str) -> tuple[s
             )
         try:
             starting = _first_state(spec, deployment, name, guard.pid)
-            state.write(starting)
+            servers.write(starting)
         except BaseException:
             _end_guard(guard, guard.stdin)
             raise
@@ -254,7 +257,7 @@ def _guard_config(spec: ServerSpec, deployment: Deployment, starting: ServerStat
         # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
         member["folder"] = str(Path.cwd() if process.keeps_folder else empty)
     return {
-        "state_path": str(state.path_of(starting.name)),
+        "state_path": str(servers.path_of(starting.name)),
         "state": record,
         "mark": starting.mark,
         "grace": spec.stop_grace,
@@ -293,7 +296,7 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
 
     Raises LaunchError if a server with the spec's name runs.
     """
-    running = {server.name for server in state.read_all() if server.running}
+    running = {server.name for server in servers.read_all() if server.running}
     if spec.name is not None:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
@@ -319,3 +322,59 @@ def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> No
     except BaseException:
         guard.returncode = 0  # it outlives this process for a moment; Popen would warn about an unfinished child
         raise
+
+
+# ---- ports
+
+
+def choose_ports(spec: ServerSpec, count: int) -> list[int]:
+    """Return `count` ports: from the one in the spec on, or free ones.
+
+    Raises LaunchError where this machine does not own the host address.
+    """
+    if spec.port:
+        return [*following_ports(spec.port, count)]
+    probes, ports = [], []
+    # All ports are bound at the same time, so that no two are equal.
+    for _ in range(count):
+        probe = socket.socket(_family(spec.host))
+        probes.append(probe)
+        try:
+            # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
+            probe.bind((spec.host, 0))
+        except OSError as error:
+            raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
+        ports.append(int(probe.getsockname()[1]))
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+def following_ports(first: int, count: int) -> range:
+    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
+    last = first + count - 1
+    if last > MAX_PORT:
+        raise LaunchError(
+            f"--port {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"{MAX_PORT - count + 1}"
+        )
+    return range(first, last + 1)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
+    with socket.socket(_family(host)) as probe:
+        # Servers set this option too: a port that only an ended connection occupies counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            raise LaunchError(
+                f"cannot listen on {host} port {port}: {error.strerror}{f', held by {owners}' if owners else ''}; "
+                "stop that program or choose another --port"
+            ) from None

@@ -19,16 +19,23 @@ Time alone fails no start: weights may load for an hour, as long as the log of a
 
 from __future__ import annotations
 
+import os
+import ssl
 import subprocess
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from server_launchers.deployment import Deployment
+import httpx
+
+from harness.core.inert import visible
+from server_launchers.deployment import Deployment, Readiness
 from server_launchers.engines import table
 from server_launchers.errors import LOG_TAIL, LaunchError
-from server_launchers.keeping import engine_log, processes, readiness, state
-from server_launchers.keeping.progress import OnProgress, StartProgress
-from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.keeping import engine_log, processes, servers
+from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import accelerators
 from server_launchers.spec import ServerSpec
 
@@ -42,6 +49,40 @@ HANGING_LINES = 4
 """Number of lines at the end of the log in which a fatal error is looked for."""
 ACKNOWLEDGE_SECONDS = 10.0
 """Seconds that the guard may take to record that its server is ready."""
+
+
+BEAT_SECONDS = 15.0
+"""Seconds between two lines of output while the phase stays the same."""
+
+
+@dataclass(frozen=True)
+class StartProgress:
+    """The progress of a start."""
+
+    seconds: float
+    """Seconds since the start."""
+    phase: str
+    """The work of the engine, by its log; else the event that the start is waiting for."""
+    line: str
+    """The last line of the log, safe to print."""
+
+
+OnProgress = Callable[[StartProgress], None]
+
+
+class Heartbeat:
+    """Prints a line when the phase changes, and one every `BEAT_SECONDS` while it stays."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._phase = ""
+        self._next = 0.0
+
+    def __call__(self, progress: StartProgress) -> None:
+        if progress.phase != self._phase or progress.seconds >= self._next:
+            self._phase = progress.phase
+            self._next = progress.seconds + BEAT_SECONDS
+            self._say(f"{progress.seconds:5.0f} s  {progress.phase}")
 
 
 def until_ready(
@@ -61,23 +102,23 @@ def until_ready(
     # Addresses are checked one after the other: a token of the last replica is worth nothing while the first loads.
     waiting = list(deployment.base_urls)
     while waiting:
-        now = state.read(state.path_of(starting.name)) or starting
+        now = servers.read(servers.path_of(starting.name)) or starting
         # The processes are looked at before the address: another program that answers there must not hide a dead
         # engine.
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
-            raise LaunchError(f"the process that watches the server ended; see {state.guard_log(starting.name)}")
+            raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
         try:
-            model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
-            # `readiness.check` would also accept an equal server of another user; whose port it is can be seen only now
+            model = check_ready(waiting[0], deployment.readiness, model, spec.api_key_env)
+            # `check_ready` would also accept an equal server of another user; whose port it is can be seen only now
             # that somebody listens.
             _check_owner(deployment, waiting[0], guard.pid)
             waiting.pop(0)
             continue
-        except readiness.NotReady as error:
-            why, answers = str(error), isinstance(error, readiness.NoCompletion)
-        except readiness.Foreign as error:
+        except NotReady as error:
+            why, answers = str(error), isinstance(error, NoCompletion)
+        except Foreign as error:
             raise LaunchError(_unfit(deployment, waiting[0], guard.pid, error)) from None
         # Unequal, not larger: a rotated log gets smaller, and that is progress too. Lines about our requests are not.
         new_sizes = [_size(log) for log in starting.logs]
@@ -108,12 +149,12 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
     function returns after `ACKNOWLEDGE_SECONDS`.
     """
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
-    path = state.path_of(starting.name)
-    while (now := state.read(path)) is None or now.status != "ready":
+    path = servers.path_of(starting.name)
+    while (now := servers.read(path)) is None or now.status != "ready":
         if now is not None and now.status == "exited":
             raise LaunchError(_failure(spec, *(now.ended or (now.members[0], now.log))))
         if guard.poll() is not None:
-            raise LaunchError(f"the process that watches the server ended; see {state.guard_log(starting.name)}")
+            raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
@@ -124,7 +165,7 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> bool:
-    """Check that the port in `url` belongs to the guard or one of its descendants. Raises `readiness.Foreign`.
+    """Check that the port in `url` belongs to the guard or one of its descendants. Raises `Foreign`.
 
     Returns whether it could be checked.
     """
@@ -134,18 +175,18 @@ def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> bool:
         return False
     ours = {guard_pid, *processes.descendants(guard_pid)}
     if not owners & ours:
-        raise readiness.Foreign(", ".join(processes.describe(pid) for pid in sorted(owners)))
+        raise Foreign(", ".join(processes.describe(pid) for pid in sorted(owners)))
     return True
 
 
-def _unfit(deployment: Deployment, url: str, guard_pid: int, error: readiness.Foreign) -> str:
+def _unfit(deployment: Deployment, url: str, guard_pid: int, error: Foreign) -> str:
     """The sentence for a server that answers and cannot be used: another program, or our own with other settings.
 
     error: why it cannot be used.
     """
     try:
         is_ours = _check_owner(deployment, url, guard_pid)
-    except readiness.Foreign:
+    except Foreign:
         is_ours = False
     if is_ours:
         return f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
@@ -173,3 +214,106 @@ def _tail_text(log: Path) -> str:
     if not lines:
         return f" (empty log {log})"
     return "\n".join([f"\n{LOG_TAIL} {log}:", *(f"  {line}" for line in lines)])
+
+
+# ---- one look at a server
+
+PAGE_SECONDS = 5.0
+"""Seconds that the health page and the model list may take, each."""
+_LOADING = 503
+TOKEN_SECONDS = 120.0
+"""Seconds that the first token may take; it may wait for kernels to be compiled."""
+
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""An empty set of certificates for plain http; loading the system's at every look would take longer than the page."""
+
+
+class NotReady(Exception):
+    """The server does not answer yet; the text says what is missing."""
+
+
+class NoCompletion(NotReady):
+    """The server answers a first request with something else than a completion, and does not say that it still loads
+    (503). Each such request may add lines to its log, so that a growing log is no progress then.
+    """
+
+
+class Foreign(Exception):
+    """Something answers that cannot be the server that we started."""
+
+
+def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
+    """Look once whether the server at `base_url` is ready, and return its model's name; else raise NotReady or Foreign.
+
+    model: the expected name; if empty, the first name that the server lists counts. readiness: the signs that a server
+    of this engine is ready. api_key_env: the environment variable with the key.
+    """
+    key = os.environ.get(api_key_env, "") if api_key_env else ""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    # Proxies from the environment are for other hosts, not for a server that we started.
+    verify = NO_CERTIFICATES if base_url.startswith("http://") else True
+    with httpx.Client(
+        base_url=base_url, headers=headers, timeout=PAGE_SECONDS, verify=verify, trust_env=False
+    ) as client:
+        try:
+            if readiness.health_path is not None:
+                answer = client.get(readiness.health_path)
+                if answer.status_code != 200:
+                    raise NotReady(f"{readiness.health_path} answers {answer.status_code}")
+            if readiness.lists_models or not model:
+                model = _check_listed(client, model)
+            _check_token(client, model)
+        except httpx.HTTPError as error:
+            raise NotReady(_why(error)) from None
+    return model
+
+
+def _check_listed(client: httpx.Client, model: str) -> str:
+    """The name under which the server lists the model (if `model` is empty, the first name in the list).
+
+    Raises NotReady, or Foreign for a server that is not ours.
+    """
+    answer = client.get("/v1/models")
+    # A server of ours would know the key: another program has taken the port.
+    if answer.status_code == 401:
+        raise Foreign("it refuses our key (401)")
+    if answer.status_code != 200:
+        raise NotReady(f"/v1/models answers {answer.status_code}")
+    try:
+        names = [str(entry["id"]) for entry in answer.json()["data"]]
+    # A list of another form comes from another program, and waiting would not change it.
+    except (ValueError, KeyError, TypeError):
+        raise Foreign("its /v1/models is not an OpenAI-compatible list") from None
+    if not model and names:
+        return names[0]
+    if model not in names:
+        listed = ", ".join(visible(name, 80) for name in names[:5]) or "no model"
+        raise Foreign(f"it serves {listed}, not {model}")
+    return model
+
+
+def _check_token(client: httpx.Client, model: str) -> None:
+    """Generate one token by a chat request; by completions where the model has no chat template."""
+    body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
+    # A base model has no chat template: vLLM answers 400 then, servers without a chat page 404.
+    if answer.status_code in (400, 404):
+        body = {"model": model, "max_tokens": 1, "prompt": "Hi"}
+        answer = client.post("/v1/completions", json=body, timeout=TOKEN_SECONDS)
+    text = visible(answer.text.strip(), 200)
+    if answer.status_code != 200:
+        kind = NotReady if answer.status_code == _LOADING else NoCompletion
+        raise kind(f"a first request answers {answer.status_code}: {text}")
+    try:
+        answer.json()["choices"][0]
+    except (ValueError, KeyError, IndexError, TypeError):
+        form = visible(answer.headers.get("content-type", "no content type"), 80)
+        raise NoCompletion(
+            f"a first request (POST {answer.request.url.path} without `stream`) gets no completion in JSON, but "
+            f"{form}: {text}"
+        ) from None
+
+
+def _why(error: httpx.HTTPError) -> str:
+    # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
+    return "it does not listen yet" if isinstance(error, httpx.ConnectError) else type(error).__name__

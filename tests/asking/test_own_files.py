@@ -55,7 +55,7 @@ def test_a_column_of_another_name_is_no_answer(tmp_path: Path, answer: str) -> N
 def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError,
-        match=r"no column 'problem' or 'question' or 'prompt' for the question; it has 问题, answer\.",
+        match=r"no column 'problem' or 'question' or 'prompt' or 'messages' for the question; it has 问题, answer\.",
     ):
         asked(tmp_path, {"问题": "1 + 1 = ?", "answer": "2"})
     ((_, text),) = asked(tmp_path, {"问题": "1 + 1 = ?", "答案": "2"}, question_key="问题", answer_key="答案")

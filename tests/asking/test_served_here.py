@@ -16,8 +16,9 @@ from harness.asking import servers
 from harness.asking.options import RunOptions
 from harness.asking.session import ServedHere
 from harness.client.address.endpoint import Endpoint
-from server_launchers.keeping import processes, state
-from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.keeping import processes
+from server_launchers.keeping import servers as kept
+from server_launchers.keeping.servers import MemberState, ServerState
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def serve(name: str = "mine", port: int = 8001, **more: Any) -> None:
         "status": "ready",
         "members": [MemberState(role="engine", argv=["engine"], port=port)],
     }
-    state.write(ServerState(**{**fields, **more}))
+    kept.write(ServerState(**{**fields, **more}))
 
 
 ENDED: dict[str, Any] = {"status": "exited", "members": [MemberState("engine", ["engine"], 8001, exit_code=-9)]}
@@ -106,7 +107,7 @@ def test_a_server_that_was_started_again_goes_on_and_a_file_that_is_gone_says_no
     served = asks(8001)
     serve(guard_pid=1, **ENDED)
     assert served.lost() is None
-    state.path_of("mine").unlink()
+    kept.path_of("mine").unlink()
     assert served.lost() is None
 
 

@@ -73,7 +73,7 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be a question's text"),
         (
             GOOD + b'{"problem": 7, "answer": 1}',
-            r"set\.jsonl:2: the column 'problem' must be a question's text, found 7",
+            r"set\.jsonl:2: the column 'problem' must be a question's text, or a list of messages, found 7",
         ),
         (GOOD + b'{"problem": "p", "Answers": 1}', r"set\.jsonl:2 has no column .*it has problem, Answers"),
     ],

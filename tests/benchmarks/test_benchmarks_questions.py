@@ -237,18 +237,6 @@ def test_the_order_of_choices_depends_on_seed_and_id_only(write_rows: Write) -> 
     assert other_seed.rows_digest == questions.build(gpqa(path)).rows_digest
 
 
-def test_several_orders_are_questions_of_their_own_and_extend_the_first(write_rows: Write) -> None:
-    path = write_rows(GPQA_ROWS)
-    once = {q.question_id: q.choices for q in questions.build(gpqa(path)).questions}
-    built = questions.build(gpqa(path, orders=4))
-    assert len(built.questions) == 240
-    assert {q.question_id: q.choices for q in built.questions if "~" not in q.question_id} == once
-    others = [q for q in built.questions if "~" in q.question_id]
-    assert all(q.metadata["same_as"] == q.question_id.partition("~")[0] for q in others)
-    assert all(sorted(q.choices) == sorted(once[q.metadata["same_as"]]) for q in others)
-    assert sum(q.choices != once[q.metadata["same_as"]] for q in others) > 150
-
-
 def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(write_rows: Write) -> None:
     rows = [{"q": f"{n}?", "a": n, "passage": passage} for n, passage in enumerate(["x", "x", 7, None, ""])]
     path = write_rows(rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import unicodedata
 import zipfile
@@ -21,11 +22,14 @@ import pytest
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
+from harness.benchmarks.prompts import BOXED
 from harness.benchmarks.sources import documents, tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
-from harness.core.records import Question
+from harness.core.records import GradeRules, Question
+from harness.grading import grade
 from tests.benchmarks.hub_server import Dataset, Hub
+from tests.grading import given
 
 Rows = list[dict[str, Any]]
 
@@ -255,6 +259,83 @@ def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: P
     assert built_question.references == ('{"any": ["17", "seventeen"]}',)
     with pytest.raises(UsageError, match="holds no question"):
         made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
+
+
+TURNS = [{"role": "user", "content": "A poem."}, {"role": "assistant", "content": "Roses."}]
+LAST = {"role": "user", "content": "Prepend x7Q to the 1st poem."}
+
+
+def test_a_conversation_is_sent_as_it_is(tmp_path: Path) -> None:
+    row = {"prompt": json.dumps([*TURNS, LAST]), "answer": "x7QRoses.", "random_string_to_prepend": "x7Q"}
+    (built_question,) = made("mrcr", [row], tmp_path)
+    assert [{"role": m.role, "content": m.content} for m in built_question.messages] == [*TURNS, LAST]
+    assert (built_question.references, built_question.metadata["random_string_to_prepend"]) == (("x7QRoses.",), "x7Q")
+    (built_question,) = made("graphwalks", [{"prompt": "Edges.", "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
+    assert (built_question.messages[-1].content, built_question.references) == ("Edges.", ("[]",))
+
+
+@pytest.mark.parametrize(
+    ("messages", "how", "expected"),
+    [
+        ([*TURNS, LAST], {}, [*TURNS, LAST | {"content": "Prepend x7Q to the 1st poem.\n" + BOXED}]),
+        ([*TURNS, LAST], {"prompt": "qwen_boxed"}, [{"role": "system", "content": BOXED}, *TURNS, LAST]),
+        ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 holds a conversation, which the completions API cannot"),
+        (
+            [{"role": "system", "content": "Be short."}, LAST],
+            {"prompt": "qwen_boxed"},
+            "begins with a system message, and",
+        ),
+        (TURNS, {}, "rows.jsonl:1: the column 'messages' must end with a message of the user"),
+        (
+            [LAST | {"role": "tool"}],
+            {},
+            "message 1 of the column 'messages' must have a role (system, user, assistant)",
+        ),
+        ([LAST | {"content": [{"type": "text"}]}], {}, "and a content that is a text, found"),
+        ([], {}, "must be a question's text, or a list of messages, found []"),
+    ],
+)
+def test_a_file_may_have_a_column_of_messages(
+    messages: list[Any], how: dict[str, Any], expected: list[Any] | str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"messages": messages, "answer": "4"}))
+    if isinstance(expected, str):
+        with pytest.raises(UsageError, match=re.escape(expected)):
+            questions.build(card.from_file(str(path)), **how)
+        return
+    (asked,) = questions.build(card.from_file(str(path)), **how).questions
+    assert [{"role": m.role, "content": m.content} for m in asked.messages] == expected
+
+
+NODES = "Some nodes.\n\nFinal Answer: [{}]"
+
+
+@pytest.mark.parametrize(
+    ("reference", "verifier", "reply", "parts"),
+    [
+        ("x7Qone two", "repeated", "x7Qone two", 10_000),
+        ("x7Qone two", "repeated", "one two", 0),
+        ("x7Qone two", "repeated", "x7Qone", 6_000),
+        ("x7Qone two", "repeated", "", 0),
+        (["ab", "cd"], "listed", NODES.format("cd, ab"), 10_000),
+        (["ab", "cd"], "listed", NODES.format("cd"), 6_666),
+        (["ab", "cd"], "listed", NODES.format("ef"), 0),
+        (["ab", "cd"], "listed", "Final Answer: [ab, cd]\nThat is all.", 0),
+        ([], "listed", NODES.format(""), 10_000),
+        ([], "listed", "None.", 0),
+    ],
+)
+def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
+    reference: Any, verifier: str, reply: str, parts: int
+) -> None:
+    rules = GradeRules(grader=f"harness.grading.verifiers.needles:{verifier}", whole_reply=True)
+    text = reference if isinstance(reference, str) else json.dumps(reference)
+    asking = given.question(text, kind="text", rules=rules)
+    asking.metadata["random_string_to_prepend"] = "x7Q"
+    judged = grade(asking, given.sample(reply))
+    right = "correct" if parts == 10_000 else "wrong" if reply else "no_answer"
+    assert (judged.verdict, judged.parts) == (right, (parts, 10_000))
 
 
 def test_a_puzzle_shows_the_table_to_fill_in_and_not_the_solution(hub: Hub, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.reports.report import report
+from tests.browser.axe_core import NotInstalled, axe
 from tests.browser.chromium import Browser, browsing
-from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.run_folders import hostile_report, write_run
 
 LEAST_PX = 9

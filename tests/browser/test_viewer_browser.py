@@ -17,8 +17,8 @@ from harness.core.records import VerdictName
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, overrides
 from harness.scoring.pipeline import score_run
+from tests.browser.axe_core import NotInstalled, axe
 from tests.browser.chromium import Browser, Keys, browsing
-from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.payloads import PAYLOADS
 from tests.viewer.running import Viewer, viewing
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run

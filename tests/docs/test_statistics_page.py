@@ -49,7 +49,7 @@ def judged() -> Iterator[str]:
         yield JudgeErrors(n_judged=120, n_samples=480, n_both=n_both, n_differing=n_both // 15).sentence
     yield Audited(
         accuracy=accuracy, n_population=1920, n_audited=100, n_differing=6, n_accepted=4, of_judge=True,
-        n_to_halve=420, n_undecided=3, accuracy_undecided_right=0.61,
+        n_undecided=3, accuracy_undecided_right=0.61,
     ).sentence  # fmt: skip
 
 

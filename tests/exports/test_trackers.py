@@ -9,7 +9,6 @@ import json
 import re
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
@@ -19,19 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.options import RunOptions
-from harness.asking.options.request import HowReasoned, HowWritten, WhichPreset
-from harness.asking.options.what import WhatIsAsked
 from harness.asking.watching import Watcher
 from harness.cli.score import command
 from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.core.options import options_of
 from harness.exports.trackers import Tracked, destination_of
-from harness.presets.sampling import SamplingOptions
 from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
-from harness.verbs.sweep import cell_record, table
+from harness.verbs.sweep import table
 from harness.verbs.sweep.scorer import CellScore
 from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.exports.graded_runs import sample, varied, write_run
@@ -138,7 +132,7 @@ def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path,
     assert "own/accuracy" in sent[-1].scores
 
 
-def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
+def test_a_tracker_run_of_a_series_gets_each_step_once(
     tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -152,6 +146,8 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
     def score(folder: Path, options: Any, _judge: Any) -> CellScore:
         if getattr(options, "track", ()):
             points.setdefault(options.series, []).append(f"{options.step} {folder.name.rpartition('+')[2]}")
+        for path in folder.glob("*/samples.jsonl"):
+            path.with_name("scores.json").touch()
         return CellScore(code=0)
 
     with FaultServer(answer) as server:
@@ -179,57 +175,10 @@ def test_a_tracker_run_of_a_series_holds_scores_of_the_same_settings_alone(
         assert points == {begun: ["1 a", "1 b"]}
         assert swept(more) == ""
 
-        # Other settings under the same names: a new tracker run, without the steps of the former settings.
+        # A new step goes on in the tracker run of its curve.
         Path(steps[1]).mkdir()
-        changed = swept(more, max_tokens=100)
-        assert points == {changed: ["2 a", "2 b"]}
-        assert swept(more, max_tokens=100) == ""
-
-        # Other names: a new tracker run. With a benchmark of before beside them: the scores that fit are sent, too.
-        renamed = [entry | {"name": f"{entry['name']}100"} for entry in more]
-        others = swept(renamed, max_tokens=100)
-        assert points == {others: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100")]}
-        joined = swept([*renamed, more[0]], max_tokens=100)
-        assert points == {joined: ["1 a100", "1 b100", "2 a100", "2 b100", "2 a"]}
-
-        # Another name of the sweep, in the same folder: all is sent anew.
-        anew = swept(renamed, name="t", max_tokens=100)
-        assert points == {anew: [f"{step} {name}" for step in (1, 2) for name in ("a100", "b100")]}
-        assert len({begun, changed, others, joined, anew}) == 5
-        assert [name.rpartition(" ")[0] for name in (begun, changed, others, joined, anew)] == [*["s ck"] * 4, "t ck"]
-
-        # No score fits: the line comes, too.
-        assert swept(more, max_tokens=10) == ""
-
-
-def test_the_checksum_of_a_curve_changes_with_what_determines_samples_and_with_nothing_else(tmp_path: Path) -> None:
-    data = tmp_path / "a.jsonl"
-    data.write_text("1")
-    common: dict[str, Any] = {"data": str(data), "out": tmp_path / "run", "model": "m"}
-    base = cell_record.curve_settings({"a": RunOptions.of(**common)})
-    words: dict[Any, tuple[Any, ...]] = {int: (7, 9), float: (0.25, 0.75), bool: (True, False), str: ("x", "y")}
-    parts = (WhatIsAsked, WhichPreset, SamplingOptions, HowReasoned, HowWritten)
-    shared = {"api"}.union(*map(options_of, parts)) - {"samples", "seed", "stream"}
-    tried = Counter[bool]()
-    for name, declared in options_of(RunOptions).items():
-        values = declared.choices or words.get(declared.type, (("x",), {"x": 1}, Path("x")))
-        for value in values:
-            try:
-                options = RunOptions.of(**common | {name: value})
-            except UsageError:  # Not a value of this option, or one that needs another.
-                continue
-            if name in ("data", "benchmarks") or name not in options.changed:
-                continue
-            differs = cell_record.curve_settings({"a": options}) != base
-            assert differs == (name in shared), name
-            tried[differs] += 1
-    assert min(tried.values()) > 10
-    assert cell_record.curve_settings({"b": RunOptions.of(**common)}) != base, "the name of the benchmark"
-    assert cell_record.curve_settings({"a": RunOptions.of(**common | {"temperature": None})}) == base
-    data.write_text("2")
-    assert cell_record.curve_settings({"a": RunOptions.of(**common)}) != base, "the questions"
-    two = {name: RunOptions.of(**common) for name in "ab"}
-    assert cell_record.curve_settings(two) == cell_record.curve_settings(dict(reversed(two.items()))), "their order"
+        assert swept(more) == begun
+        assert points == {begun: ["2 a", "2 b"]}
 
 
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:

@@ -54,11 +54,11 @@ class Here:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def each(self, work: Callable[..., Any], given: Sequence[Any], names: Sequence[str], stands: Any) -> list[Any]:
+    def each(
+        self, work: Callable[..., Any], given: Sequence[Any], names: Sequence[str], _watcher: Watcher
+    ) -> list[Any]:
         assert len(given) == len(names)
-        ended = [work(*arguments) for arguments in (given[0], *given)][1:]
-        stands(ended)
-        return ended
+        return [work(*arguments) for arguments in (given[0], *given)][1:]
 
 
 @pytest.fixture(autouse=True)
@@ -240,5 +240,6 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
     monkeypatch.chdir(tmp_path)
-    Cluster("ray").close()
+    with Cluster("ray"):
+        pass
     assert (folders, Path.cwd()) == ([Path("/")], tmp_path)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import schedule
 from harness.generation.dispatch.schedule import Scheduler, Speed
 from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
@@ -167,13 +165,7 @@ def test_simulated_runs_end_close_to_the_best_possible(
     shape: tuple[int, int, int], two: bool, peer: str, limit: float
 ) -> None:
     """The simulation itself checks that every sample is asked once; bench/schedule.py prints all rows."""
-    spec = importlib.util.spec_from_file_location("bench_schedule", Path(__file__).parents[2] / "bench" / "schedule.py")
-    assert spec is not None
-    assert spec.loader is not None
-    bench = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = bench
-    spec.loader.exec_module(bench)
-    spans = bench.simulate(shape, 1, two)
+    spans = schedule.simulate(shape, 1, two)
     assert spans["ours"] <= limit * spans[peer]
 
 

@@ -97,7 +97,8 @@ def _write_run(
         ]
         if scored:
             write_lines(place.grades, grades)
-            score = score_benchmark(questions, grades, n_samples, workload=_workload(grades, generator))
+            score = score_benchmark(questions, grades, n_samples)
+            score = msgspec.structs.replace(score, workload=_workload(grades, generator))
             write_atomically(place.scores, codec.pretty(score))
     Manifest(
         harness_version="0.1.0",

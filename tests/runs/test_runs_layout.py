@@ -64,6 +64,19 @@ def test_a_run_is_opened_by_its_folder_and_what_is_none_is_said_to_be_none(run: 
         RunFolder.open(run.path.with_name("rnu"))
 
 
+def test_a_run_of_outputs_is_called_by_their_name_and_another_run_by_its_own(run: RunFolder) -> None:
+    scored = RunFolder(run.path.with_name("rows.csv.scored"))
+    assert scored.source == scored.path
+    rows = run.path.with_name("rows.csv")
+    rows.write_text("id,response")
+    assert scored.source == rows
+    rows.unlink()
+    other = RunFolder(rows)
+    other.create()
+    Manifest(harness_version="1", created="now", model="m").save(other)
+    assert scored.source == scored.path
+
+
 def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:
     manifest = Manifest(harness_version="1", created="now", model="m")
     for name in [BENCHMARK, "../x", "aime 2024"]:

@@ -9,13 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness.core.records import Question, Sample, ServerFacts, Timing, Usage
+from harness.core.records import Question, Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.reports.report import report
 from harness.reports.tables import endpoint_table
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RunLog
-from harness.runs.manifest import Provenance
 from harness.scoring.by_endpoint import scores
 from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
@@ -99,38 +98,6 @@ def test_the_endpoints_of_a_run_stand_in_score_and_table(tmp_path: Path) -> None
     assert low < 0.3 < high
     assert table.rows[2][5] == f"{100 * low:.1f}–{100 * high:.1f}"
     assert "By endpoint" in report([run]).html()
-
-
-PORTS = ("http://127.0.0.1:8001/v1", "http://127.0.0.1:8002/v1")
-
-
-@pytest.mark.parametrize(
-    ("sessions", "compared"),
-    [
-        ([{PORTS[0]: "w"}, {PORTS[1]: "w"}], False),
-        ([{PORTS[0]: "w"}, {PORTS[1]: "other weights"}], True),
-        ([{PORTS[0]: "w", PORTS[1]: "w"}], True),
-        ([{PORTS[0]: ""}, {PORTS[1]: ""}], True),
-        ([{PORTS[0]: "w"}], True),
-    ],
-    ids=["started again", "other weights", "side by side", "weights unknown", "one of them is not recorded"],
-)
-def test_a_server_that_was_started_again_on_another_port_is_not_compared_with_itself(
-    tmp_path: Path, sessions: list[dict[str, str]], compared: bool
-) -> None:
-    """sessions: URL → checksum of the weights that its server states."""
-    samples = drawn({PORTS[0]: 0.9, PORTS[1]: 0.1}, seed=1)
-    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], samples, 16)
-    provenance = Provenance()
-    for endpoints in sessions:
-        facts = {
-            url: ServerFacts(model={"files.weights_sample": weights} if weights else {}, host={})
-            for url, weights in endpoints.items()
-        }
-        provenance = provenance.after("t", facts, [])
-    msgspec.structs.replace(Manifest.load(run), provenance=provenance).save(run)
-    (score,) = score_run(run, GradingOptions(workers=1))
-    assert bool(score.endpoints) == compared
 
 
 def test_one_endpoint_has_no_table(tmp_path: Path) -> None:

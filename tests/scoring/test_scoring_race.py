@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 from statistics import NormalDist
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from bench import simulate_race
 from harness.scoring.race import (
     DRIFT_ERRORS,
     RaceState,
@@ -24,15 +23,8 @@ from harness.scoring.race import (
 from harness.scoring.stats import Interval
 from harness.scoring.stats_differences import detection
 from harness.verbs.race import play
-from tests.scoring.test_scoring_simulation import bench
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def simulate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-    return bench("simulate_race")
 
 
 def test_the_looks_are_the_steps_and_the_end_and_at_most_64() -> None:
@@ -111,12 +103,12 @@ def test_there_are_at_most_64_looks() -> None:
 
 
 @pytest.mark.wide
-def test_looking_after_every_round_gives_few_false_verdicts_and_saves_rounds(simulate: ModuleType) -> None:
+def test_looking_after_every_round_gives_few_false_verdicts_and_saves_rounds() -> None:
     """The product's loop and scheduler, in virtual time."""
     rng = np.random.default_rng(11)
-    same = [simulate.play(rng, simulate.Cell(30, 20, 4.0, 0.5, 0.0)) for _ in range(40)]
+    same = [simulate_race.play(rng, simulate_race.Cell(30, 20, 4.0, 0.5, 0.0)) for _ in range(40)]
     assert sum(one.false for one in same) <= 4
-    apart = [simulate.play(rng, simulate.Cell(30, 40, 4.0, 0.5, 0.15)) for _ in range(10)]
+    apart = [simulate_race.play(rng, simulate_race.Cell(30, 40, 4.0, 0.5, 0.15)) for _ in range(10)]
     assert all(one.verdict == "better" for one in apart)
     assert sum(one.rounds for one in apart) / 10 < 20
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from bench import simulate
 from harness.scoring import stats
 from harness.scoring.stats import Z_95
 from harness.scoring.stop import reached_error
@@ -21,34 +18,19 @@ REPEATS = 60
 """Repetitions of a cell: few, and yet each planted fault below is found."""
 
 
-def bench(name: str) -> ModuleType:
-    """The script `bench/NAME.py` as a module."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "bench" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and named tuples look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-simulate = bench("simulate")
-
-
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sizes of sets, four of samples; three accuracies, models and kinds of pilots; quantiles of fewer draws."""
+    """Two sizes of sets, four of samples; three accuracies and models; quantiles of fewer draws."""
     monkeypatch.setattr(simulate, "DRAWS_PER_QUESTION", 50)
     monkeypatch.setattr(simulate, "QUESTIONS", (30, 198))
     monkeypatch.setattr(simulate, "ACCURACIES", (0.02, 0.3, 0.9))
     monkeypatch.setattr(simulate, "PLANNED_ACCURACIES", (0.01, 0.32, 0.95))
     monkeypatch.setattr(simulate, "SAMPLES", (1, 2, 4, 64))
-    monkeypatch.setattr(simulate, "PILOTS", ((30, 2), (30, 16), (500, 4)))
 
 
 DEAR = {
     "audit", "best-step", "copies", "late-levels", "late-steps", "majority", "margin-false", "over-k-questions",
-    "pilots", "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
+    "planned-beside-run", "planned-beside-score", "published", "race-changes", "race-looks",
     "shared-replies", "smallest-planned", "stopping", "two-runs", "weighted",
 }  # fmt: skip
 """Tables that take more than half a second each, and whose faults other tests find: `make test-wide` makes them."""

@@ -39,8 +39,6 @@ from harness.scoring.stats_differences import (
     score_variance,
     smallest_difference,
     smoothed_variance,
-    spreads_within,
-    variance_limits,
 )
 from harness.scoring.stats_draws import (
     VoteGroup,
@@ -155,8 +153,6 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2
     yield "least difference", least_question_difference(30), t_factor(29) * math.sqrt(0.5) / 30
     yield "least variance", [least_variance(0.98, 30), least_variance(0.25, 2)], [0.4 * 0.6 / 30, 0.25 / 2]
-    half = [float(end) / 2 for end in wilson(9 / 30, 30)]
-    yield "variance of a pilot", ends(variance_limits(0.15, 2, 30)), half
     growing = planned_detection(SampleSpread(30, 0.8, 0.16), 64).growth * 1920
     yield "growth of equally hard questions", round(float(growing), 3), 0.6
     half, hundred = np.asarray(0.5), np.asarray(100.0)
@@ -382,16 +378,6 @@ def test_so_many_questions_find_the_difference_in_80_percent_of_repetitions(diff
     assert np.mean(question_difference(drawn).limits.low > 0) == pytest.approx(0.8, abs=0.03)
     # Two p values that are corrected together need more.
     assert (questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference, 2) or 0) > number
-
-
-def test_what_a_pilot_leaves_possible_spans_both_of_its_intervals() -> None:
-    limits = variance_limits(SPREAD.variance, 2, 30)
-    within = spreads_within(SPREAD._replace(total=60.0), 2, Interval(0.2, 0.6))
-    assert {end.variance for end in within} == set(limits)
-    assert {end.mean for end in within} == {0.2, 0.3, 0.5, 0.6}
-    assert all(math.isinf(end.total) for end in within)
-    pilot = SPREAD._replace(variance=0.0, total=60.0)
-    assert found(64, None, pilot) > found(64, None, pilot._replace(total=6000.0)) > 0
 
 
 def test_a_published_score_near_one_has_an_error() -> None:

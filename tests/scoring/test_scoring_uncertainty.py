@@ -1,6 +1,6 @@
 """Intervals and warnings of tallies, and what must not change a result.
 
-For: harness.scoring.uncertainty, harness.scoring.resampling.
+For: harness.scoring.uncertainty.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import statistics
 import numpy as np
 import pytest
 
-from harness.scoring.resampling import real_sizes
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tally import tally as count
 from harness.scoring.uncertainty import (
@@ -110,17 +109,6 @@ def test_the_warning_of_unequal_clusters_names_the_largest() -> None:
 
 
 # -- repeats -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_runs", [1, 2, 5])
-def test_the_deviation_of_real_runs_is_that_of_their_accuracies(n_runs: int) -> None:
-    rng = np.random.default_rng(n_runs)
-    counts = np.full((n_runs, 6), 4)
-    correct = rng.integers(0, 5, (n_runs, 6))
-    (size,) = real_sizes("b", ((correct, counts),)).sizes
-    means = [statistics.fmean(row) for row in (correct / counts).tolist()]
-    assert (size.n, size.runs) == (4, n_runs)
-    assert size.deviation == (pytest.approx(statistics.stdev(means)) if n_runs > 1 else None)
 
 
 def test_a_question_with_other_grades_or_copies_is_counted_anew() -> None:

@@ -6,7 +6,6 @@ For: server_launchers, server_launchers.engines, server_launchers.deployment.
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import supervisor
 from server_launchers.machine import accelerators
-from server_launchers.machine.inspection import Facts
 from server_launchers.spec import OPTIONS, EngineName, ServerSpec, flag_of
 from tests.system.command import harness
 
@@ -41,28 +39,56 @@ def dry(engine: str, **fields: object) -> list[str]:
     return replicas.lines(described, ports, table.assumed_facts(described))
 
 
-def test_a_replica_gets_its_own_port_and_its_own_slice_of_the_devices() -> None:
-    lines = dry("vllm", tp=2, dp=2)
-    assert [line.split()[0] for line in lines] == ["CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=2,3"]
-    assert ["--port 8000" in lines[0], "--port 8001" in lines[1]] == [True, True]
+PROGRAM = ("./server", "--port={port}", "--model", "{model}")
+NODES = {"nodes": 2, "head_address": "h"}
 
 
-def test_given_devices_are_sliced_in_their_order() -> None:
-    lines = dry("vllm_ascend", dp=2, devices=("6", "3"))
-    assert [line.split()[0] for line in lines] == ["ASCEND_RT_VISIBLE_DEVICES=6", "ASCEND_RT_VISIBLE_DEVICES=3"]
+@pytest.mark.parametrize(
+    ("engine", "fields", "words"),
+    [
+        ("vllm", {"engine_version": "0.8.0"}, "--generation-config vllm"),
+        ("vllm", {"engine_version": "0.11.1", "deterministic": True}, "VLLM_BATCH_INVARIANT=1"),
+        ("vllm", {"model": "tests"}, f"serve {Path.cwd()}/tests --served-model-name tests"),
+        ("vllm", {"tp": 2, "dp": 4, "dp_mode": "engine", **NODES}, "--data-parallel-start-rank 2"),
+        ("vllm_ascend", {"tp": 8, "pp": 2, **NODES, "node_address": "10.0.0.1"}, "HCCL_IF_IP=10.0.0.1"),
+        ("vllm_ascend", {"tp": 8, "pp": 2, **NODES, "interface": "eth0"}, "HCCL_SOCKET_IFNAME=eth0"),
+        ("vllm_ascend", {"tp": 8, "pp": 2, **NODES, "interface": "eth0"}, "TP_SOCKET_IFNAME=eth0"),
+        ("vllm_ascend", {"docker": "i"}, "--device /dev/davinci0 --device /dev/davinci_manager"),
+        ("sglang", {"device": "npu"}, "--device npu --attention-backend ascend"),
+        ("command", {"dp": 2, "extra_flags": PROGRAM}, "./server --port=8000 --model org/model"),
+        ("command", {"dp": 2, "devices": ("6", "4"), "extra_flags": PROGRAM}, "CUDA_VISIBLE_DEVICES=6 ./server"),
+    ],
+)
+def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: str) -> None:
+    """Beside the pinned servers (tests.pins.test_pinned_servers), which hold 321 whole command lines."""
+    assert words in "\n".join(dry(engine, **fields))
 
 
-def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = Facts("", device_ids=("0", "1", "2"))
-    with pytest.raises(
-        LaunchError, match=r"2 x 2 = 4 devices are needed \(replicas x devices of each\), there are 3 \(0, 1, 2\)"
-    ):
-        replicas.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
+@pytest.mark.parametrize(
+    ("engine", "fields", "message"),
+    [
+        ("vllm", {"dp": 4, "dp_mode": "engine", "engine_version": "0.7.3"}, r"vLLM 0\.7\.3 has no data parallelism"),
+        *(
+            (name, {"tp": 2, "dp": 2, **NODES}, r"separate servers: start one on each node .*--dp-mode engine")
+            for name in engines_with("nodes")
+        ),
+        ("vllm", {"deterministic": True, "device": "cpu"}, "need a GPU: leave out --deterministic on a CPU"),
+        ("vllm", {"deterministic": True, "engine_version": "0.11.0"}, r"0\.11\.0 has no batch-invariant kernels"),
+        ("sglang", {"deterministic": True, "engine_version": "0.4.9"}, r"0\.4\.9 has no deterministic inference"),
+        ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command line"),
+        ("vllm", {"tp": 3, "devices": ("0", "1")}, r"1 x 3 = 3 devices are needed .*, there are 2 \(0, 1\)"),
+    ],
+)
+def test_what_no_version_can_start_is_refused(engine: str, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        dry(engine, **fields)
 
 
-def test_a_device_that_is_not_there_is_refused() -> None:
+def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> None:
     with pytest.raises(LaunchError, match="no device 9 here"):
         accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
+    exact = spec("vllm", deterministic=True)
+    assert replicas.deploy(exact, [8000], table.assumed_facts(exact)).versions["deterministic"] == "on"
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
@@ -78,93 +104,12 @@ def test_slices_are_disjoint_and_complete_or_refused(replicas: int, each: int, t
     assert flat == ids[: replicas * each]
 
 
-def test_engine_data_parallelism_is_one_process_with_all_devices() -> None:
-    (line,) = dry("vllm", tp=2, dp=4, dp_mode="engine")
-    assert "--data-parallel-size 4" in line
-    assert "CUDA_VISIBLE_DEVICES" not in line
-    with pytest.raises(LaunchError, match=r"vLLM 0\.7\.3 has no data parallelism"):
-        dry("vllm", dp=4, dp_mode="engine", engine_version="0.7.3")
-
-
-def test_a_router_listens_on_the_given_port_before_its_replicas() -> None:
-    *replicas, router = dry("sglang_router", dp=2)
-    assert "--port 8001" in replicas[0]
-    assert "--port 8000 --worker-urls http://127.0.0.1:8001 http://127.0.0.1:8002" in router
-    assert "vllm_router.launch_router" in dry("vllm", dp=2, dp_mode="router")[-1]
-
-
-def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
-    lines = dry("vllm", tp=8, pp=2, nodes=2, head_address="10.0.0.1", head_port=5000)
-    assert ["--node-rank 0" in lines[0], "--node-rank 1" in lines[1]] == [True, True]
-    assert ["--headless" in line for line in lines] == [False, True]
-    assert all("--master-addr 10.0.0.1 --master-port 5000" in line for line in lines)
-    lines = dry("sglang", tp=16, nodes=2, head_address="10.0.0.1")
-    assert all("--nnodes 2" in line and "--dist-init-addr 10.0.0.1:29500" in line for line in lines)
-    node = replicas.deploy(
-        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"),
-        [8000],
-        Facts(""),
-    )
-    assert node.base_urls == ()
-
-
-@pytest.mark.parametrize("engine", engines_with("nodes"))
-def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(engine: str) -> None:
-    shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
-    with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
-        dry(engine, **shape)
-    if table.by_name(engine).spreads:
-        assert len(dry(engine, **shape, dp_mode="engine")) == 2
-
-
-def test_data_parallel_nodes_start_at_their_own_rank() -> None:
-    lines = dry("vllm", tp=2, dp=4, dp_mode="engine", nodes=2, head_address="10.0.0.1")
-    assert "--data-parallel-start-rank" not in lines[0]
-    assert "--data-parallel-start-rank 2" in lines[1]
-    assert all("--data-parallel-size-local 2 --data-parallel-address 10.0.0.1" in line for line in lines)
-
-
-def test_an_old_vllm_is_started_as_a_module_with_its_own_switches() -> None:
-    (line,) = dry("vllm_ascend", engine_version="0.7.3", reasoning_parser="deepseek-r1", attention_backend="X")
-    assert "python3 -m vllm.entrypoints.openai.api_server --model org/model" in line
-    assert "--enable-reasoning --reasoning-parser deepseek_r1" in line
-    assert line.startswith("VLLM_ATTENTION_BACKEND=X ")
-
-
-@pytest.mark.parametrize(("engine", "name"), [("vllm", "deepseek_r1"), ("sglang", "deepseek-r1")])
-def test_a_reasoning_parser_is_spelled_as_the_engine_does(engine: str, name: str) -> None:
-    for given_name in ("deepseek_r1", "deepseek-r1"):
-        assert f"--reasoning-parser {name}" in dry(engine, reasoning_parser=given_name)[0]
-
-
-def test_eager_is_written_as_each_sglang_knows_it() -> None:
-    assert "--cuda-graph-backend-decode disabled" in dry("sglang", eager=True)[0]
-    assert "--disable-cuda-graph" in dry("sglang", eager=True, engine_version="0.5.6")[0]
-
-
-def test_ascend_nodes_are_told_their_interface_and_address() -> None:
-    line = dry("vllm_ascend", tp=8, pp=2, nodes=2, head_address="h", interface="eth0", node_address="10.0.0.1")[0]
-    for pair in ("HCCL_IF_IP=10.0.0.1", "HCCL_SOCKET_IFNAME=eth0", "GLOO_SOCKET_IFNAME=eth0", "TP_SOCKET_IFNAME=eth0"):
-        assert pair in line.split()
-    assert "--device npu --attention-backend ascend" in dry("sglang", device="npu")[0]
-
-
 @pytest.mark.parametrize("engine", engines_with("api_key_env"))
 def test_no_command_line_of_an_engine_holds_a_key(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
     for line in dry(engine, dp=2, api_key_env="MY_KEY"):
         assert "s3cret" not in line
         assert '="$MY_KEY"' in line
-
-
-def test_an_option_of_another_interpreter_or_container_wraps_the_same_arguments(tmp_path: Path) -> None:
-    plain = dry("vllm", tp=2)[0]
-    assert dry("vllm", tp=2, python=tmp_path / "bin/python")[0] == f"{tmp_path}/bin/{plain}"
-    assert dry("vllm", tp=2, uvx="vllm==0.33.0")[0] == f"uvx --from vllm==0.33.0 {plain}"
-    contained = shlex.split(dry("vllm", tp=2, docker="vllm/vllm-openai:v0.33.0", devices=("2", "3"))[0])
-    assert contained[-len(plain.split()) + 1 :] == plain.split()[1:]
-    for words in (["--gpus", '"device=2,3"'], ["--ipc=host"], ["--entrypoint", "vllm"]):
-        assert " ".join(words) in " ".join(contained)
 
 
 def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,21 +119,6 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
     assert "s3cret" not in line
     assert "-e HF_TOKEN -e REASONING_HARNESS_SERVER -e VLLM_API_KEY" in line
     assert f"-v {tmp_path}:{tmp_path}:ro" in line
-
-
-def test_a_local_folder_is_given_absolutely_and_keeps_its_short_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "weights").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert f"serve {tmp_path}/weights --served-model-name weights" in dry("vllm", model="weights")[0]
-
-
-def test_placeholders_in_a_programs_command_line_are_filled_in() -> None:
-    lines = dry("command", model="m", dp=2, extra_flags=("./server", "--port={port}", "--model", "{model}"))
-    assert lines == ["./server --port=8000 --model m", "./server --port=8001 --model m"]
-    with pytest.raises(LaunchError, match=r"need `\{port\}` in the command line"):
-        dry("command", dp=2, extra_flags=("./server",))
 
 
 @pytest.mark.parametrize(
@@ -235,11 +165,6 @@ def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
     assert all(engine.summary for engine in table.every().values())
     assert all(option.help.endswith(".") for option in OPTIONS.values())
     assert len(set(map(flag_of, OPTIONS))) == len(OPTIONS)
-
-
-def test_a_transformers_server_refuses_what_it_has_no_option_for() -> None:
-    with pytest.raises(UsageError, match="tp: transformers does not support it"):
-        dry("transformers", tp=2, context=100)
 
 
 def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
@@ -315,12 +240,6 @@ def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, 
     assert message in error
 
 
-def test_an_ascend_container_is_handed_its_devices_by_name() -> None:
-    line = dry("vllm_ascend", tp=2, docker="quay.io/ascend/vllm-ascend:v0.23.0")[0]
-    assert "--device /dev/davinci0 --device /dev/davinci1 --device /dev/davinci_manager" in line
-    assert "--gpus" not in line
-
-
 @pytest.mark.parametrize(
     ("engine", "neutral"),
     [(name, " ".join(engine.neutral_words)) for name, engine in table.every().items() if engine.neutral_words],
@@ -331,59 +250,6 @@ def test_an_engine_starts_without_the_models_own_sampling_unless_told(engine: st
     own = (neutral.split()[0], "/own")
     assert neutral not in dry(engine, extra_flags=own)[0]
     assert dry(engine, extra_flags=own)[0].endswith(" ".join(own))
-
-
-def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None:
-    assert dry("vllm", deterministic=True)[0].startswith("VLLM_BATCH_INVARIANT=1 ")
-    assert "--enable-deterministic-inference" in dry("sglang", deterministic=True)[0]
-    assert "VLLM_BATCH_INVARIANT" not in dry("vllm")[0]
-    with pytest.raises(LaunchError, match="need a GPU: leave out --deterministic on a CPU"):
-        dry("vllm", deterministic=True, device="cpu")
-    assert dry("vllm", device="cpu")
-    assert dry("vllm", deterministic=True, engine_version="0.11.1")
-    with pytest.raises(LaunchError, match=r"vLLM 0\.11\.0 has no batch-invariant kernels"):
-        dry("vllm", deterministic=True, engine_version="0.11.0")
-    with pytest.raises(LaunchError, match=r"SGLang 0\.4\.9 has no deterministic inference"):
-        dry("sglang", deterministic=True, engine_version="0.4.9")
-    for engine in ("llama_cpp", "transformers"):
-        with pytest.raises(UsageError, match=f"{engine} does not support it"):
-            dry(engine, deterministic=True)
-    deterministic = spec("vllm", deterministic=True)
-    assert replicas.deploy(deterministic, [8000], table.assumed_facts(deterministic)).versions["deterministic"] == "on"
-
-
-def test_a_command_of_several_replicas_gets_the_devices_that_are_named() -> None:
-    words = ("./server", "--port={port}")
-    lines = dry("command", dp=2, tp=2, devices=("4", "5", "6", "7"), extra_flags=words)
-    assert lines == [
-        "CUDA_VISIBLE_DEVICES=4,5 ./server --port=8000",
-        "CUDA_VISIBLE_DEVICES=6,7 ./server --port=8001",
-    ]
-    assert dry("command", dp=2, extra_flags=words)[0] == "./server --port=8000"
-
-
-def test_the_slots_of_a_transformers_server_are_refused_not_dropped() -> None:
-    with pytest.raises(UsageError, match="max_sequences: transformers does not"):
-        dry("transformers", max_sequences=8)
-
-
-@pytest.mark.parametrize("engine", ["vllm", "vllm_ascend"])
-@pytest.mark.parametrize(
-    ("version", "defaults", "words"),
-    [
-        ("0.7.3", "neutral", None),
-        ("0.7.3.post1", "neutral", None),
-        ("0.7.3", "model", "--generation-config auto"),
-        ("0.8.0", "neutral", "--generation-config vllm"),
-        ("0.33.0", "model", None),
-    ],
-)
-def test_vllm_gets_its_own_sampling_values_by_the_word_of_its_version(
-    engine: str, version: str, defaults: str, words: str | None
-) -> None:
-    (line,) = dry(engine, engine_version=version, sampling_defaults=defaults)
-    assert ("--generation-config" in line) == (words is not None)
-    assert words is None or words in line
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
 
-For: server_launchers.keeping.private_files, server_launchers.keeping.servers, server_launchers.keeping.state,
-server_launchers.machine.containers, server_launchers.variables.
+For: server_launchers.keeping.private_files, server_launchers.keeping.servers, server_launchers.machine.containers,
+server_launchers.variables.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import servers, state, supervisor
-from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.keeping import servers, supervisor
+from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import containers
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import MARK
@@ -39,7 +39,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    return state.servers_folder()
+    return servers.servers_folder()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def serve(tmp_path: Path, *words: str) -> Any:
 
 
 def test_our_own_state_is_read_and_forgotten_when_it_is_stopped(folder: Path) -> None:
-    state.write(gone())
+    servers.write(gone())
     assert [server.name for server in servers.status()] == ["forged"]
     assert (folder / "forged.json").stat().st_mode & 0o077 == 0
     assert servers.stop("forged") == (["forged"], [])
@@ -128,7 +128,7 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
 ) -> None:
     spec = ServerSpec(engine="command", name="mine", extra_flags=["false"])
     for name in FILES:
-        state.write(gone())
+        servers.write(gone())
         plant(folder / name, victim)
         if owner is not None:
             os.chown(folder / name, owner, owner, follow_symlinks=False)
@@ -154,7 +154,7 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
 def test_a_folder_that_others_can_change_is_refused(
     mode: int, owner: int | None, doubt: str | None, tmp_path: Path, folder: Path
 ) -> None:
-    state.write(gone())
+    servers.write(gone())
     folder.chmod(mode)
     if owner is not None:
         os.chown(folder, owner, owner)
@@ -175,7 +175,7 @@ def test_the_folder_may_lie_behind_a_link_and_be_none_itself(tmp_path: Path, mon
     (tmp_path / "circle").symlink_to("circle")
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     assert servers.status() == []
-    folder = state.servers_folder()
+    folder = servers.servers_folder()
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(LaunchError, match="is a link"):
@@ -189,7 +189,7 @@ def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "a" / "b"))
     mask = os.umask(0)
     try:
-        folder = state.servers_folder()
+        folder = servers.servers_folder()
     finally:
         os.umask(mask)
     assert {stat.S_IMODE(step.stat().st_mode) for step in (folder, folder.parent, folder.parent.parent)} == {0o700}
@@ -200,7 +200,7 @@ def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: 
     [b"", b"garbage", b"{}", b"[" * 100_000, *(msgspec.json.encode(gone("hidden", guard_pid=n)) for n in (-1, 2**63))],
 )
 def test_a_damaged_file_hides_no_other_server(folder: Path, tmp_path: Path, content: bytes) -> None:
-    state.write(gone())
+    servers.write(gone())
     (folder / "hidden.json").write_bytes(content)
     done = serve(tmp_path, "status")
     assert (done.code, done.err) == (0, "")
@@ -229,7 +229,7 @@ def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
 ) -> None:
     calls = docker(tmp_path, mark)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    state.write(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
+    servers.write(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
     assert servers.stop("forged") == (["forged"], [])
     lines = calls.read_text().splitlines() if calls.exists() else []
     assert ("rm -f harness-8000" in lines) == removed

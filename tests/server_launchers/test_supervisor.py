@@ -21,8 +21,8 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import ports, processes, servers, state, supervisor, waiting
-from server_launchers.keeping.progress import StartProgress
+from server_launchers.keeping import processes, servers, supervisor, waiting
+from server_launchers.keeping.waiting import StartProgress
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
@@ -195,7 +195,7 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     try:
         recycled = msgspec.structs.replace(member, pid=stranger.pid)
-        state.write(msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x"))
+        servers.write(msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x"))
         assert [state.status for state in servers.status()] == ["exited"]
         assert servers.stop("mine") == (["mine"], [])
         assert stranger.poll() is None
@@ -234,8 +234,8 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
         ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ports, "choose", lambda *_: [int(port)])
-            patch.setattr(ports, "refuse_taken", lambda *_: None)
+            patch.setattr(supervisor, "choose_ports", lambda *_: [int(port)])
+            patch.setattr(supervisor, "refuse_taken_port", lambda *_: None)
             with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
                 supervisor.launch(ours)
 
@@ -286,7 +286,7 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     real = subprocess.Popen
     monkeypatch.setattr(supervisor.subprocess, "Popen", noted)
     if where == "write":
-        monkeypatch.setattr(state, "write", interrupted)
+        monkeypatch.setattr(servers, "write", interrupted)
     else:
         monkeypatch.setattr(supervisor, "_guard_config", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -375,11 +375,11 @@ STATE_OF_0_1_0 = """{
     [b"", b"[]", b"{}", b'{"name": 3}', b"\xff\xfe", b'{"name": "\xff"}', b"[" * 100_000, STATE_OF_0_1_0[:-3].encode()],
 )
 def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path) -> None:
-    state.path_of("old").write_text(STATE_OF_0_1_0)
-    state.path_of("other").write_bytes(content)
+    servers.path_of("old").write_text(STATE_OF_0_1_0)
+    servers.path_of("other").write_bytes(content)
     (listed,) = servers.status()
     assert (listed.name, listed.status, listed.log, listed.members[0].family) == (
-        *("old", "exited", state.servers_folder() / "old.log"),
+        *("old", "exited", servers.servers_folder() / "old.log"),
         [(2, "gone")],
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from server_launchers.keeping import processes, supervisor
-from server_launchers.keeping.state import MemberState, ServerState
+from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.specs import ANSWER, THOUGHT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.keeping import supervisor
+from server_launchers.keeping import servers
 from server_launchers.keeping.supervisor import RunningServer
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (
@@ -118,7 +118,7 @@ def test_a_launcher_that_is_killed_leaves_nothing(
     ]
     words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
     running = subprocess.Popen([sys.executable, "-m", "server_launchers", "vllm", *words], stderr=subprocess.PIPE)
-    state = supervisor.state.path_of("doomed")
+    state = servers.path_of("doomed")
     # In the middle of a start: the engine has made its own children.
     wait_until(lambda: state.exists() and len(set(engine_processes()) - before) >= 3, "a start to be under way")
     running.send_signal(number)

@@ -17,7 +17,7 @@ import pytest
 from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, state, supervisor
+from server_launchers.keeping import processes, servers, supervisor
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import wait_until
@@ -138,11 +138,11 @@ def test_a_port_in_use_is_told_with_its_holder_or_by_the_engine(engine: Callable
 
 def test_a_start_that_is_killed_says_so(engine: Callable[..., ServerSpec]) -> None:
     spec = engine(name="killed")
-    file = state.path_of("killed")
+    file = servers.path_of("killed")
 
     def kill() -> None:
-        wait_until(lambda: (known := state.read(file)) is not None and known.members[0].pid is not None, "a start")
-        known = state.read(file)
+        wait_until(lambda: (known := servers.read(file)) is not None and known.members[0].pid is not None, "a start")
+        known = servers.read(file)
         assert known is not None
         main = known.members[0]
         assert main.pid is not None

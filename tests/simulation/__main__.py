@@ -33,7 +33,7 @@ def main() -> int:
         try:
             sizes.append(play(seed))
         except Exception as error:  # noqa: BLE001 - whatever it is, the seed is told
-            say(f"{type(error).__name__}: {error}\n    make simulate-runs SEED={seed}\n")
+            say(f"{type(error).__name__}: {error}\n    make simulate WHAT=runs SEED={seed}\n")
             n_broken += 1
             if n_broken == ENOUGH:
                 break

@@ -1,4 +1,4 @@
-"""Thousands of whole runs, each from a seed; `make simulate-runs SEEDS=n` plays more of them."""
+"""Thousands of whole runs, each from a seed; `make simulate WHAT=runs SEEDS=n` plays more of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_promise_is_kept_whatever_goes_wrong() -> None:
     seed = next((seed for seed in range(SEEDS) if broken(seed)), None)
     if seed is not None:
         end = "\n".join(told(seed).splitlines()[-60:])
-        pytest.fail(f"{end}\n\nAll of it: make simulate-runs SEED={seed}")
+        pytest.fail(f"{end}\n\nAll of it: make simulate WHAT=runs SEED={seed}")
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:

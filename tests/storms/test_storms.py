@@ -1,4 +1,4 @@
-"""Storms end as a quiet campaign does. A few are played here; `make storms` plays many, `make soak` for hours."""
+"""Storms end as a quiet campaign does. A few are played here, `make storms` plays many, or plays for hours."""
 
 from __future__ import annotations
 

@@ -374,7 +374,9 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     ) as e:
         harness.compare([base, file])
     assert "tool='llmeval' repeats='samples'" in str(e.value)
-    assert "was changed after it was scored" in refused("merge", file, "--out", tmp_path / "joined")
+    for words in (("merge", file, "--out", tmp_path / "joined"), ("doctor", file), ("status", file), ("view", file)):
+        assert "was changed after it was scored" in refused(*words)
+    assert "was changed after it was scored" in refused("compare", base, file, "--samples")
     with click.Context(cli):
         assert e.value.sentence.endswith("/a file.jsonl' --from llmeval --repeats samples` again.")
     harness.score(file, workers=1)
@@ -499,7 +501,7 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     Path("rooms.csv").write_text("id,question,answer\n1,Is it?,yes\n2,Area?,30\n3,Not in the file,7\n")
     Path("class.csv").write_text("name,no,response\nAnn,1,\\boxed{that is so}\nBo,1,no\nAnn,2,30\n")
-    assert "a run is a folder. Outputs of another tool are scored by" in refused("view", "class.csv")
+    assert "class.csv is not scored yet: run `harness score class.csv` first." in refused("view", "class.csv")
     options = ("--benchmark", "./rooms.csv", "--id-key", "no")
     printed = command("score", "class.csv", *options).output
     assert "to decide: harness audit class.csv --undecided" in printed

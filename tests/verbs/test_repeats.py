@@ -1,4 +1,4 @@
-"""Repeats of a run, drawn from its samples or made by a sweep, and the two pictures of its error.
+"""Repeats of a run, made by a sweep, and the two pictures of its error.
 
 For: harness.reports.figures, harness.reports.plots.repeats, harness.verbs.sweep.cells.
 """
@@ -14,28 +14,11 @@ import pytest
 
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
-from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text("utf-8").splitlines()))
-
-
-def test_a_run_alone_is_cut_into_repeats_and_sizes(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", benchmarks=[("demo", 12, 32), ("few", 4, 3)])
-    done = harness(tmp_path, "report", "run", "--plots", "figures")
-    assert done.code == 0, done.err
-    assert "demo-repeats: 16 repeats of 2 samples a question (blocks of one run's samples, none used twice)" in done.out
-    repeats, sizes = (rows_of(tmp_path / "figures" / f"demo-{name}.csv") for name in ("repeats", "samples"))
-    assert [row["repeat"] for row in repeats] == [str(number) for number in range(1, 17)]
-    assert all(0 <= float(row["accuracy"]) <= 1 for row in repeats)
-    assert [row["n"] for row in sizes] == ["2", "4", "8", "16", "32"]
-    assert float(sizes[0]["predicted"]) == pytest.approx(4 * float(sizes[-1]["predicted"]))
-    text = "".join(ET.parse(tmp_path / "figures" / "demo-repeats.svg").getroot().itertext())
-    assert "predicted by the sampling error" in text
-    assert (tmp_path / "figures" / "demo-samples.png").read_bytes().startswith(b"\x89PNG")
-    assert not [*(tmp_path / "figures").glob("few-repeats*")], "three samples make no two repeats"
 
 
 def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_samples(tmp_path: Path) -> None:
@@ -52,8 +35,14 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
     assert len(seeds) == len(set(seeds)) + 3 * 6 * 2 == 3 * 6 * (2 + 4), "a seed's first two samples have its seeds"
     assert (tmp_path / "out" / "test-model+samples-4-seed-3+sums" / "manifest.json").exists()
     done = harness(tmp_path, "report", "out", "--plots", "figures")
-    assert "sums-repeats: 3 repeats of 2 samples a question (runs of their own seeds)" in done.out, done.err
-    assert [row["n"] for row in rows_of(tmp_path / "figures" / "sums-samples.csv")] == ["2", "4"]
+    assert "sums-repeats: 3 repeats of 2 samples a question. Their accuracies" in done.out, done.err
+    repeats, sizes = (rows_of(tmp_path / "figures" / f"sums-{name}.csv") for name in ("repeats", "samples"))
+    assert [row["repeat"] for row in repeats] == [f"test-model+samples-2-seed-{seed}+sums" for seed in (1, 2, 3)]
+    assert all(0 <= float(row["accuracy"]) <= 1 for row in repeats)
+    assert [row["n"] for row in sizes] == ["2", "4"]
+    text = "".join(ET.parse(tmp_path / "figures" / "sums-repeats.svg").getroot().itertext())
+    assert "predicted by the sampling error" in text
+    assert (tmp_path / "figures" / "sums-samples.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.verbs.sweep import cells, file, records, schema, shared_servers
-from harness.verbs.sweep.cell_record import CellRecord
+from harness.verbs.sweep import cells, file, record, schema, shared_servers
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.checkpoints import NO_STEP, checkpoint_at
 from harness.verbs.sweep.results import results
@@ -355,8 +354,7 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
     sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", over={"out": str(tmp_path / "out")})
     (cell,) = sweep.cells
     reason = "=HYPERLINK(1) <script>alert(1)</script> \x1b[31m"
-    record = CellRecord(cell=cell.name, stage="failed", reason=reason, code=2)
-    records.write(sweep, record)
+    record.write(sweep.out, record.CellRecord(cell=cell.name, reason=reason, code=2))
     found = results(sweep)
     written = {path.suffix: path.read_text("utf-8") for path in write(found)}
     assert all("\x1b" not in text for text in written.values())

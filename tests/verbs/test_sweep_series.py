@@ -20,10 +20,10 @@ from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
 from harness.verbs.report import report
-from harness.verbs.sweep import records, run_notes, table
+from harness.verbs.sweep import record, run_notes, stamps, table
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.cell_record import CellRecord
 from harness.verbs.sweep.cells import Cell, Sweep
+from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
@@ -56,8 +56,8 @@ def write_runs(out: Path, strengths: Mapping[str, Mapping[int, float]], **run: A
 
 def write_record(planned: Sweep, cell: Cell) -> None:
     """Record the cell as scored with the settings that the file has now."""
-    done = {"settings": records.settings(cell), "scoring": records.scoring(planned), "model": cell.model}
-    records.write(planned, CellRecord(cell=cell.name, stage="scored", **done))
+    done = CellRecord(cell=cell.name, done=stamps.stamp(planned, cell), model=cell.model)
+    record.write(planned.out, done)
 
 
 def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo",)) -> None:
@@ -254,8 +254,7 @@ def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
     planned = sweeps.plan_of("s.yaml", {}, {})
 
     def interrupted(sweep: Any, _watcher: Any, on_cell: Any, *_: Any) -> None:
-        record = records.read(sweep, sweep.cells[0])
-        on_cell(record)
+        on_cell(record.read(sweep.out, sweep.cells[0].name))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sweeps, "carry_out", interrupted)
@@ -285,8 +284,8 @@ def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(trai
     # The checkpoint of step 10 is deleted; then more samples are asked for, and the step is recorded as incomplete.
     write_records(16, 20, 30)
     planned = sweeps.plan_of("s.yaml", {}, {})
-    lost = CellRecord(cell="ck-step_10+demo", stage="failed", reason="it was deleted")
-    records.write(planned, lost)
+    lost = CellRecord(cell="ck-step_10+demo", reason="it was deleted")
+    record.write(planned.out, lost)
     write_suite()
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
     after, shown = table.mean_records(swept), mean_table(swept)
@@ -371,8 +370,8 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
     (training.parent.parent / "ck/step_40").mkdir()
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
     write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
-    lost = CellRecord(cell="ck-step_40+demo", stage="failed", reason="it was deleted")
-    records.write(sweeps.plan_of("s.yaml", {}, {}), lost)
+    lost = CellRecord(cell="ck-step_40+demo", reason="it was deleted")
+    record.write(training, lost)
     write_records(8, 40, benchmarks=["aime24"])
     write_suite()
     swept = results(sweeps.plan_of("s.yaml", {}, {}))

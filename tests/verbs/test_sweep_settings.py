@@ -27,7 +27,7 @@ from harness.runs import setting_names
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import differences_in_curve
 from harness.verbs.report import report
-from harness.verbs.sweep import records, run_notes, running, table
+from harness.verbs.sweep import record, run_notes, running, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.scorer import CellScore
@@ -135,15 +135,15 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
         for cell in planned.cells
     ]
     assert all(reason in shown.err for reason in reasons)
-    former = [records.read(planned, cell) for cell in planned.cells]
+    former = [record.read(planned.out, cell.name) for cell in planned.cells]
     ended = sweeps.carry_out(planned, Watcher(), score=no_scores)
     assert [result.reason for result in ended.lost] == reasons
     assert next_of(ended, follows=True) == "the reason says how samples of other settings are replaced"
     for cell, before in zip(planned.cells, former, strict=True):
-        after = records.read(planned, cell)
+        after = record.read(planned.out, cell.name)
         assert before is not None
         assert after is not None
-        assert (after.stage, after.settings) == ("scored", before.settings)
+        assert after.done == before.done
     # Wrong twin: with the former settings nothing is missing.
     back = sweeps.carry_out(write(trained, start=True), Watcher(), score=no_scores)
     assert {result.reason for result in back.lost} == {"not scored"}, "by the scorer of this test"

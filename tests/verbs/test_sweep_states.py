@@ -1,6 +1,7 @@
-"""A sweep comes to the same from any state: killed, with an edited file, with checkpoints that come and go.
+"""A sweep comes to the same from any state: killed, with an edited file or a damaged one, with checkpoints that come
+and go. The same means: the table of a fresh sweep, and no stored sample is asked again.
 
-For: harness.verbs.sweep.whole, harness.verbs.sweep.running, harness.verbs.sweep.records.
+For: harness.verbs.sweep.whole, harness.verbs.sweep.running.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from harness.asking.options import GradingOptions, JudgeOptions
 from harness.asking.watching import Watcher
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.scorer import CellScore
+from harness.verbs.sweep.scorer import CellScore, score_cell
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 from tests.verbs.test_sweep_runs import questions
 
@@ -60,27 +62,28 @@ class Sweeping(RuleBasedStateMachine):
         self.n_answered += 1
         return completion(r"\boxed{3}", tokens=5)
 
-    def score(self, *_: Any) -> CellScore:
+    def score(self, folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
         self.scorings_left -= 1
         if self.scorings_left < 0:
             raise KeyboardInterrupt
         self.n_scored += 1
-        return CellScore(code=0)
+        return score_cell(folder, options, judge)
 
-    def plan(self) -> sweeps.Sweep:
+    def plan(self, out: str = "results/s") -> sweeps.Sweep:
         entries = [{"data": f"{name}.jsonl", "samples": self.samples} for name in self.benchmarks]
         run = {"base_url": self.server.base_url, "max_tokens": self.max_tokens, "attempts": 1, "concurrency": 1}
         checked = {"fingerprint": False, "canary": False}
-        content = {"checkpoints": "ck/step_*", "benchmarks": entries, "run": run | checked}
+        content = {"checkpoints": "ck/step_*", "benchmarks": entries, "run": run | checked, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
-        return sweeps.plan_of("s.yaml", {}, {})
+        return sweeps.plan_of("s.yaml", {"out": out}, {})
 
     def stored(self, cell: str = "*") -> list[tuple[str, int]]:
         """Question and index of each sample on disk of the cell, or of all cells."""
         lines = [
             line for path in Path("results/s").glob(f"{cell}/*/samples.jsonl") for line in path.read_text().splitlines()
         ]
-        return [(row["question_id"], row["sample_index"]) for row in map(json.loads, lines)]
+        rows = [json.loads(line) for line in lines if line.endswith("}")]  # not a torn tail
+        return [(row["question_id"], row["sample_index"]) for row in rows]
 
     def carry_out(self) -> Any:
         """Sweep; afterwards the settings of each cell are those with which it was first sampled."""
@@ -122,14 +125,27 @@ class Sweeping(RuleBasedStateMachine):
             self.carry_out()
         self.scorings_left = ENOUGH
 
+    @rule(pattern=st.sampled_from(["*/*/scores.json", "*/*/samples.jsonl", "cells/*.json"]), data=st.data())
+    def damage(self, pattern: str, data: st.DataObject) -> None:
+        """Lose a file of a cell, or its end, as a full disk or a careless hand does."""
+        if paths := sorted(Path("results/s").glob(pattern)):
+            path = data.draw(st.sampled_from(paths))
+            if pattern == "*/*/scores.json" or data.draw(st.booleans()):
+                path.unlink()
+            else:
+                path.write_bytes(path.read_bytes()[: -data.draw(st.integers(1, 40))])
+            self.n_answered = len(self.stored())
+
     @rule()
     def sweep(self) -> None:
         """An undisturbed sweep completes each cell but those of other settings; the next one finds nothing to do."""
+        rows = {}
         for result in self.carry_out().results.results:
             cell, refused = result.cell, self.max_tokens_of[result.cell.name] != self.max_tokens
             assert ("of other settings" in result.reason) == refused, (cell.name, result.reason)
             if not refused:
-                assert result.reason == "not scored", "the reason is that of this scorer"
+                assert not result.reason, (cell.name, result.reason)
+                rows[cell.name] = result.score and (result.score.accuracy, result.score.n_samples)
                 ids = [f"{cell.benchmark}{number}" for number in range(N_QUESTIONS[cell.benchmark])]
                 assert {*self.stored(cell.name)} >= {*itertools.product(ids, range(self.samples))}
             assert len(self.stored(cell.name)) == len({*self.stored(cell.name)})
@@ -137,6 +153,11 @@ class Sweeping(RuleBasedStateMachine):
         before = self.n_answered, self.n_scored
         self.carry_out()
         assert (self.n_answered, self.n_scored) == before, "nothing is left to do"
+        fresh = sweeps.carry_out(self.plan("fresh"), Watcher(), score=score_cell).results.results
+        again = {one.cell.name: one.score and (one.score.accuracy, one.score.n_samples) for one in fresh}
+        assert rows.items() <= again.items(), "the numbers are those of a sweep from nothing"
+        shutil.rmtree("fresh")
+        self.n_answered = before[0]
 
 
 def test_a_sweep_comes_to_the_same_from_any_state() -> None:
@@ -148,5 +169,6 @@ def test_a_sweep_comes_to_the_same_from_any_state() -> None:
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
         ),
     )

@@ -13,7 +13,7 @@ from harness.showing.running_score import RunningScore
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
-    from server_launchers.keeping.state import ServerState
+    from server_launchers.keeping.servers import ServerState
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -172,9 +172,12 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     words = _quote_error(endpoint, body)
     if status in (401, 403):
-        cure = "no key was sent: name the variable that holds it, such as api_key_env=OPENAI_API_KEY"
+        cure = "no key was sent: set OPENAI_API_KEY, or name another variable by api_key_env"
         if endpoint.api_key:
-            cure = "the key was not accepted: put the right one into the variable that api_key_env names"
+            cure = (
+                "the key was not accepted: put the right one, without quotes, into the variable that it comes from "
+                "(see api_key_env)"
+            )
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
     if status == 404:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"

@@ -5,7 +5,7 @@ Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an a
 
     equivalence    two texts: integers, choices, words, else two trees
     structures     two trees of any kind, part by part; with alternatives (±), assignments (x = 1, y = 2), equations,
-                   families (kπ), labels, matrices, piecewise, ratios, realsets, relations, rewriting for each kind
+                   families (kπ), labels, matrices, ratios, realsets, relations, rewriting for each kind
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
                    decides:  exact → modular → numeric · identities
     products       where letters do not multiply as numbers do: matrices, vectors

@@ -64,7 +64,6 @@ from harness.grading.compare.families import (
     without_conditions,
 )
 from harness.grading.compare.matrices import compute_matrices
-from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import (
     NotASet,
@@ -723,14 +722,10 @@ def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Seq
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare cases: as functions if the conditions are relations, else case by case, in any order."""
-    try:
-        verdict = same_piecewise(reference, answer, lambda left, right: same(left, right, rules).equal)
-    except NotPiecewise:
-        if reference.op != answer.op:
-            return Comparison(None, "cases")
-        return _in_any_order(reference.args, answer.args, rules, "cases")
-    return Comparison(verdict, "cases")
+    """Compare cases one by one, in any order. A difference is undecided: other cases may define the same function."""
+    same_kind = reference.op == answer.op
+    is_equal = same_kind and _in_any_order(reference.args, answer.args, rules, "cases").equal
+    return Comparison(is_equal or None, "cases")
 
 
 def _vector(matrix: Node) -> list[Node] | None:

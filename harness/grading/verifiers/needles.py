@@ -1,11 +1,18 @@
-"""Texts that a reply must name (RULER)."""
+"""Long texts: names that a reply must hold (RULER), a text that it must repeat (MRCR), nodes that it must list
+(GraphWalks).
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 
 from harness.core.records import Question
 from harness.grading.verifier import Parts
+
+PARTS = 10_000
+"""Parts of an answer whose measure is a fraction; the fraction is cut to a whole number of parts."""
 
 
 def named(answer: str, question: Question) -> Parts:
@@ -17,3 +24,25 @@ def named(answer: str, question: Question) -> Parts:
     reply = answer.casefold()
     is_named = [text.casefold() in reply for text in texts]
     return Parts(sum(is_named), len(texts)) if how == "all" else Parts(int(any(is_named)), 1)
+
+
+def repeated(answer: str, question: Question) -> Parts:
+    """How much of the reference the reply repeats behind the row's random text, by the ratio of `SequenceMatcher`;
+    nothing if the reply does not begin with that text.
+    """
+    first, reply = str(question.metadata["random_string_to_prepend"]), answer.lstrip()
+    if not reply.startswith(first):
+        return Parts(0, PARTS)
+    matcher = difflib.SequenceMatcher(None, reply.removeprefix(first), question.references[0].removeprefix(first))
+    return Parts(int(matcher.ratio() * PARTS), PARTS)
+
+
+def listed(answer: str, question: Question) -> Parts:
+    """How well the nodes that the last line lists behind "Final Answer:" agree with the reference's, by their F1."""
+    expected = set(json.loads(question.references[0]))
+    line = re.search(r"Final Answer: ?\[(.*)\]", answer.rstrip().rpartition("\n")[2])
+    if line is None:
+        return Parts(0, PARTS)
+    nodes = {node for item in line[1].split(",") if (node := item.strip())}
+    n_nodes = len(nodes) + len(expected)
+    return Parts(2 * len(nodes & expected) * PARTS // n_nodes if n_nodes else PARTS, PARTS)

@@ -9,28 +9,22 @@ from typing import Any
 from harness.core.nouns import in_percent
 from harness.reports.plots.plot import SERIES, Cell, Plot, axis
 from harness.reports.plots.plot import series as series_of
-from harness.scoring.resampling import Repeats, SampleSizes, Source
+from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.stats import Z_95
 
 CURVE_POINTS = 120
 """Number of points by which a smooth curve is drawn."""
 
-_SOURCES: Mapping[Source, str] = {
-    "runs": "runs of their own seeds",
-    "blocks": "blocks of one run's samples, none used twice",
-    "draws": "draws from one run's samples, which share some",
-}
-
 _POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
 """Axis labels that show a fraction in percentage points."""
 
 
-def repeats_plot(repeats: Repeats) -> Plot:
-    """The histogram of the accuracies under the normal curve that the sampling error predicts.
+def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot:
+    """The histogram of the accuracies under the normal curve that the sampling error predicts. names: of the runs.
 
     The range of 95 % of repeats, as predicted, is shaded.
     """
-    rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(zip(names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
     step = _step(repeats)
     # The quotient is rounded first: one just below a whole number would begin a bar too early.
@@ -57,15 +51,15 @@ def repeats_plot(repeats: Repeats) -> Plot:
     drawing = _histogram(bars, curve, band, (low, high), series_of(kinds))
     low_limit, high_limit = (100 * end for end in repeats.limits)
     return Plot(
-        name=f"{repeats.benchmark}-repeats",
+        name=f"{benchmark}-repeats",
         title="Accuracy of repeated runs",
-        summary=f"{runs} repeats of {repeats.n} samples a question ({_SOURCES[repeats.source]}). Their accuracies "
+        summary=f"{runs} repeats of {repeats.n} samples a question. Their accuracies "
         f"deviate by {100 * repeats.deviation:.2f} points; {100 * repeats.predicted:.2f} are predicted, and "
         f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95 % of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=rows,
         drawing=drawing,
-        subject=f"{repeats.benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
+        subject=f"{benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
         f"observed, {100 * repeats.predicted:.2f} predicted",
     )
 
@@ -117,26 +111,23 @@ def _histogram(
     }
 
 
-def sizes_plot(sizes: SampleSizes) -> Plot:
+def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) -> Plot:
     """The sampling error against the samples of each question: predicted, stated by single runs, and observed."""
     columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        tuple(getattr(size, column) for column in columns) for size in sizes.sizes
-    )
-    ns = [size.n for size in sizes.sizes]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(tuple(getattr(size, column) for column in columns) for size in sizes)
+    ns = [size.n for size in sizes]
+    single = sizes[0].predicted * math.sqrt(sizes[0].n)  # the error of one sample a question
     first, last = math.log2(min(ns)), math.log2(max(ns))
     kinds = ["predicted, falls with √n", "stated by a run of n", "observed between repeats"]
     curve = [
-        {"series": kinds[0], "n": 2**x, "error": sizes.single / math.sqrt(2**x)}
+        {"series": kinds[0], "n": 2**x, "error": single / math.sqrt(2**x)}
         for x in (first + (last - first) * number / CURVE_POINTS for number in range(CURVE_POINTS + 1))
     ]
     stated = [
         {"series": kinds[1], "n": size.n, "error": size.own, "low": size.own_low, "high": size.own_high}
-        for size in sizes.sizes
+        for size in sizes
     ]
-    seen = [
-        {"series": kinds[2], "n": size.n, "error": size.deviation} for size in sizes.sizes if size.deviation is not None
-    ]
+    seen = [{"series": kinds[2], "n": size.n, "error": size.deviation} for size in sizes if size.deviation is not None]
     kinds = kinds if seen else kinds[:2]
     colour, shape = series_of(kinds), series_of(kinds, shapes=True)
     across = axis("n", "samples a question, n", scale={"type": "log", "base": 2, "nice": False}, values=ns, format="d")
@@ -165,12 +156,12 @@ def sizes_plot(sizes: SampleSizes) -> Plot:
             ),
         ],
     }
-    few, many = sizes.sizes[0], sizes.sizes[-1]
+    few, many = sizes[0], sizes[-1]
     return Plot(
-        name=f"{sizes.benchmark}-samples",
+        name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n} ({_SOURCES[sizes.source]}). Lines: the range of 95 % of the errors "
+        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95 % of the errors "
         f"that single runs state.",
         columns=(
             "n",
@@ -184,7 +175,7 @@ def sizes_plot(sizes: SampleSizes) -> Plot:
         ),
         rows=rows,
         drawing=drawing,
-        subject=f"{sizes.benchmark} · {sizes.n_questions} questions: {in_percent(sizes.single)} points / √n",
+        subject=f"{benchmark} · {n_questions} questions: {in_percent(single)} points / √n",
     )
 
 

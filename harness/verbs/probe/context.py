@@ -11,7 +11,7 @@ from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask,
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject
 
-MAX_TOKENS = 8_192
+MAX_TOKENS = 5_120
 """Longest prompt that is sent, in tokens, unless the user states a context to try."""
 
 SECONDS = 20.0
@@ -201,7 +201,7 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
 
 CHECKS = (
     Check(
-        name="context", group="context", look=_long_prompt_check, quick=False, tokens=9_000,
+        name="context", group="context", look=_long_prompt_check, quick=False, tokens=6_000,
         why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
         mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
     ),

@@ -12,18 +12,16 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
-from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs.sweep_cell import JOIN
-from harness.verbs.sweep import cell_record, checkpoints, schema
+from harness.verbs.sweep import checkpoints, schema
 from harness.verbs.sweep.entry import Checkpoint, Entry, short_name, slug
 from harness.verbs.sweep.file import Keys, SweepFile, at_line
 from server_launchers.engines.table import ANY_PROGRAM
@@ -101,11 +99,6 @@ class Sweep:
         """The cells of all groups, in order."""
         return [cell for group in self.groups for cell in group.cells]
 
-    @property
-    def last_stage(self) -> Literal["scored", "judged"]:
-        """The stage of a complete cell."""
-        return "scored" if self.judge is None else "judged"
-
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
         """Return the name of the curve (accuracy over steps) and the step of a checkpoint's cell; None for other cells.
 
@@ -121,34 +114,6 @@ class Sweep:
             if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
         ]
         return " ".join([*([run] if run else []), *rest]), checkpoint.step
-
-    def tracker_series(self, cell: Cell) -> tuple[str, int] | None:
-        """The name of the tracker run that gets a checkpoint's scores, and the step; None for other cells."""
-        line_step = self.step_of(cell)
-        return None if line_step is None else (self._tracker_runs[line_step[0]], line_step[1])
-
-    @cached_property
-    def _tracker_runs(self) -> Mapping[str, str]:
-        """Name of each curve → name of its tracker run: the sweep, the curve, and a checksum of the names of the
-        benchmarks and their settings, so that no curve in a tracker mixes scores that cannot be compared.
-        """
-        options: dict[str, dict[str, RunOptions]] = {}
-        for cell in self.cells:
-            if (line_step := self.step_of(cell)) is not None:
-                options.setdefault(line_step[0], {})[cell.benchmark] = cell.options
-        return {
-            line: " ".join(filter(None, (self.name, line, cell_record.curve_settings(by_benchmark))))
-            for line, by_benchmark in options.items()
-        }
-
-    def destinations(self, cell: Cell) -> dict[str, str]:
-        """Name of each tracker → checksum of where it sends the cell's scores; of a checkpoint, also of the name of the
-        tracker run.
-        """
-        series_step = self.tracker_series(cell) if self.track else None
-        if series_step is None:
-            return dict(self.track)
-        return {name: digest([to, series_step[0]]) for name, to in self.track.items()}
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

@@ -24,7 +24,7 @@ from harness.asking.watching import Watcher
 from harness.core.errors import InUse, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.verbs.sweep import cell_record
+from harness.verbs.sweep import record
 from harness.verbs.sweep.entry import Checkpoint, Entry, slug
 from harness.verbs.sweep.file import SweepFile
 
@@ -121,8 +121,8 @@ def _matches(pattern: str) -> Iterator[Path]:
 
 def _with_run(out: Path) -> Mapping[str, None]:
     """The paths of the models that have a run in the sweep's folder `out`, as the records of the cells name them."""
-    stored = cell_record.read_all(out)
-    return {record.model: None for record in stored if (out / record.cell / "manifest.json").is_file()}
+    stored = record.read_all(out)
+    return {found.model: None for found in stored if (out / found.cell / "manifest.json").is_file()}
 
 
 def follow(

@@ -13,7 +13,7 @@ from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import runs_in
-from harness.verbs.sweep import records
+from harness.verbs.sweep import running
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
 
@@ -43,7 +43,7 @@ class ExpectedCell:
     @property
     def refused(self) -> bool:
         """Whether the samples are of other settings, so that nothing is requested and the score stays."""
-        return self.lost.startswith(records.REFUSED)
+        return self.lost.startswith(running.REFUSED)
 
     @property
     def n_samples(self) -> int | None:
@@ -65,12 +65,12 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
-    done = records.scored_record(sweep, group, cell) is not None
+    done = not running.is_owed(sweep, group, cell)
     questions_asked: prepare.Asked | None = None
     # The numbers are exact if the questions are on this machine; else they are those that the card states.
     if card is None or options.data or download or data.status(card) != "absent":
         try:
-            questions_asked = prepare.questions_of(options, judged=sweep.judge is not None)
+            questions_asked = prepare.questions_of(options)
         except UsageError as error:
             raise at_line(cell.where, error) from error
         (question_set,) = questions_asked.sets
@@ -134,7 +134,7 @@ def _reason_lost(
             options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
             prepare.server_of(replace(questions_asked, options=options))
     except HarnessError as error:
-        return records.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
+        return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""
 
 

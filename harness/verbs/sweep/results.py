@@ -29,7 +29,7 @@ from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
 from harness.verbs.known_questions import known_as
 from harness.verbs.run_remarks import remarks
-from harness.verbs.sweep import records
+from harness.verbs.sweep import record, stamps
 from harness.verbs.sweep.cells import AXES, Cell, ServerGroup, Sweep
 
 NOT_RUN = "not run"
@@ -228,13 +228,12 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     reason = ""
     try:
-        record = records.read(sweep, cell)
-        reason = NOT_RUN if record is None else record.reason
+        found = record.read(sweep.out, cell.name)
+        reason = NOT_RUN if found is None else found.reason
         result = _read_run(sweep, cell, reason, remarks_on)
-        sampled = records.sampled_record(sweep, group, cell)
-        other = OTHER_SERVER if sampled is not None and sampled.server not in ("", records.server(group)) else ""
+        other = OTHER_SERVER if found is not None and found.server not in ("", stamps.server(group)) else ""
         remark = "; ".join(filter(None, (result.remark, other)))
-        return replace(result, up_to_date=sampled is not None, remark=remark)
+        return replace(result, up_to_date=stamps.is_whole(sweep, cell, found), remark=remark)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from harness.core.errors import StoreError
 from harness.runs import RunFolder, suite_file
 from harness.runs.suite_file import SuiteNote
-from harness.verbs.sweep import records
+from harness.verbs.sweep import record, stamps
 from harness.verbs.sweep.cells import Sweep
 
 
@@ -19,27 +16,24 @@ def note_cells(sweep: Sweep) -> None:
     Raises `StoreError`.
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
-    cells = [(*(sweep.step_of(cell) or ("", None)), group, cell) for group in sweep.groups for cell in group.cells]
+    cells = [(*(sweep.step_of(cell) or ("", None)), cell) for cell in sweep.cells]
     latest: dict[tuple[str, str], str] = {}
     unsampled: dict[tuple[str, str], list[int]] = {}
-    for curve, step, _, cell in cells:
+    for curve, step, cell in cells:
         if step is not None and not RunFolder(sweep.folder(cell)).manifest.is_file():
             unsampled.setdefault((cell.benchmark, curve), []).append(step)
-    for curve, step, group, cell in sorted(cells, key=lambda item: item[1] or 0):
+    for curve, step, cell in sorted(cells, key=lambda item: item[1] or 0):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
             conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
             of_curve = cell.benchmark, curve
-            is_whole = False
-            with contextlib.suppress(StoreError):  # The tables name a damaged record.
-                is_whole = records.sampled_record(sweep, group, cell) is not None
             note = SuiteNote(
                 source=source,
                 conditions=conditions,
                 step=step,
                 curve=curve,
                 before="" if step is None else latest.get(of_curve, ""),
-                is_whole=is_whole,
+                is_whole=stamps.is_whole(sweep, cell, record.read(sweep.out, cell.name)),
                 unsampled=tuple(unsampled.get(of_curve, ())),
             )
             suite_file.write(folder, note)

@@ -6,10 +6,10 @@ that fails is recorded with its reason and does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,13 +29,15 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
 from harness.runs.lock import RunLock
+from harness.runs.record import missing_samples
+from harness.runs.survey import stored_keys
 from harness.verbs.run import sample
-from harness.verbs.sweep import records
-from harness.verbs.sweep.cell_record import CellRecord, Stage
+from harness.verbs.sweep import record, stamps
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.entry import slug
+from harness.verbs.sweep.record import CellRecord
 from harness.verbs.sweep.scorer import CellScore
 
 if TYPE_CHECKING:
@@ -71,14 +73,19 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
         group
         for group in sweep.groups
         if sweep.checkpoint_path(group.cells[0]) not in sweep.held
-        and any(_is_owed(sweep, group, cell) for cell in group.cells)
+        and any(is_owed(sweep, group, cell) for cell in group.cells)
     ]
 
 
-def _is_owed(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
-    """Whether the cell is left to sample or score."""
-    record = records.scored_record(sweep, group, cell)
-    return record is None or record.lost
+def is_owed(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
+    """Whether the cell is left to sample, score or send to a tracker.
+
+    Only a running server can say whether it still serves the same model, where the cell's options name none.
+    """
+    found = record.read(sweep.out, cell.name)
+    if found is None or found.reason or (group.spec is None and cell.options.model is None):
+        return True
+    return not stamps.is_whole(sweep, cell, found) or not sweep.track.items() <= found.tracked.items()
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -122,24 +129,14 @@ def run_group(
     KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
-    todo = []
-    for cell in group.cells:
-        if records.sampled_record(sweep, group, cell) is None:
-            todo.append(cell)
-        elif _is_owed(sweep, group, cell):
-            work.scored(cell)
-    if group.spec is None:
-        for cell in todo:
-            work.sampled(cell)
-        return
-    specs = [(cell, work.spec_for(cell)) for cell in todo]
-    described = [(cell, spec) for cell, spec in specs if spec is not None]
+    todo = [cell for cell in group.cells if is_owed(sweep, group, cell)]
+    asked = [(cell, spec) for cell in todo if (spec := work.ready(cell)) is not None]
     # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells.
-    while described:
-        next_spec = described[0][1]
-        batch = [cell for cell, spec in described if spec == next_spec]
+    while asked:
+        next_spec = asked[0][1]
+        batch = [cell for cell, spec in asked if spec == next_spec]
         ended = work.served(batch, next_spec.but(devices=tuple(devices)) if devices else next_spec)
-        described = [(cell, spec) for cell, spec in described if cell not in ended]
+        asked = [(cell, spec) for cell, spec in asked if cell not in ended]
 
 
 def _server_stem(sweep: Sweep, group: ServerGroup, first: Cell) -> str:
@@ -159,54 +156,45 @@ class _Group:
     def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
-    def ended(
-        self,
-        cell: Cell,
-        stage: Stage,
-        reason: str = "",
-        code: int = 0,
-        *,
-        sampled_now: bool = False,
-        unsent: Collection[str] = (),
-    ) -> None:
-        """Record the stage that the cell reached, and report it.
+    def ended(self, cell: Cell, reason: str = "", code: int = 0, *, sampled: bool = False, **now: Any) -> None:
+        """Record how the cell ended, and report it. What it had stays, but for the fields in `now`.
 
-        code: exit code that this run or scoring would have had as a command. sampled_now: the server has just given
-        samples. unsent: names of the trackers that did not get the score of this stage; they get it the next time.
+        code: exit code that this run or scoring would have had as a command. sampled: a server was asked, now.
         """
-        # Scoring a finished cell again asks no server: its samples stay those of the server that made them.
-        stored = None if sampled_now or stage == "failed" else records.sampled_record(self._sweep, self._group, cell)
-        now = {name: to for name, to in self._sweep.destinations(cell).items() if name not in unsent}
-        sent = {**records.sent_before(self._sweep, cell, stage), **now}
-        record = CellRecord(
-            cell=cell.name,
-            stage=stage,
-            settings=records.settings(cell),
-            server=records.server(self._group) if stored is None else stored.server,
+        former = self._former(cell)
+        ended = msgspec.structs.replace(
+            former,
             model=cell.model,
-            scoring=records.scoring(self._sweep),
-            tracked=sent if stage in ("scored", "judged") else {},
-            reason=records.whole_sentences(records.in_one_line(reason)),
+            server=stamps.server(self._group) if sampled or not former.server else former.server,
+            reason=_whole_sentences(_in_one_line(reason)),
             code=code,
+            **now,
         )
-        records.write(self._sweep, record)
-        if stage != "sampled" or reason:
-            self._on_cell(record)
+        record.write(self._sweep.out, ended)
+        self._on_cell(ended)
 
-    def spec_for(self, cell: Cell) -> ServerSpec | None:
-        """The spec of the cell's server, checked against the benchmark's prompts before the server is started.
+    def _former(self, cell: Cell) -> CellRecord:
+        return record.read(self._sweep.out, cell.name) or CellRecord(cell=cell.name)
 
-        None if the check fails, or if the checkpoint was deleted; the cell is then recorded as failed.
+    def ready(self, cell: Cell) -> ServerSpec | None:
+        """Do all that needs no server of the group: score a cell that has its samples, or record why it gets none; ask
+        the running server of a group that starts none. Else return the spec of the server to start, checked against the
+        benchmark's prompts.
         """
         spec = {name: value for name, value in (self._group.spec or {}).items() if value is not None}
+        options = cell.options.but(serve=spec, model=cell.options.model or spec.get("model")) if spec else cell.options
         try:
-            wish = cell.options.but(serve=spec, model=cell.options.model or spec.get("model"))
-            questions = prepare.questions_of(wish, self._watcher, judged=self._sweep.judge is not None)
+            questions = prepare.questions_of(options, self._watcher)
             prepare.refuse_other_settings(questions)
-            if (deleted := self._sweep.deleted_checkpoint(cell)) is None:
+            if options.model is not None and _has_samples(self._sweep, cell, questions):
+                self.scored(cell)
+            elif spec and (deleted := self._sweep.deleted_checkpoint(cell)) is not None:
+                gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
+                self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
+            elif spec:
                 return prepare.server_of(questions, self._watcher)
-            gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
-            self.kept(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
+            else:
+                self.sampled(cell)
         except HarnessError as error:
             self.failed(cell, error)
         return None
@@ -215,17 +203,8 @@ class _Group:
         """Record why the cell is not sampled."""
         if isinstance(error, Interrupted):
             raise error
-        if error.other_settings:
-            self.kept(cell, records.refusal_in_words(self._sweep, cell, error), error.exit_code)
-        else:
-            self.ended(cell, "failed", error.sentence, error.exit_code)
-
-    def kept(self, cell: Cell, reason: str, code: int) -> None:
-        """Record why the cell gets no samples. What it has stays, with the stage that it reached."""
-        former = records.read(self._sweep, cell) or CellRecord(cell=cell.name, stage="failed", model=cell.model)
-        record = msgspec.structs.replace(former, reason=reason, code=code)
-        records.write(self._sweep, record)
-        self._on_cell(record)
+        refused = refusal_in_words(self._sweep, cell, error) if error.other_settings else error.sentence
+        self.ended(cell, refused, error.exit_code)
 
     def served(self, cells: Sequence[Cell], spec: ServerSpec) -> list[Cell]:
         """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
@@ -237,7 +216,7 @@ class _Group:
             server = servers.launched(spec, self._watcher, stem=_server_stem(self._sweep, self._group, cells[0]))
         except ServerError as error:
             for cell in cells:
-                self.ended(cell, "failed", f"the server did not start: {in_short(error.sentence)}", error.exit_code)
+                self.ended(cell, f"the server did not start: {in_short(error.sentence)}", error.exit_code)
             return list(cells)
         with server:
             for number, cell in enumerate(cells, 1):
@@ -256,9 +235,8 @@ class _Group:
         """
         reason, code = "", 0
         try:
-            judged = self._sweep.judge is not None
             self._watcher.entering(cell.name)
-            with prepare.prepare(cell.options, self._watcher, server=server, judged=judged) as prepared:
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
                 session = sample(prepared, self._watcher)
                 end_if_signalled(session.outcome, prepared, self._watcher)
             self._watcher.sampled()
@@ -286,34 +264,75 @@ class _Group:
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
                 self._score(self._sweep.folder(cell), self._sweep.score, None)
-            self.ended(cell, "failed", reason, code)
+            self.ended(cell, reason, code, sampled=True)
             return
-        self.ended(cell, "sampled", sampled_now=True)
-        self.scored(cell)
+        self.scored(cell, sampled=True)
 
-    def scored(self, cell: Cell) -> None:
-        """Grade and score the stored samples, and record the outcome."""
-        stage = self._sweep.last_stage
-        options = self._tracked(cell, stage)
-        ended = self._score(self._sweep.folder(cell), options, self._sweep.judge)
+    def scored(self, cell: Cell, *, sampled: bool = False) -> None:
+        """Grade and score the stored samples, send the scores to the trackers that do not have them, and record it."""
+        sweep, former = self._sweep, self._former(cell)
+        has = former.tracked if not sampled and stamps.is_whole(sweep, cell, former) else {}
+        owed = {name: to for name, to in sweep.track.items() if has.get(name) != to}
+        options = sweep.score
+        if owed:
+            curve, step = sweep.step_of(cell) or (None, None)
+            series = None if curve is None else " ".join(filter(None, (sweep.name, curve)))
+            options = ScoreOptions.of(**options.plain, track=[*owed], step=step, series=series)
+        ended = self._score(sweep.folder(cell), options, sweep.judge)
         for sentence in ended.addresses:
             self._watcher.standing(f"{cell.name}: {sentence}")
+        reason = f"{UNSCORED}{ended.code}: {ended.reason}" if ended.code else ""
         if ended.unsent:
-            # The stage is reached, so that the trackers that have the score do not get it again.
-            self.ended(cell, stage, UNSENT + ended.reason, ended.code, unsent=ended.unsent)
-        elif ended.code:
-            # Recorded as sampled, so that the next start of the sweep tries the scoring again.
-            self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
-        else:
-            self.ended(cell, stage)
+            reason = UNSENT + ended.reason
+        done = stamps.stamp(sweep, cell) if ended.unsent or not ended.code else ""
+        sent = {name: to for name, to in owed.items() if name not in ended.unsent} if done else {}
+        self.ended(cell, reason, ended.code, sampled=sampled, done=done, tracked={**has, **sent})
 
-    def _tracked(self, cell: Cell, stage: Stage) -> GradingOptions:
-        """The options of the cell's scoring, with the trackers that get its score and did not get it before."""
-        sent = records.sent_before(self._sweep, cell, stage)
-        if not (owed := [name for name, to in self._sweep.destinations(cell).items() if sent.get(name) != to]):
-            return self._sweep.score
-        series, step = self._sweep.tracker_series(cell) or (None, None)
-        return ScoreOptions.of(**self._sweep.score.plain, track=owed, step=step, series=series)
+
+def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
+    """Whether the cell's run plans the samples of these questions, and has all of them. Raises `StoreError`."""
+    folder = RunFolder(sweep.folder(cell))
+    manifest = Manifest.find(folder)
+    for question_set in questions.sets:
+        name, ids = question_set.name, list(question_set.ids)
+        stored = None if manifest is None else manifest.benchmarks.get(name)
+        plan = questions.benchmarks[name].plan(None if len(ids) == question_set.n_all else ids)
+        if (
+            stored is None
+            or stored.plan != plan
+            or missing_samples(name, ids, plan, stored_keys(folder.benchmark(name)))
+        ):
+            return False
+    return True
+
+
+MAX_REASON_CHARS = 600
+"""Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
+
+REFUSED = "its samples are of other settings: "
+"""The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
+
+
+def _in_one_line(sentence: str) -> str:
+    """`sentence` without line breaks, for tables and footnotes."""
+    joined = ""
+    for line in filter(None, map(str.strip, sentence.splitlines())):
+        joined += ("" if not joined else " " if joined.endswith((":", ".", ";")) else "; ") + line
+    return joined
+
+
+def _whole_sentences(text: str) -> str:
+    """`text` without control characters, cut after the last sentence that ends within `MAX_REASON_CHARS`; a single
+    sentence that is longer is cut inside.
+    """
+    shown = visible(text.strip(), MAX_REASON_CHARS)
+    return f"{shown.rpartition('. ')[0]}. …" if shown.endswith("…") and ". " in shown else shown
+
+
+def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
+    """The reason of a cell whose run folder holds samples of other settings."""
+    remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
+    return _whole_sentences(REFUSED + _in_one_line(error.other_settings)) + remedy
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

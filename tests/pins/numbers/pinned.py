@@ -41,9 +41,9 @@ COMPARED = (
 )
 PUBLISHED = "published.value ours difference error p detectable settling verdict differing"
 PLANNED = (
-    "n_questions accuracy deviation samples samples_range basis given_samples smallest_difference difference_range"
-    " forecast.n_samples forecast.tokens forecast.prompt_tokens second_forecast.n_samples second_forecast.tokens"
-    " n_clusters least_on_new_questions least_questions samples_of_mean smallest_difference_of_mean"
+    "n_questions accuracy deviation samples basis given_samples smallest_difference"
+    " forecast.n_samples forecast.tokens forecast.prompt_tokens"
+    " n_clusters least_on_new_questions least_questions"
 )
 
 

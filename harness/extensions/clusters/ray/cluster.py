@@ -17,11 +17,12 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from harness.asking.watching import Watcher
 from harness.core import errors
 from harness.core.about import __version__, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
@@ -38,16 +39,12 @@ TRIES = 3
 RETRIES = 20
 """Largest number of times that a task is begun again after its worker or node was lost."""
 
-Report = Callable[[Sequence[Any]], None]
-"""A function that is called every `LOOK_SECONDS` with the results of all tasks; None stands for a task that still runs
-or has failed."""
-
 _FAILURES = (errors.UsageError, errors.ServerError, errors.StoreError, errors.StoppedByRule)
 """Errors that keep their class on the way from a task; any other becomes a `ServerError`."""
 
 
 class Cluster:
-    """A connection to a cluster, ended by `close`. gone: the cluster has stopped answering.
+    """A connection to a cluster, for a `with` block; at its end Ray ends the tasks that still run.
 
     on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT. Raises
     `UsageError` where the package is missing or no cluster answers.
@@ -58,7 +55,6 @@ class Cluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Otherwise a call to Ray after the cluster's end would start a new cluster on this machine.
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
-        self.gone = False
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError as error:
@@ -80,26 +76,11 @@ class Cluster:
                     f"RAY_ADDRESS, or give on=ray://HOST:PORT"
                 ) from error
 
-    def close(self) -> None:
-        """Disconnect; Ray ends the tasks that still run."""
-        self._ray.shutdown()
-
-    @contextmanager
-    def reached(self) -> Iterator[None]:
-        """Context manager around calls to Ray. Raises `ServerError` and sets `gone` if the cluster stops answering."""
-        try:
-            yield
-        except HarnessError:
-            raise
-        except Exception as error:  # Ray raises exceptions of many kinds here
-            self.gone = True
-            raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
-
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._ray.shutdown()
 
     @property
     def n_nodes(self) -> int:
@@ -113,13 +94,13 @@ class Cluster:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def each(
-        self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], names: Sequence[str], report: Report
+        self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], names: Sequence[str], watcher: Watcher
     ) -> list[Any]:
         """Run `work` once with each tuple of `arguments`; return the results in their order.
 
-        names: names of the tasks, for messages. Raises after all tasks have ended: the error of the first task, in
-        their order, that failed (`ServerError` if its node was lost too often), or `Interrupted` after a signal. The
-        first signal asks the tasks to stop, the second ends them.
+        names: names of the tasks, for messages. watcher: is told how many tasks have ended. Raises after all tasks have
+        ended: the error of the first task, in their order, that failed (`ServerError` if its node was lost too often),
+        or `Interrupted` after a signal. The first signal asks the tasks to stop, the second ends them.
         """
         ray, results = self._ray, [None] * len(arguments)
         # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
@@ -137,8 +118,10 @@ class Cluster:
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
             while waiting:
-                with self.reached():
+                try:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+                except Exception as error:  # Ray raises exceptions of many kinds here
+                    raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
                 for ref in ready:
                     index = indices.pop(ref)
                     try:
@@ -155,7 +138,8 @@ class Cluster:
                         failed[index] = error
                     except Exception as error:  # noqa: BLE001  Ray raises its own for a task that it lost
                         failed[index] = _loss_error(names[index], error)
-                report(results)
+                if ready:
+                    watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have ended")
         if signals.caught is not None:
             raise Interrupted("interrupted; what is stored counts, and the same command continues.", signals.caught)
         for index in sorted(failed):

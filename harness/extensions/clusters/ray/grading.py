@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from harness.asking.watching import Watcher
 from harness.core.records import Grade
@@ -46,7 +45,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
                 for span, part in zip(spans, parts, strict=True)
             ]
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
-            counts = cluster.each(grade_part, arguments, labels, _PartReport(name, watcher))
+            counts = cluster.each(grade_part, arguments, labels, watcher)
             watcher.standing(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts")
             grades.write(files, _join(parts))
             _remove_parts(files)
@@ -78,16 +77,3 @@ def _remove_parts(files: BenchmarkFolder) -> None:
     for part in files.path.glob("grades.part-*.jsonl"):
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
-
-
-class _PartReport:
-    """Reports the number of graded parts each time that a further tenth of them is graded."""
-
-    def __init__(self, name: str, watcher: Watcher) -> None:
-        self._name, self._watcher, self._shown = name, watcher, 0
-
-    def __call__(self, results: Sequence[Any]) -> None:
-        n = sum(count is not None for count in results)
-        if n - self._shown >= max(1, len(results) // 10) and n < len(results):
-            self._shown = n
-            self._watcher.standing(f"{self._name}: {n} of {len(results)} parts graded")

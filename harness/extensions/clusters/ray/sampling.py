@@ -7,7 +7,6 @@ depends on the number of shards, so a later session keeps the number of the firs
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
@@ -21,13 +20,12 @@ from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
-from harness.core.errors import InUse, StoreError, UsageError
+from harness.core.errors import InUse, UsageError
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
-from harness.runs.going import on_disk
 from harness.runs.merging import Joined, merge
 from harness.verbs.run import run
 
@@ -36,9 +34,6 @@ SHARDS = "shards"
 
 FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
-
-REPORT_SECONDS = 10.0
-"""Seconds between two lines about the progress of the shards."""
 
 _ONE_CLIENT = (
     "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
@@ -69,8 +64,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
         arguments = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
-        report = _ShardReport(parts, watcher)
-        outcomes = cluster.each(run_shard, arguments, names, report)
+        outcomes = cluster.each(run_shard, arguments, names, watcher)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _outcome_of_all(outcomes, merged.benchmarks, warnings, time.monotonic() - began)
@@ -153,25 +147,3 @@ def _earlier_shards(folder: RunFolder) -> int | None:
         if (match := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
     }
     return max(numbers, default=None)
-
-
-class _ShardReport:
-    """Reports the samples stored by all shards, at most every `REPORT_SECONDS`."""
-
-    def __init__(self, parts: Sequence[RunFolder], watcher: Watcher) -> None:
-        self._parts, self._watcher, self._due = parts, watcher, time.monotonic() + REPORT_SECONDS
-
-    def __call__(self, results: Sequence[Any]) -> None:
-        if time.monotonic() < self._due or None not in results:
-            return
-        self._due = time.monotonic() + REPORT_SECONDS
-        done = total = 0
-        for part in self._parts:
-            with contextlib.suppress(StoreError):  # The shard has not begun.
-                for benchmark in on_disk(part).benchmarks:
-                    done, total = done + benchmark.done, total + benchmark.total
-        n = sum(outcome is not None for outcome in results)
-        self._watcher.standing(
-            f"{n} of {len(results)} shards have ended; the shards that have begun have stored {done:,} of "
-            f"{total:,} samples"
-        )

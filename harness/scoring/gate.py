@@ -1,0 +1,265 @@
+"""Decides, while a run is sampled, whether its accuracy has fallen below a reference by a loss that matters.
+
+**Two tests at planned looks.** After each look the observed accuracy is tested against the reference r ("fail" if it is
+too low for a truth of r) and against r − loss ("pass" if it is too high for a truth of r − loss). Each look has nominal
+levels. Those of "fail" spend false_alarm / number of critical benchmarks over the looks as t²; those of "pass" spend
+the chance of missing the loss as t^0.6 (`race.boundaries`; Lan and DeMets 1983, Biometrika 70:659). The levels are
+those of independent increments. What all looks of a run share (the reference's error, the run's own deviation) makes
+the looks more alike, and by Slepian's inequality (1962, Bell Syst. Tech. J. 41:463) that only lowers the chance that
+any of them errs. Each test holds whether or not the other one stops the run.
+
+**The error of one look**, if the truth is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the share of a coin's variance that
+is left when the question is given (the same questions are asked again), N the samples, M those of the reference, b the
+deviation of runs beyond sampling, m how often it enters: 1 for this run (1/R for R runs), 1 for a reference that is a
+run. It does not shrink with samples. A look's level is that of the signed root of the deviance of h(1−h)/V coin tosses,
+or the normal one if that is larger: few wrong samples have a long tail (Brown, Cai and DasGupta 2001, Statistical
+Science 16:101).
+
+**Deviation of runs.** From R ≥ 5 former runs with accuracies of variance S² and mean sampling variance u, b² counts as
+distributed like max(0, (R−1)S²/χ²(R−1) − u), a generalised pivot (Weerahandi 1993, J. Amer. Stat. Assoc. 88:899), and
+a level is its mean over this distribution: after five runs as wide as Student's t. With fewer, b is the policy's.
+
+No I/O, no clock. `make simulate WHAT=gate` checks the promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.scoring.race import boundaries, planned_looks
+from harness.scoring.stats import Array, sampling_variance_of_mean
+
+MIN_HISTORY = 5
+"""Fewest former runs from which the deviation of runs is estimated."""
+
+SHARE_TOSSES = 8.0
+"""Coin tosses that are mixed into the share f, so that a few samples which agree do not claim an error near 0."""
+
+MISSED_AT_LOOKS = 0.8
+"""Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
+
+_NODES = np.linspace(-4.5, 4.5, 31)
+_WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+
+
+class Deviations(NamedTuple):
+    """The deviation of runs beyond sampling as equally spaced normal quantiles: variances, with weights that sum to 1.
+
+    known: former runs that show it; 0 if the policy states it. sd: the estimate, a fraction.
+    """
+
+    variances: Array
+    weights: Array
+    sd: float
+    known: int = 0
+
+
+def stated_deviation(sd: float) -> Deviations:
+    """A deviation that is taken as known. sd: a fraction."""
+    return Deviations(np.array([sd * sd]), np.ones(1), sd)
+
+
+def learnt_deviation(accuracies: Sequence[float], sampling: Sequence[float], stated: float) -> Deviations:
+    """The deviation that former runs show; the stated one where there are fewer than `MIN_HISTORY`.
+
+    accuracies, sampling: of each run, with the variance of its sampling error. stated: a fraction.
+    """
+    if len(accuracies) < MIN_HISTORY:
+        return stated_deviation(stated)
+    freedom = len(accuracies) - 1
+    total, own = float(np.var(accuracies, ddof=1)), float(np.mean(sampling))
+    # Quantiles of χ² / freedom (Wilson and Hilferty 1931, Proc. Natl. Acad. Sci. 17:684).
+    ratio = np.maximum(1 - 2 / (9 * freedom) + _NODES * math.sqrt(2 / (9 * freedom)), 1e-3) ** 3
+    variances = np.minimum(np.maximum(total / ratio - own, 0.0), 0.25)
+    return Deviations(variances, _WEIGHTS, math.sqrt(max(0.0, total - own)), len(accuracies))
+
+
+class Reference(NamedTuple):
+    """What a benchmark is held against. value: a fraction. samples: counted for it, of all questions; infinite for a
+    stated limit. variance: what it errs by beyond sampling, such as rounding. runs: how often the deviation of runs
+    enters it, 0 or 1.
+    """
+
+    value: float
+    samples: float = math.inf
+    variance: float = 0.0
+    runs: float = 0.0
+
+
+class Rules(NamedTuple):
+    """The planned looks of one benchmark, in rounds, and the nominal level of both tests at each."""
+
+    looks: tuple[int, ...]
+    fail: tuple[float, ...]
+    passes: tuple[float, ...]
+
+
+@lru_cache(maxsize=256)
+def rules(most: int, false_alarm: float, missed: float) -> Rules:
+    """The looks of a benchmark with at most `most` rounds. false_alarm, missed: the chances that all looks share."""
+    looks = planned_looks(1, most)
+    tail = NormalDist().cdf
+    fail = boundaries(looks, 2 * false_alarm)
+    passes = boundaries(looks, 2 * MISSED_AT_LOOKS * missed, 0.6)
+    return Rules(looks, tuple(tail(-z) for z in fail), tuple(tail(-z) for z in passes))
+
+
+def share_left(correct: Array, counts: Array) -> Array:
+    """The share f of a coin's variance that is left when the question is given; 1 for one sample of each question.
+
+    correct, counts: (…, Q), right samples and samples of each question.
+    """
+    total, mean = counts.sum(axis=-1), correct.sum(axis=-1) / counts.sum(axis=-1)
+    variance = sampling_variance_of_mean(correct, counts)
+    tosses = total * mean * (1 - mean)
+    observed = np.where(np.isnan(variance), tosses, total * total * variance)
+    return np.asarray(np.minimum(1.0, (observed + SHARE_TOSSES) / (tosses + SHARE_TOSSES)))
+
+
+def level(
+    accuracy: Array, truth: Array | float, total: Array | float, share: Array, reference: Reference,
+    deviations: Deviations, runs: float = 1.0, *, below: bool,
+) -> Array:  # fmt: skip
+    """The chance of an accuracy at least as low as this (below; else: as high), if the true one is `truth`.
+
+    total: samples. share: `share_left`. runs: runs of this state that the samples are from.
+    """
+    # A reference of few samples is no certainty, nor is a truth of 0 or 1.
+    truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
+    coin = truth * (1 - truth)
+    toss = 0.5 / np.asarray(total) * (1 if below else -1)
+    seen = np.clip(accuracy + toss, 1e-9, 1 - 1e-9)
+    sampling = np.asarray(share * coin * (1 / np.asarray(total) + 1 / reference.samples) + reference.variance)
+    variance = sampling[..., None] + deviations.variances * (1 / runs + reference.runs)
+    deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
+    sign = np.where(seen < truth, 1.0, -1.0) * (1 if below else -1)
+    root = sign * np.sqrt(np.maximum(deviance, 0.0))
+    plain = (truth - seen) * (1 if below else -1)
+    errors = np.minimum(root, plain)[..., None] / np.sqrt(variance)
+    return np.asarray((_upper_tail(errors) * deviations.weights).sum(axis=-1))
+
+
+def _upper_tail(z: Array) -> Array:
+    """Chance that a standard normal value exceeds z, to 1.2e-7 of it (Press et al. 1992, Numerical Recipes, 6.2)."""
+    x = np.abs(z) / math.sqrt(2)
+    t = 1 / (1 + x / 2)
+    series = np.polyval(
+        (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368,
+         -1.26551223), t,
+    )  # fmt: skip
+    half = t * np.exp(-x * x + series) / 2
+    return np.asarray(np.where(z >= 0, half, 1 - half))
+
+
+def look_at(
+    correct: Array, rounds: int, look: int, of: Rules, reference: Reference, loss: float, deviations: Deviations,
+    runs: float = 1.0,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
+    """Whether the tests of the look say "fail", and "pass". correct: (…, Q), right samples of `rounds` a question.
+
+    look: its number, from 0. runs: as in `level`.
+    """
+    counts = np.full(correct.shape[-1], float(rounds))
+    total, accuracy = counts.sum(), correct.sum(axis=-1) / counts.sum()
+    left = share_left(correct, counts)
+    fails = level(accuracy, reference.value, total, left, reference, deviations, runs, below=True) <= of.fail[look]
+    lost = level(accuracy, reference.value - loss, total, left, reference, deviations, runs, below=False)
+    return np.asarray(fails), np.asarray(~fails & (lost <= of.passes[look]))
+
+
+# ---- before it starts
+
+
+class Played(NamedTuple):
+    """Simulated gates of one benchmark: whether each failed, whether it passed, and its rounds, each (R,)."""
+
+    failed: NDArray[np.bool_]
+    passed: NDArray[np.bool_]
+    rounds: Array
+
+
+def play(
+    rng: np.random.Generator, chances: Array, of: Rules, reference: Reference, loss: float, deviations: Deviations
+) -> Played:
+    """Simulate gates. chances: (R, Q), of a right sample in each run."""
+    failed, passed = np.zeros(len(chances), bool), np.zeros(len(chances), bool)
+    rounds, before = np.zeros(len(chances)), 0
+    open_gates, correct, variances = np.arange(len(chances)), np.zeros(chances.shape), deviations.variances
+    for look, n in enumerate(of.looks):
+        correct, before = correct + rng.binomial(n - before, chances[open_gates]), n
+        fails, passes = look_at(correct, n, look, of, reference, loss, deviations._replace(variances=variances))
+        rounds[open_gates], failed[open_gates], passed[open_gates] = n, fails, passes
+        goes_on = ~(fails | passes)
+        open_gates, correct = open_gates[goes_on], correct[goes_on]
+        variances = variances[goes_on] if variances.ndim > 1 else variances
+        if not len(open_gates):
+            break
+    return Played(failed, passed, rounds)
+
+
+def moved(chances: Array, accuracy: Array) -> Array:
+    """Chances whose mean is `accuracy`, (R,); each question keeps its place. chances: (R, Q)."""
+    mean, wanted = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
+    lower = chances * wanted / np.maximum(mean, 1e-12)
+    higher = 1 - (1 - chances) * (1 - wanted) / np.maximum(1 - mean, 1e-12)
+    return np.asarray(np.where(wanted < mean, lower, higher).clip(0, 1))
+
+
+class Forecast(NamedTuple):
+    """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
+
+    findable: the least loss, a fraction, that is found with the wanted power by so many rounds and this deviation of
+    runs; None if not even half of the reference is. It is the loss that is missed half as often as allowed, since the
+    deviation itself is an estimate.
+    """
+
+    false_alarm: float
+    passes: float
+    rounds: float
+    power: float
+    rounds_of_loss: float
+    findable: float | None
+
+
+MAX_SIMULATED = 3_000_000
+"""Number of questions times gates that one simulation holds."""
+
+
+def forecast(
+    n_questions: int, of: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
+    share: float, repeats: int = 2000, seed: int = 1,
+) -> Forecast:  # fmt: skip
+    """Simulate this very policy. share: f of the benchmark, of which the spread of difficulty is made."""
+    rng = np.random.default_rng(seed)
+    n = max(200, min(repeats, MAX_SIMULATED // n_questions))
+    concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
+    truth = min(max(reference.value, 1e-3), 1 - 1e-3)
+    drawn = rng.beta(truth * concentration, (1 - truth) * concentration, (n, n_questions))
+    drawn = moved(drawn, np.full(n, truth))
+    sd = np.sqrt(rng.choice(deviations.variances, n, p=deviations.weights))
+    # No run lies beyond what is possible, on either side.
+    run = truth + np.minimum(sd, min(truth, 1 - truth) / 2.5) * rng.standard_normal(n).clip(-2.5, 2.5)
+
+    def at(fallen: float, wanted: float) -> Played:
+        return play(rng, moved(drawn, run - fallen), of, reference, wanted, deviations)
+
+    wanted_power = (1 + power) / 2
+    well, lost = at(0.0, loss), at(loss, loss)
+    found, findable = float(lost.failed.mean()), None
+    low, high = (0.0, loss) if found >= wanted_power else (loss, truth / 2)
+    if found >= wanted_power or (high > low and at(high, high).failed.mean() >= wanted_power):
+        while high - low > 0.001:
+            middle = (low + high) / 2
+            low, high = (low, middle) if at(middle, middle).failed.mean() >= wanted_power else (middle, high)
+        findable = high
+    return Forecast(
+        float(well.failed.mean()), float(well.passed.mean()), float(well.rounds.mean()), found,
+        float(lost.rounds.mean()), findable,
+    )  # fmt: skip

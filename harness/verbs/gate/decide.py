@@ -1,0 +1,239 @@
+"""The decision of a gate: a pure function of the policy, the scored runs, the former decisions, and the day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.inert import visible
+from harness.core.nouns import count_noun, in_percent, in_points
+from harness.reports.scored import ScoredRun
+from harness.scoring import QuestionTally, gate
+from harness.scoring.stats import sampling_variance_of_mean
+from harness.scoring.tokens import n_cut
+from harness.verbs.gate.policy import Policy, Watched
+
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "accused", "waived"]
+
+USUAL_CUT = 5.0
+"""Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision on one benchmark. Fractions.
+
+    state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
+    truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
+    sampling; accused: a probe found what spoils a score. reference: the floor, or the baseline's accuracy. rounds:
+    samples of each question that decided. variance: of the sampling error. deviation: of runs, beyond sampling;
+    known_runs: former runs that show it, 0 if the policy states it. why: one line for a person.
+    """
+
+    benchmark: str
+    tier: str
+    state: State
+    accuracy: float | None
+    reference: float
+    loss: float
+    rounds: int
+    max_rounds: int
+    variance: float
+    deviation: float
+    known_runs: int
+    why: str
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `history.jsonl`: one decided gate. run: names its folders. verdict: as in `Gated`."""
+
+    run: str
+    verdict: str
+    checks: tuple[Checked, ...]
+
+
+class Gated(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision of a gate, the content of `gate.json`.
+
+    verdict: fail if a critical benchmark fails; else undecided if any of them neither passes nor is waived; else pass.
+    """
+
+    schema: int = 1
+    gate: str
+    run: str
+    verdict: Literal["pass", "fail", "undecided"]
+    exit_code: int
+    checks: tuple[Checked, ...]
+
+
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
+
+
+class Halt(msgspec.Struct, frozen=True):
+    """Why no more samples come although some benchmark is undecided."""
+
+    state: Literal["missing", "stopped", "accused"]
+    why: str
+
+
+def deviation_of(policy: Policy, benchmark: str, history: Sequence[Entry]) -> gate.Deviations:
+    """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
+    seen = [
+        check
+        for entry in history
+        for check in entry.checks
+        if check.benchmark == benchmark
+        and check.accuracy is not None
+        and check.state in ("pass", "undecided", "waived")
+    ]
+    return gate.learnt_deviation(
+        [check.accuracy or 0.0 for check in seen], [check.variance for check in seen], policy.run_deviation / 100
+    )
+
+
+def reference_of(watched: Watched, n_questions: int, baseline: Sequence[QuestionTally]) -> gate.Reference:
+    """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor."""
+    if watched.floor is not None:
+        if watched.floor_samples is None:
+            return gate.Reference(watched.floor / 100)
+        return gate.Reference(watched.floor / 100, float(watched.floor_samples * n_questions), runs=1.0)
+    rates = [item.correct / item.n for item in baseline if item.n]
+    return gate.Reference(float(np.mean(rates)), float(sum(item.n for item in baseline)), runs=1.0)
+
+
+def rounds_of(questions: Sequence[QuestionTally]) -> NDArray[np.bool_]:
+    """Whether each sample is right, (rounds, Q), for the first rounds that all questions have."""
+    right = [{grade.sample_index: grade.verdict == "correct" for grade in item.grades} for item in questions]
+    whole = next(n for n in range(100_002) if not right or any(n not in each for each in right))
+    return np.array([[each[n] for each in right] for n in range(whole)], dtype=bool).reshape(whole, len(right))
+
+
+def decide(
+    policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
+    history: Sequence[Entry], today: date, halt: Halt | None = None,
+) -> Gated:  # fmt: skip
+    """The decision. label: names the runs. baselines: by benchmark. halt: why no more samples come."""
+    checks = []
+    for name, watched in policy.benchmarks.items():
+        check = _check(policy, name, watched, runs, baselines.get(name), deviation_of(policy, name, history))
+        if halt is not None and check.state in (
+            "undecided",
+            "missing",
+            "fail" if halt.state == "accused" else "missing",
+        ):
+            check = msgspec.structs.replace(check, state=halt.state, why=halt.why)
+        for waiver in policy.waivers:
+            if waiver.benchmark == name and check.state == "fail":
+                if waiver.until >= today:
+                    why = f"{check.why}; waived until {waiver.until}: {visible(waiver.reason, 200)}"
+                    check = msgspec.structs.replace(check, state="waived", why=why)
+                else:
+                    check = msgspec.structs.replace(check, why=f"{check.why}; its waiver ended on {waiver.until}")
+        checks.append(check)
+    states = {check.state for check in checks if check.tier == "critical"}
+    verdict: Literal["pass", "fail", "undecided"] = "fail" if "fail" in states else "undecided"
+    if states <= {"pass", "waived"}:
+        verdict = "pass"
+    return Gated(
+        gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks)
+    )  # fmt: skip
+
+
+def _check(
+    policy: Policy, name: str, watched: Watched, runs: Sequence[ScoredRun], baseline: ScoredRun | None,
+    deviations: gate.Deviations,
+) -> Checked:  # fmt: skip
+    """The decision on one benchmark by the samples alone."""
+    held = [run.benchmarks[name].questions for run in runs if name in run.benchmarks]
+    compared = () if baseline is None or name not in baseline.benchmarks else baseline.benchmarks[name].questions
+    if compared:
+        rows = {item.question.question_id: item for item in compared if item.n}
+        held = [tuple(item for item in of if _twin(item, rows)) for of in held]
+        ids = {item.question.question_id for of in held for item in of}
+        compared = tuple(item for item in compared if item.question.question_id in ids)
+    parts = [part for part in map(rounds_of, held) if part.size and (not held or part.shape[1] == len(held[0]))]
+    blank = Checked(
+        benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
+        loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
+        known_runs=deviations.known, why="no round of it is complete",
+    )  # fmt: skip
+    if not parts or (watched.baseline is not None and not compared):
+        why = "it shares no question with its baseline" if parts else blank.why
+        return msgspec.structs.replace(blank, why=why)
+    reference = reference_of(watched, parts[0].shape[1], compared)
+    rounds = np.concatenate(parts)
+    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
+    most = watched.max_samples if len(parts) == 1 else 1
+    critical = policy.critical if watched.tier == "critical" else 1
+    of = gate.rules(most, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+    state: State = "undecided"
+    n = 0
+    for look, planned in enumerate(of.looks):
+        due = planned if len(parts) == 1 else len(rounds)
+        if due > len(rounds):
+            break
+        n = due
+        fails, passes = gate.look_at(
+            rounds[:n].sum(axis=0).astype(float), n, look, of, reference, watched.loss / 100, deviations,
+            runs=float(len(parts)),
+        )  # fmt: skip
+        if fails or passes:
+            state = "fail" if fails else "pass"
+            break
+    n = n or len(rounds)
+    correct, counts = rounds[:n].sum(axis=0).astype(float), np.full(rounds.shape[1], float(n))
+    accuracy = float(correct.mean() / n)
+    variance = float(sampling_variance_of_mean(correct, counts)) if n > 1 else accuracy * (1 - accuracy) / len(correct)
+    check = msgspec.structs.replace(
+        blank, state=state, accuracy=accuracy, reference=reference.value, rounds=n, variance=variance,
+        why=_in_words(watched, accuracy, reference, n, variance, deviations, state),
+    )  # fmt: skip
+    return _cut(check, watched, held, compared)
+
+
+def _twin(item: QuestionTally, rows: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline has this very question."""
+    twin = rows.get(item.question.question_id)
+    return twin is not None and twin.question.row_digest == item.question.row_digest
+
+
+def _cut(
+    check: Checked, watched: Watched, held: Sequence[Sequence[QuestionTally]], baseline: Sequence[QuestionTally]
+) -> Checked:
+    """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
+    total = sum(item.n for of in held for item in of)
+    cut, theirs = sum(n_cut(of) or 0 for of in held), sum(item.n for item in baseline)
+    usual = USUAL_CUT if not theirs else 100 * (n_cut(baseline) or 0) / theirs
+    allowed = (usual if watched.truncated is None else watched.truncated) / 100
+    error = math.sqrt((allowed * (1 - allowed) + 1 / total) * (1 / total + (1 / theirs if theirs else 0)))
+    if cut / total <= allowed + 3 * error:
+        return check
+    why = (
+        f"max_tokens cut {in_percent(cut / total)}% of the replies, {in_percent(allowed)}% is sound: raise it, or look "
+        f"at what makes the replies longer ({check.why})"
+    )
+    return msgspec.structs.replace(check, state="truncated", why=why)
+
+
+def _in_words(
+    watched: Watched, accuracy: float, reference: gate.Reference, rounds: int, variance: float,
+    deviations: gate.Deviations, state: State,
+) -> str:  # fmt: skip
+    """The decision in one line for a person."""
+    what = "the floor" if watched.floor is not None else "the baseline"
+    line = (
+        f"{in_percent(accuracy)} beside {what} of {in_percent(reference.value)} "
+        f"({in_points(accuracy - reference.value)} points) after {count_noun(rounds, 'round')}"
+    )
+    if state == "undecided":
+        own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
+        line += (
+            f": a loss of {watched.loss:g} points is neither seen nor excluded ({own}); give more max_samples, a larger"
+        )
+        line += " loss, or several runs"
+    return line

@@ -1,0 +1,235 @@
+"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; writes what it decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from harness.asking.prepare import Prepared, prepare, questions_of
+from harness.asking.session import end_if_signalled, generate
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.errors import StoppedByRule, UsageError
+from harness.core.files import read_named, write_atomically
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.reports.scored import ScoredRun, read_runs
+from harness.scoring import gate
+from harness.scoring.race import planned_looks
+from harness.scoring.stats import Array
+from harness.verbs.gate.decide import Entry, Gated, Halt, decide, deviation_of, reference_of
+from harness.verbs.gate.policy import Policy
+from harness.verbs.graded import GradedRounds
+from harness.verbs.outputs import open_scored
+
+MAX_HISTORY_BYTES = 64 * 1024 * 1024
+"""Largest history.jsonl that is read, in bytes."""
+
+OnLook = Callable[[Gated], None]
+"""Receives the state of the gate after each look."""
+
+
+def _today() -> date:
+    """The day by which waivers end, in UTC."""
+    return datetime.now(UTC).date()
+
+
+def read_history(policy: Policy, label: str) -> list[Entry]:
+    """The former decisions, up to that on the runs of this label. Raises `UsageError` for a damaged file."""
+    if policy.history is None or not (path := policy.history / "history.jsonl").exists():
+        return []
+    entries: list[Entry] = []
+    for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
+        try:
+            entry = codec.decode(line, Entry)
+        except codec.DecodeError as error:
+            raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
+        if entry.run == label:
+            break
+        entries.append(entry)
+    return entries
+
+
+def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
+    """The baseline of each benchmark that has one. Raises `UsageError` if it lacks the benchmark, or its score."""
+    found = {}
+    for name, watched in policy.benchmarks.items():
+        if watched.baseline is not None:
+            (run,) = read_runs([open_scored(watched.baseline)])
+            if name not in run.benchmarks or not any(item.n for item in run.benchmarks[name].questions):
+                held = ", ".join(visible(each, 40) for each in run.benchmarks)
+                raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+            found[name] = run
+    return found
+
+
+def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
+    """Decide on scored runs that exist. Raises `StoreError` if one is damaged or not scored."""
+    label = " ".join(sorted(str(source.resolve()) for source in sources))
+    runs = read_runs([open_scored(source) for source in sources])
+    return decide(policy, label, runs, read_baselines(policy), read_history(policy, label), _today())
+
+
+def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook = lambda _gated: None) -> Gated:
+    """Sample the gate's benchmarks look by look into one run folder until each is decided or has used its samples.
+
+    The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
+    """
+    label, today = str(out.resolve()), _today()
+    baselines, history = read_baselines(policy), read_history(policy, label)
+    with prepare(policy.options(out), watcher) as prepared:
+        graded = GradedRounds(prepared.folder, prepared.sets)
+
+        def now(halt: Halt | None = None) -> Gated:
+            begun = prepared.folder.manifest.exists()
+            for name in policy.benchmarks if begun else ():
+                graded.of(name)
+            runs = read_runs([prepared.folder]) if begun else []
+            return decide(policy, label, runs, baselines, history, today, halt)
+
+        first = True
+        while True:
+            gated = now()
+            on_look(gated)
+            wanted = _wanted(policy, gated)
+            if not wanted:
+                return gated
+            try:
+                if (n_missing := _sample(prepared, wanted, watcher, first=first)) > 0:
+                    words = (
+                        f"{count_noun(n_missing, 'sample')} could not be had: see the warnings, and repeat the command"
+                    )
+                    return now(Halt("missing", words))
+            except StoppedByRule as stop:
+                return now(Halt("stopped", str(stop)))
+            first = False
+
+
+def _wanted(policy: Policy, gated: Gated) -> dict[str, int]:
+    """The samples of each question that the next look needs, of all benchmarks; empty if none is open."""
+    wanted, more = {}, False
+    for check in gated.checks:
+        goes_on = check.state in ("undecided", "missing") and check.rounds < check.max_rounds
+        looks = planned_looks(1, policy.benchmarks[check.benchmark].max_samples)
+        wanted[check.benchmark] = next(n for n in looks if n > check.rounds) if goes_on else max(1, check.rounds)
+        more |= goes_on
+    return wanted if more else {}
+
+
+def _sample(prepared: Prepared, wanted: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> int:
+    """Sample each benchmark to its number of rounds; return how many samples are missing."""
+    settings = prepared.settings
+    few = {name: replace(each, samples=wanted[name]) for name, each in settings.benchmarks.items()}
+    outcome = generate(
+        prepared, replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first), watcher
+    )  # fmt: skip
+    end_if_signalled(outcome, prepared, watcher)
+    return outcome.n_owed or outcome.n_missing
+
+
+# ---- before it starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What to expect of one benchmark. tokens: of one sample, as in its baseline; None if unknown."""
+
+    benchmark: str
+    n_questions: int
+    max_rounds: int
+    deviation: gate.Deviations
+    forecast: gate.Forecast
+    tokens: float | None
+
+
+def expected(policy: Policy) -> list[Expected]:
+    """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
+    baselines, history = read_baselines(policy), read_history(policy, "")
+    result = []
+    for question_set in questions_of(policy.options(None)).sets:
+        name, n_questions = question_set.name, len(question_set.questions)
+        watched = policy.benchmarks[name]
+        items = baselines[name].benchmarks[name].questions if name in baselines else ()
+        share, tokens = 1.0, None
+        if items:
+            score = baselines[name].benchmarks[name].score
+            tokens = None if score is None else score.mean_completion_tokens
+            counted = [(float(item.correct), float(item.n)) for item in items if item.n]
+            correct, counts = _columns(counted)
+            share = float(gate.share_left(correct, counts))
+        critical = policy.critical if watched.tier == "critical" else 1
+        of = gate.rules(watched.max_samples, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+        deviations = deviation_of(policy, name, history)
+        seen = gate.forecast(
+            n_questions, of, reference_of(watched, n_questions, items), watched.loss / 100, policy.power / 100,
+            deviations, min(share, 0.8), repeats=1000,
+        )  # fmt: skip
+        result.append(
+            Expected(
+                benchmark=name,
+                n_questions=n_questions,
+                max_rounds=watched.max_samples,
+                deviation=deviations,
+                forecast=seen,
+                tokens=tokens,
+            )
+        )
+    return result
+
+
+def _columns(rows: Sequence[tuple[float, float]]) -> tuple[Array, Array]:
+    """The right samples and all samples of the questions as two arrays."""
+    correct, counts = np.array(rows).T
+    return correct, counts
+
+
+# ---- what it writes
+
+
+def write(policy: Policy, gated: Gated, folder: Path) -> None:
+    """Write gate.json, gate.md and gate.xml (JUnit) to `folder`, and one line to the policy's history."""
+    write_atomically(folder / "gate.json", codec.pretty(gated))
+    write_atomically(folder / "gate.md", markdown(gated).encode())
+    write_atomically(folder / "gate.xml", junit(gated).encode())
+    if policy.history is not None:
+        policy.history.mkdir(parents=True, exist_ok=True)
+        path = policy.history / "history.jsonl"
+        kept = [] if not path.exists() else read_named(path, MAX_HISTORY_BYTES).splitlines()
+        entry = Entry(run=gated.run, verdict=gated.verdict, checks=gated.checks)
+        line = codec.encode(entry)
+        place = next((i for i, old in enumerate(kept) if codec.decode(old, Entry).run == gated.run), len(kept))
+        # A gate that is decided again, such as after a kill, keeps its place.
+        kept[place : place + 1] = [line]
+        write_atomically(path, b"".join(each + b"\n" for each in kept))
+
+
+def markdown(gated: Gated) -> str:
+    """The decision as a table, for the step summary of a CI."""
+    rows = []
+    for check in gated.checks:
+        why = visible(check.why, 400).replace("|", r"\|")
+        rows.append(f"| {visible(check.benchmark, 80)} | {check.tier} | **{check.state}** | {why} |")
+    head = ["| benchmark | tier | state | why |", "| --- | --- | --- | --- |"]
+    return "\n".join([f"## Gate {visible(gated.gate, 80)}: {gated.verdict}", "", *head, *rows, ""])
+
+
+def junit(gated: Gated) -> str:
+    """The decision as JUnit XML: a critical failure is a failure, what is not known an error, the rest passes."""
+    cases = []
+    for check in gated.checks:
+        kind = ""
+        if check.tier == "critical" and check.state not in ("pass", "waived"):
+            kind = "failure" if check.state == "fail" else "error"
+        why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
+        inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"
+        named = f"classname={quoteattr(visible(gated.gate, 80))} name={quoteattr(visible(check.benchmark, 80))}"
+        cases.append(f"  <testcase {named}>{inner}</testcase>\n")
+    counts = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error")}
+    head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
+    whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'

@@ -1,0 +1,80 @@
+"""The record of a cell as a file: how it ended, and the stamp of what it was then. The run folder says all else.
+
+A cell is complete while its stamp is that of its options, its files of questions and cards, and its stored samples.
+Otherwise the sweep walks through the cell again, which asks for nothing that is stored. So a record may be lost.
+Another process reads the records, too: it sees how the cells ended, and whether a process carries the sweep out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import read_record, write_atomically
+from harness.core.records import SCHEMA_VERSION
+from harness.runs import RunFolder
+from harness.runs.layout import runs_in
+from harness.runs.lock import holder_of
+from harness.runs.sweep_cell import CELLS, record_path
+
+MAX_BYTES = 64 * 1024
+"""Largest size in bytes of a record that is read."""
+
+
+class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The record of one cell.
+
+    model: the model that was asked; a checkpoint's path. done: the stamp of the cell when it was complete last. server:
+    checksum of the file's entry of the server that made its samples. tracked: name of each tracker that got its scores
+    → checksum of where it sent them. reason: why samples are missing, or the run or its scoring failed; empty if
+    nothing is wrong. code: the exit code that this run or scoring would have had as a command.
+    """
+
+    cell: str
+    model: str = ""
+    done: str = ""
+    server: str = ""
+    tracked: dict[str, str] = {}
+    reason: str = ""
+    code: int = 0
+    schema: int = SCHEMA_VERSION
+
+
+def read(out: Path, cell: str) -> CellRecord | None:
+    """The record of a cell in the sweep's folder `out`; None if there is none, or a damaged one."""
+    with contextlib.suppress(StoreError):
+        return read_record(record_path(out, cell), CellRecord, MAX_BYTES, what="a cell's record", remedy="")
+    return None
+
+
+def read_all(out: Path) -> list[CellRecord]:
+    """The records in the sweep's folder `out`, by name."""
+    stored = [read(out, path.stem) for path in sorted((out / CELLS).glob("*.json"))]
+    return [record for record in stored if record is not None]
+
+
+def write(out: Path, record: CellRecord) -> None:
+    """Write the record. Raises `StoreError` when the disk refuses."""
+    write_atomically(record_path(out, record.cell), codec.pretty(record))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenSweep:
+    """A sweep by its folder. running: whether a process of this host carries it out. cells: the cells that ended."""
+
+    path: Path
+    running: bool
+    cells: Sequence[CellRecord]
+
+
+def look(path: Path) -> SeenSweep | None:
+    """Read the folder of a sweep, or another folder of runs, which has no cells; None if it is neither."""
+    if not runs_in(path):
+        return None
+    return SeenSweep(path=path.absolute(), running=holder_of(RunFolder(path)) is not None, cells=read_all(path))

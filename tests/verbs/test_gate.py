@@ -1,0 +1,114 @@
+"""`harness gate`: a sound model passes, a worse one fails, what is open is named, a bad policy is one sentence.
+
+For: harness.scoring.gate, harness.verbs.gate, harness.cli.gate.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from harness.scoring import gate
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer
+from tests.system.command import harness
+
+
+def policy(folder: Path, url: str, *, benchmark: str = "floor: 85, loss: 15, max_samples: 8", more: str = "") -> None:
+    run = f'{{base_url: "{url}", data: sums.jsonl, id_key: id, canary: false}}'
+    text = f"name: t\nrun: {run}\nbenchmarks:\n  sums: {{{benchmark}}}\nhistory: hist\n{more}"
+    folder.joinpath("gate.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("chance", "code", "state"), [(0.95, 0, "pass"), (0.4, 1, "fail")])
+def test_a_sound_model_passes_a_worse_one_fails_and_a_rerun_says_the_same(
+    tmp_path: Path, chance: float, code: int, state: str
+) -> None:
+    sums(tmp_path, 40)
+    with FaultServer(able(chance)) as server:
+        policy(tmp_path, server.base_url)
+        words = ("gate", "gate.yaml", "--out", "run", "--json")
+        done = harness(tmp_path, *words)
+        assert done.code == code, done.err
+        n_asked = len(server.requests)
+        again = harness(tmp_path, *words)
+        on_run = harness(tmp_path, "gate", "gate.yaml", "run", "--json")
+    assert (again.code, again.out) == (code, done.out) == (on_run.code, on_run.out)
+    assert n_asked < 40 * 8
+    assert json.loads(done.out)["checks"][0]["state"] == state
+    assert json.loads((tmp_path / "run" / "gate.json").read_text()) == json.loads(done.out)
+    assert len((tmp_path / "hist" / "history.jsonl").read_text().splitlines()) == 1
+    suite = ElementTree.parse(tmp_path / "run" / "gate.xml").getroot()
+    assert suite.get("failures") == str(code)
+    assert f"**{state}**" in (tmp_path / "run" / "gate.md").read_text()
+
+
+def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FaultServer(able(0.4)) as server:
+        for day, code in (("2999-01-01", 0), ("2001-01-01", 1)):
+            policy(
+                tmp_path, server.base_url, more=f"waivers: [{{benchmark: sums, reason: known, until: {day}}}]\n"
+            )  # fmt: skip
+            assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code == code
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "more", "says"),
+    [
+        ("loss: 2", "", "either a floor or a baseline"),
+        ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
+        ("floor: 1, loss: 2", "", "more than the floor"),
+        ("floor: 190, loss: 2", "", "less than or equal to 100"),
+        ("floor: 90, loss: 2, tier: urgent", "", "critical"),
+        ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
+        ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "no benchmark"),
+        ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
+    ],
+)
+def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str, says: str) -> None:
+    policy(tmp_path, "http://127.0.0.1:9", benchmark=benchmark, more=more)
+    done = harness(tmp_path, "gate", "gate.yaml")
+    assert done.code == 2
+    assert says in done.err
+    assert "gate.yaml:" in done.err
+
+
+def test_the_example_is_a_policy(tmp_path: Path) -> None:
+    from harness.verbs.gate.policy import EXAMPLE, read
+
+    tmp_path.joinpath("gate.yaml").write_text(EXAMPLE, encoding="utf-8")
+    assert read(tmp_path / "gate.yaml").critical == 1
+
+
+@pytest.mark.parametrize(("below", "sign"), [(True, 1), (False, -1)])
+def test_a_level_rises_with_the_accuracy_and_with_the_deviation_of_runs(below: bool, sign: int) -> None:
+    seen, share = np.linspace(0.6, 1.0, 41), np.asarray(0.7)
+    few, many = (
+        gate.level(seen, 0.9, 400.0, share, gate.Reference(0.9), gate.stated_deviation(sd), below=below)
+        for sd in (0.0, 0.02)
+    )
+    assert (sign * np.diff(few) >= 0).all()
+    far = few < 0.4
+    assert (many[far] >= few[far]).all()
+
+
+def test_few_former_runs_leave_the_stated_deviation_and_five_are_uncertain() -> None:
+    runs = [0.80, 0.82, 0.79, 0.81, 0.80]
+    assert gate.learnt_deviation(runs[:4], [0.0] * 4, 0.005) == gate.stated_deviation(0.005)
+    learnt = gate.learnt_deviation(runs, [0.0] * 5, 0.005)
+    assert learnt.known == 5
+    assert learnt.sd == pytest.approx(np.std(runs, ddof=1))
+    assert float(learnt.variances @ learnt.weights) > 1.5 * learnt.sd**2
+
+
+def test_false_alarms_and_found_losses_keep_the_promise() -> None:
+    rng = np.random.default_rng(3)
+    chances, of = np.full((4000, 60), 0.9), gate.rules(16, 0.01, 0.05)
+    rules = (of, gate.Reference(0.9), 0.08, gate.stated_deviation(0.0))
+    assert gate.play(rng, chances, *rules).failed.mean() <= 0.015
+    assert gate.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
