@@ -30,7 +30,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
-from harness.core.errors import HarnessError, Interrupted, ServerError
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
@@ -228,6 +228,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     try:
         with serve() as server, TemporaryDirectory() as folder:
             replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+    except UsageError as error:
+        raise UsageError(f"judge: {error.sentence}") from error
     except HarnessError as error:
         if not may_start or not isinstance(error, ServerError):
             raise

@@ -95,7 +95,7 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
         code, _, err = run(*words, "--header", "api-key:sk-azure", "--samples", "2")
         assert code == 2
     assert "refuses temperature, top_p" in err
-    assert "--drop temperature --drop top_p" in err
+    assert "`drop` (temperature, top_p)" in err
     assert not [r for r in server.requests if r.method == "POST"]
 
 
@@ -155,7 +155,7 @@ def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Pa
         ),
         ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "api=chat"),
         ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices of 0 or more"),
-        ((*GROQ, "URL", "--budget-usd", "1"), "--prices"),
+        ((*GROQ, "URL", "--budget-usd", "1"), "it needs `prices`"),
         ((*GROQ, "URL", "--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_refused_key_names_no_other_variable(
         refused = harness(*words, "--api-key-env", "PROVIDER_KEY")
     assert refused.code == 2
     assert "the key was not accepted: put the right one, without quotes, into the variable that it" in refused.err
-    assert "(see --api-key-env)" in refused.err
+    assert "(see api_key_env)" in refused.err
     assert "OPENAI_API_KEY" not in refused.err
     assert "sk-wrong" not in refused.err
 
@@ -256,8 +256,8 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("--samples", "4"), "plans 4 samples: give samples 8, or more"),
-        ((), "plans 1 sample: give samples 8, or more"),
+        (("--samples", "4"), "plans 4 samples: give `samples` 8, or more"),
+        ((), "plans 1 sample: give `samples` 8, or more"),
         (("sums:7",), "plans 7 samples: give sums:8, or more"),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         done = harness(*given, "--base-url", server.base_url, "--target-error", "30")
         assert (done.code, server.requests) == (2, [])
         expected = (
-            f"target_error=30: the sampling error is judged from 8 samples of each question on, and sums {advice}"
+            f"target_error='30': the sampling error is judged from 8 samples of each question on, and sums {advice}"
         )
         assert expected in " ".join(done.err.split())
         enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))
@@ -304,7 +304,7 @@ def test_a_target_in_the_old_unit_is_answered_with_the_new_spelling(tmp_path: Pa
 def test_a_target_that_is_no_number_of_points_is_refused(tmp_path: Path, harness: ControlCommand, value: str) -> None:
     done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", value))
     assert done.code == 2
-    assert "--target-error" in done.err
+    assert "target_error" in done.err
 
 
 def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: ControlCommand) -> None:

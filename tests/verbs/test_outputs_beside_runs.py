@@ -244,7 +244,9 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
 
 def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
     file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
-    with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave benchmark"):
+    with pytest.raises(
+        harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave `benchmark`"
+    ):
         harness.score(file, benchmark="demo", workers=1)
     assert not imported_at(file).path.exists()
 
@@ -373,7 +375,7 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
         harness.HarnessError, match=r"was changed after it was scored: run `harness score '.*a file"
     ) as e:
         harness.compare([base, file])
-    assert "tool='llmeval' repeats='samples'" in str(e.value)
+    assert "--from llmeval --repeats samples` again" in str(e.value)
     for words in (("merge", file, "--out", tmp_path / "joined"), ("doctor", file), ("status", file), ("view", file)):
         assert "was changed after it was scored" in refused(*words)
     assert "was changed after it was scored" in refused("compare", base, file, "--samples")

@@ -515,7 +515,7 @@ def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
     parameters = [engines.our_names().get(name, name) for name in parameters]
     droppable = [name for name in parameters if name in DROPPABLE]
-    cures = [f"drop={','.join(droppable)}"] if droppable else []
+    cures = [f"`drop` ({', '.join(droppable)})"] if droppable else []
     others = (name for name in parameters if name not in DROPPABLE)
     cures += [_CURES.get(name, f"no {name} in extra_body") for name in others]
     return ", ".join(dict.fromkeys(cures))
