@@ -173,7 +173,11 @@ def judge_of(
 
     @contextmanager
     def serve() -> Iterator[Server]:
-        yield _server(options, watcher)
+        try:
+            server = _server(options, watcher)
+        except UsageError as error:
+            raise UsageError(f"judge: {error.sentence}") from error
+        yield server
 
     return judge, serve
 
@@ -228,8 +232,6 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     try:
         with serve() as server, TemporaryDirectory() as folder:
             replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
-    except UsageError as error:
-        raise UsageError(f"judge: {error.sentence}") from error
     except HarnessError as error:
         if not may_start or not isinstance(error, ServerError):
             raise

@@ -244,9 +244,7 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
 
 def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
     file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
-    with pytest.raises(
-        harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave `benchmark`"
-    ):
+    with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave"):
         harness.score(file, benchmark="demo", workers=1)
     assert not imported_at(file).path.exists()
 
