@@ -197,10 +197,12 @@ def plan(
 def before_checkpoints(file: SweepFile) -> SweepFile:
     """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
 
-    They are two since some mistakes show only between the servers of two checkpoints.
+    They are two since some mistakes show only between the servers of two checkpoints. The table's base may be one that
+    comes.
     """
     content = {key: value for key, value in file.content.items() if key != "checkpoints"}
-    return replace(file, content=content | {"models": ["step_0", "step_1"]})
+    table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
+    return replace(file, content=content | {"models": ["step_0", "step_1"], "table": table})
 
 
 def only_run(sweep: Sweep) -> RunOptions:

@@ -99,23 +99,18 @@ def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
     return servers.spec(fields.pop("engine"), fields.pop("model") or "", watcher, **fields)
 
 
-def refuse_hopeless(sweep: Sweep, watcher: Watcher, *, before_checkpoints: bool = False) -> None:
+def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
     """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
-    example because the engine's package is missing.
-
-    before_checkpoints: the plan was made before any checkpoint exists, so a missing model prevents nothing.
+    example because the engine's package is missing. A missing model prevents nothing: it may come.
     """
     from server_launchers.keeping import supervisor
 
-    reason = ""
-    for group in sweep.groups:
-        if group.spec is None:
-            return
-        reason = supervisor.obstacle(server_of(group, watcher), any_model=before_checkpoints)
-        if not reason:
-            return
-    if reason:
-        raise UsageError(f"no server of this sweep can be started here: {visible(reason)}")
+    obstacles = [
+        "" if group.spec is None else supervisor.obstacle(server_of(group, watcher), any_model=True)
+        for group in sweep.groups
+    ]
+    if all(obstacles):
+        raise UsageError(f"no server of this sweep can be started here: {visible(obstacles[-1])}")
 
 
 def run_group(
