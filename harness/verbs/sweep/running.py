@@ -75,8 +75,7 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
     return [
         group
         for group in sweep.groups
-        if sweep.checkpoint_path(group.cells[0]) not in sweep.held
-        and any(is_owed(sweep, group, cell) for cell in group.cells)
+        if any(is_owed(sweep, group, cell) and not sweep.is_held(cell) for cell in group.cells)
     ]
 
 
@@ -186,8 +185,8 @@ class _Group:
             prepare.refuse_other_settings(questions)
             if options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
-            elif spec and (deleted := self._sweep.deleted_checkpoint(cell)) is not None:
-                gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
+            elif spec and (checkpoint := self._sweep.checkpoint_of(cell)) and not checkpoint.path.exists():
+                gone = f"its checkpoint {visible(str(checkpoint.path), 200)} was deleted"
                 self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
             elif spec:
                 return prepare.server_of(questions, self._watcher)

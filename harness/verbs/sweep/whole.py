@@ -71,10 +71,8 @@ class EndedSweep:
     @property
     def lost(self) -> list[CellResult]:
         """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
-        sweep = self.results.sweep
-        waiting = [cell for cell in sweep.cells if sweep.checkpoint_path(cell) in sweep.held]
         found = [result for result in self.results.results if result.reason]
-        return [result for result in found if result.reason != NOT_RUN or result.cell not in waiting]
+        return [one for one in found if one.reason != NOT_RUN or not self.results.sweep.is_held(one.cell)]
 
     @property
     def disagreeing(self) -> list[CellResult]:
