@@ -254,7 +254,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
         return EXIT_COMPLETE
     why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    needs_change = all(cause.cure for cause in outcome.causes) and outcome.causes
-    how = "the command again with the option named above" if needs_change else "the same command again to request them"
-    click.echo(f"harness: {owed}; give {how}", err=True)
+    is_final = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
+    how = "command again with a max_tokens or a field that the server accepts" if is_final else "same command again"
+    click.echo(f"harness: {owed}; give the {how} to request them", err=True)
     return EXIT_OWED

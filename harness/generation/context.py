@@ -6,7 +6,6 @@ bound does not fit. Where `may_lower` allows it, max_tokens is lowered instead, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -65,32 +64,6 @@ def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
     origins: sampling parameter → where its value comes from, as in `BenchmarkSettings`.
     """
     return fit_context or origins.get("max_tokens") == "default"
-
-
-_STATED_CONTEXT = re.compile(r"context[ _-]?(?:length|window|size)\D{0,40}(\d{3,9})(?!\d)", re.IGNORECASE)
-
-
-_STATED_PROMPT = re.compile(
-    r"(?<!\d)(\d{1,9}) (?:(?:input|prompt) tokens|(?:tokens )?(?:in|from) (?:the|your) (?:messages|prompt|input))",
-    re.IGNORECASE,
-)
-
-
-def smaller_max_tokens(words: str, max_tokens: int) -> int | None:
-    """The max_tokens to try after a server has refused `max_tokens` with these words; None if they state no context.
-
-    It leaves a sixteenth of the context, or more, for the prompt, and the prompt's tokens if the words state them.
-    """
-    plain = words.replace(",", "")
-    stated, prompt = _STATED_CONTEXT.search(plain), _STATED_PROMPT.search(plain)
-    if stated is None:
-        return None
-    context = int(stated.group(1))
-    # The words of many services leave the prompt out; a sixteenth of the context is then left for it.
-    room = context - int(prompt.group(1)) if prompt is not None else context - 1
-    step = context // FIT_STEPS
-    smaller = min(room, max_tokens - 1) // step * step if step else 0
-    return smaller if smaller > 0 else None
 
 
 def _room(context: int, prompt: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,7 +19,7 @@ class SessionPlan:
     owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
     prompt_bytes: (benchmark, question_id) of each question with owed samples → bytes of its prompt in a request; empty
     if no prices are given. server_model: the model's name in the first reply of the run, in any session; None before
-    that. builds: values of `system_fingerprint` in the run's replies so far.
+    that.
     """
 
     owed: Sequence[Owed]
@@ -27,4 +27,3 @@ class SessionPlan:
     total: Mapping[str, int]
     prompt_bytes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     server_model: str | None = None
-    builds: Collection[str] = ()

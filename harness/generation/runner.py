@@ -333,7 +333,6 @@ class Runner:
                 if (orders := desk.new_orders()) is not None:
                     network.obey(*orders)
                 self._session.remember_model(network.server_model)
-                self._session.remember_builds(network.builds)
                 self._session.note_joined()
                 try:
                     self._look_around(network)

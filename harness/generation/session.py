@@ -185,7 +185,6 @@ class SamplingSession:
             total=total,
             prompt_bytes=self._prompt_bytes(rows),
             server_model=server_model if isinstance(server_model, str) else None,
-            builds=self._manifest.provenance.builds,
         )
 
     def adopt(self) -> None:
@@ -482,18 +481,9 @@ class SamplingSession:
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
             self._manifest.save(self._folder)
 
-    def remember_builds(self, seen: Mapping[str, Sequence[str]]) -> None:
-        """Record the builds (`system_fingerprint`) that this session's servers named. seen: by base URL."""
-        provenance = self._manifest.provenance
-        builds = {url: list(values) for url, values in seen.items()}
-        if builds and provenance.sessions and provenance.sessions[-1].builds != builds:
-            self._manifest = msgspec.structs.replace(self._manifest, provenance=provenance.built(seen))
-            self._manifest.save(self._folder)
-
     def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:
         """Record what the session learned, log its end, and return its outcome."""
         self.remember_model(dispatcher.model_name.name)
-        self.remember_builds(dispatcher.builds.seen)
         self.note_joined()
         too_long = dispatcher.causes.too_long()
         for name, messages in too_long.items():
@@ -516,7 +506,7 @@ class SamplingSession:
             self.warn(doubt)
         return replace(
             outcome,
-            causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why), dispatcher.cure),
+            causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why)),
             stopped=Sentence(ending.why),
             spent_before=before,
             progress=progress,

@@ -278,32 +278,26 @@ class RunSettings:
 _ROWS = "dataset_digest"
 """The field of a run's identity that changes with any row of the data."""
 
-_WORDING = ("prompt_digest", "system_prompt", "api")
-"""The fields of a run's identity that change the text of every question."""
-
-BEFORE_SERVERS = ("sampling", "seed", "prompt", *_WORDING, _ROWS, SHARD)
+BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", _ROWS, SHARD)
 """The fields of an identity that options and data decide alone. All others may depend on what a server states."""
 
 
 def with_record(manifest: Manifest, folder: RunFolder, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
     """Return the manifest with this record of the benchmark.
 
-    Raises `StoreError` if the identity changed. If the data changed, and the prompt did not, the message names the
-    row.
+    Raises `StoreError` if the identity changed. If only the data did, the message says how replies are graded by them.
     """
     name = question_set.name
     try:
         return manifest.extend(name, record)
     except StoreError as error:
         former = manifest.benchmarks[name].identity if name in manifest.benchmarks else {}
-        changed = {difference.field.partition(".")[0] for difference in differences(former, record.identity)}
+        if not error.other_settings or [each.field for each in differences(former, record.identity)] != [_ROWS]:
+            raise
         source = question_set.given_data or question_set.card_file or name
-        if not error.other_settings or _ROWS not in changed or not changed.isdisjoint(_WORDING):
-            raise
-        if (row := stored_questions.changed_row(folder.benchmark(name), question_set.questions, source)) is None:
-            raise
-        refusal = StoreError(f"{error}\n{row}")
-        refusal.other_settings = f"{error.other_settings}\n{row}"
+        anew = stored_questions.grading_anew(folder.benchmark(name), source)
+        refusal = StoreError(f"{error}\nIf only answers changed, and replies are to be graded by the new ones, {anew}")
+        refusal.other_settings = error.other_settings
         raise refusal from None
 
 

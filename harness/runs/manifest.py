@@ -61,14 +61,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
     accepted, as sentences. same: base URL → how many beginnings of its replies equal those in the run's fingerprint.
-    builds: base URL → values of `system_fingerprint` in its replies.
     """
 
     started: str
     endpoints: dict[str, str]
     accepted: list[str] = []
     same: dict[str, int] = {}
-    builds: dict[str, list[str]] = {}
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,16 +115,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self, servers={**self.servers, name: facts}, sessions=[*self.sessions[:-1], last]
         )
-
-    @property
-    def builds(self) -> set[str]:
-        """Every `system_fingerprint` in the run's replies."""
-        return {value for session in self.sessions for values in session.builds.values() for value in values}
-
-    def built(self, seen: Mapping[str, Sequence[str]]) -> Provenance:
-        """The provenance with the last session's builds. seen: base URL → values of `system_fingerprint`."""
-        last = msgspec.structs.replace(self.sessions[-1], builds={url: list(values) for url, values in seen.items()})
-        return msgspec.structs.replace(self, sessions=[*self.sessions[:-1], last])
 
     def with_fingerprint(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
         """The provenance with the run's fingerprint, and with how each endpoint of the last session compares to it.

@@ -15,7 +15,6 @@ from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError, option
 from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
-from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
@@ -73,55 +72,6 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
     together = merge(folder, questions)
     if not folder.questions.exists() or not _same(together, iterate(folder)):
         write_lines(folder.questions, together)
-
-
-def changed_row(folder: BenchmarkFolder, questions: Sequence[Question], source: str) -> str | None:
-    """A sentence that names the first stored question that is not as it was, or says how many are new.
-
-    A question that has another id now is found by its prompt. If its answer or another column changed, the sentence
-    also says how to grade the stored replies by the present data. questions: those of the data as they are now,
-    selected as the stored ones. source: the file of the data or of the card, or the card's name. None if the stored
-    file cannot be read.
-    """
-    by_id = {question.question_id: question for question in questions}
-    by_prompt = {question.prompt_digest: question for question in questions}
-    n_new = len(by_id)
-    try:
-        for before in iterate(folder):
-            now = by_id.get(before.question_id) or by_prompt.get(before.prompt_digest)
-            if now is None:
-                return f"Question {_name(folder, before)} is not among the questions of this command."
-            n_new -= 1
-            if now.prompt_digest != before.prompt_digest:
-                return f"Question {_name(folder, before)} has another text now."
-            if now.choices != before.choices:
-                return f"Question {_name(folder, before)} has other choices now."
-            if (now.references, now.row_digest) != (before.references, before.row_digest):
-                return (
-                    f"{_changed_value(before, now, _name(folder, before))}: put the former value back to go on.\n"
-                    f"To grade the stored replies by the present data, {grading_anew(folder, source)}"
-                )
-    except StoreError:
-        return None
-    if n_new:
-        return (
-            f"{count_noun(n_new, 'question')} {are(n_new)} new to this run, and those that it holds are as they were. "
-            f"To ask all anew, name another folder with {option('out')}; to ask the new ones alone, make a file of "
-            "them, and name it with another folder."
-        )
-    return "The questions that this run holds are as they were: another row of the data changed."
-
-
-def _changed_value(before: Question, now: Question, name: str) -> str:
-    """What changed in a question's row beside its text and its choices. name: of the question."""
-    values = [("The reference answer", *(" or ".join(map(quoted, each.references)) for each in (before, now)))]
-    for column in dict.fromkeys((*before.metadata, *now.metadata)):
-        was, present = (each.metadata.get(column, "missing") for each in (before, now))
-        values.append((f"The column {quoted(column)}", quoted(str(was)), quoted(str(present))))
-    for what, was, present in values:
-        if was != present:
-            return f"{what} of question {name} was {was} and is {present} now"
-    return f"A column of question {name} that is neither its text nor its answer changed"
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:

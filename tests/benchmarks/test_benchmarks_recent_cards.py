@@ -26,8 +26,10 @@ from harness.benchmarks.prompts import BOXED
 from harness.benchmarks.sources import documents, tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
-from harness.core.records import Question
+from harness.core.records import GradeRules, Question
+from harness.grading import grade
 from tests.benchmarks.hub_server import Dataset, Hub
+from tests.grading import given
 
 Rows = list[dict[str, Any]]
 
@@ -304,6 +306,36 @@ def test_a_file_may_have_a_column_of_messages(
         return
     (asked,) = questions.build(card.from_file(str(path)), **how).questions
     assert [{"role": m.role, "content": m.content} for m in asked.messages] == expected
+
+
+NODES = "Some nodes.\n\nFinal Answer: [{}]"
+
+
+@pytest.mark.parametrize(
+    ("reference", "verifier", "reply", "parts"),
+    [
+        ("x7Qone two", "repeated", "x7Qone two", 10_000),
+        ("x7Qone two", "repeated", "one two", 0),
+        ("x7Qone two", "repeated", "x7Qone", 6_000),
+        ("x7Qone two", "repeated", "", 0),
+        (["ab", "cd"], "listed", NODES.format("cd, ab"), 10_000),
+        (["ab", "cd"], "listed", NODES.format("cd"), 6_666),
+        (["ab", "cd"], "listed", NODES.format("ef"), 0),
+        (["ab", "cd"], "listed", "Final Answer: [ab, cd]\nThat is all.", 0),
+        ([], "listed", NODES.format(""), 10_000),
+        ([], "listed", "None.", 0),
+    ],
+)
+def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
+    reference: Any, verifier: str, reply: str, parts: int
+) -> None:
+    rules = GradeRules(grader=f"harness.grading.verifiers.needles:{verifier}", whole_reply=True)
+    text = reference if isinstance(reference, str) else json.dumps(reference)
+    asking = given.question(text, kind="text", rules=rules)
+    asking.metadata["random_string_to_prepend"] = "x7Q"
+    judged = grade(asking, given.sample(reply))
+    right = "correct" if parts == 10_000 else "wrong" if reply else "no_answer"
+    assert (judged.verdict, judged.parts) == (right, (parts, 10_000))
 
 
 def test_a_puzzle_shows_the_table_to_fill_in_and_not_the_solution(hub: Hub, tmp_path: Path) -> None:

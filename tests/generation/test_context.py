@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import ServerError
-from harness.core.money import Prices
 from harness.core.records import Message, Question
-from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens, smaller_max_tokens
+from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
@@ -147,65 +146,13 @@ def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: P
     assert "leaves no room" in given.err
 
 
-@pytest.mark.parametrize(
-    ("words", "max_tokens", "smaller"),
-    [
-        ("This model's maximum context length is 32768 tokens. However, you requested 32803 tokens.", 32768, 30720),
-        ("maximum context length is 32,768 tokens", 30720, 28672),
-        ("the context window of 200000 tokens is exceeded", 262144, 187500),
-        (
-            "maximum context length is 1500 tokens. However, you requested 1783 tokens (300 in the messages, "
-            "1483 in the completion)",
-            1483,
-            1116,
-        ),
-        (
-            "'max_tokens' is too large: 1483. This model's maximum context length is 1500 tokens and your request has "
-            "300 input tokens (1483 > 1500 - 300)",
-            1483,
-            1116,
-        ),
-        ("maximum context length is 1500 tokens, but the request has 1600 input tokens", 1483, None),
-        ("context_length_exceeded", 32768, None),
-        ("prompt is too long: 32768 tokens", 32768, None),
-        ("maximum context length is 32768 tokens", 1000, None),
-    ],
-)
-def test_the_max_tokens_to_try_is_read_from_the_refusal(words: str, max_tokens: int, smaller: int | None) -> None:
-    assert smaller_max_tokens(words, max_tokens) == smaller
-
-
-def test_a_run_whose_max_tokens_no_context_holds_names_the_value_to_give(tmp_path: Path) -> None:
+def test_a_refusal_for_good_is_not_met_by_the_same_command_again(tmp_path: Path) -> None:
     words = "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens."
-    refusal = http(400, {"error": {"message": words, "type": "invalid_request_error"}})
-    benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=8192))}
-    with FaultServer(lambda _: [refusal]) as server, pytest.raises(ServerError) as refused:
-        # The command to resume with names options that the server has not refused.
-        run(
-            run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, prices=Prices(1.0, 1.0)),
-            question_set(tmp_path, 4),
-            resume_command="harness run sums --seed 1",
-        )
-    message = str(refused.value)
-    assert "rejects every request" in message
-    assert "give max_tokens=7680)" in message
-    assert "rejects seed" not in message
-
-
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        (
-            "This model's maximum context length is 8192 tokens. However, you requested 8230 tokens.",
-            ("give --max-tokens 7680)", "give the command again with the option named above"),
-        ),
-        ("the context length is exceeded", ("give the same command again to request them",)),
-    ],
-)
-def test_a_short_run_that_is_refused_names_the_same_value(tmp_path: Path, words: str, advice: tuple[str, ...]) -> None:
-    refusal = http(400, {"error": {"message": words, "code": "context_length_exceeded"}})
-    with FaultServer(lambda asked: [models("m") if asked.method == "GET" else refusal]) as server:
-        done = harness(tmp_path, *own_questions(tmp_path, server.base_url, "--max-tokens", "8192"))
-    assert done.code == 1
-    assert all(part in done.err for part in advice), done.err
-    assert ("--max-tokens" in done.err) == (len(advice) > 1)
+    for code, again in (("context_length_exceeded", False), ("server_error", True)):
+        refusal = http(500 if again else 400, {"error": {"message": words, "code": code}})
+        with FaultServer(lambda asked, reply=refusal: [models("m") if asked.method == "GET" else reply]) as server:
+            more = ("--max-tokens", "8192", "--attempts", "1", "--out", str(tmp_path / code))
+            done = harness(tmp_path, *own_questions(tmp_path, server.base_url, *more))
+        assert done.code == 1
+        assert words in done.err
+        assert ("the same command again" in done.err) == again, done.err

@@ -1,4 +1,4 @@
-"""The dispatcher's parts by themselves, beside slow sums: arrivals, causes, builds, shares, samples that came back.
+"""The dispatcher's parts by themselves, beside slow sums: arrivals, causes, shares, samples that came back.
 
 For: harness.generation.dispatch.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals
-from harness.generation.dispatch.canary import MAX_BUILDS, Builds, Canary
+from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.causes import Cause, Causes
 from harness.runs.record import Task
 
@@ -36,7 +36,7 @@ def test_a_reply_in_one_piece_says_nothing_of_the_tokens_of_an_event() -> None:
         assert arrivals.tokens == 40 + 3 * each
 
 
-# -- causes and builds ---------------------------------------------------------------------------------------------
+# -- causes ---------------------------------------------------------------------------------------------
 
 
 def test_causes_are_grouped_counted_and_forgotten() -> None:
@@ -60,20 +60,6 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
     causes.arrived(tasks[4])
     assert [cause for cause in causes.listed(4, "") if cause.kind == "timeout"] == [Cause("timeout", 1, "slow")]
     assert "not asked" not in {cause.kind for cause in causes.listed(4, "")}
-
-
-def test_a_new_build_is_warned_of_once_and_at_most_sixteen_are_told_apart() -> None:
-    builds = Builds(["old"])
-    warnings = [builds.observe("http://a", name) for name in (None, "", "old", "new", "new", "old")]
-    assert [warning is not None for warning in warnings] == [False, False, False, True, False, False]
-    assert "'new'" in str(warnings[3])
-    assert "'old'" in str(warnings[3])
-    assert builds.observe("http://b", "new") is None
-    assert builds.seen == {"http://a": ("old", "new"), "http://b": ("new",)}
-    many = Builds()
-    warned = [many.observe("http://a", f"build {n:02}") is not None for n in range(MAX_BUILDS + 3)]
-    assert warned == [False] + [True] * (MAX_BUILDS - 1) + [False] * 3
-    assert len(many.seen["http://a"]) == MAX_BUILDS
 
 
 def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> Reply:

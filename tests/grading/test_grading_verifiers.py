@@ -100,34 +100,6 @@ def test_needles_are_named_all_of_them_or_any(reference: Any, reply: str, verdic
     assert (judged.verdict, judged.parts) == (verdict, parts)
 
 
-NODES = "Some nodes.\n\nFinal Answer: [{}]"
-
-
-@pytest.mark.parametrize(
-    ("reference", "verifier", "reply", "parts"),
-    [
-        ("x7Qone two", "repeated", "x7Qone two", 10_000),
-        ("x7Qone two", "repeated", "one two", 0),
-        ("x7Qone two", "repeated", "x7Qone", 6_000),
-        ("x7Qone two", "repeated", "", 0),
-        (["ab", "cd"], "listed", NODES.format("cd, ab"), 10_000),
-        (["ab", "cd"], "listed", NODES.format("cd"), 6_666),
-        (["ab", "cd"], "listed", NODES.format("ef"), 0),
-        (["ab", "cd"], "listed", "Final Answer: [ab, cd]\nThat is all.", 0),
-        ([], "listed", NODES.format(""), 10_000),
-        ([], "listed", "None.", 0),
-    ],
-)
-def test_a_repeated_text_and_a_list_of_nodes_count_by_their_fraction(
-    reference: Any, verifier: str, reply: str, parts: int
-) -> None:
-    asking = asked(reference, f"needles:{verifier}")
-    asking.metadata["random_string_to_prepend"] = "x7Q"
-    judged = grade(asking, sample(reply))
-    right = "correct" if parts == 10_000 else "wrong" if reply else "no_answer"
-    assert (judged.verdict, judged.parts) == (right, (parts, 10_000))
-
-
 class NoComma:
     """A check in the form of the authors' package."""
 

@@ -21,7 +21,7 @@ speaks only where every permitted behaviour is broken.
 | budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
-| accounts | tokens, money, failures, truncated and repeated replies, and builds, add up to what the servers said |
+| accounts | tokens, money, failures, truncated and repeated replies add up to what the servers said |
 | descriptors | where no file descriptor is free, no more requests go out at a time than were in flight then |
 | signs | a run stops if its first 16 replies are all empty, truncated, the same or without an answer, and only then |
 """
@@ -202,7 +202,7 @@ class Rules:
 
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
-        "any_probe", "anybody_answered", "bill", "builds", "calm", "concurrency", "dispatcher",
+        "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
         "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
         "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
@@ -228,7 +228,6 @@ class Rules:
         self.signs = Signs()
         self.stopped_by_signs = False
         self.long_replies: set[tuple[tuple[str, str], str]] = set()
-        self.builds: dict[str, set[str]] = {}
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
         self.starved_since: float | None = None
@@ -325,8 +324,6 @@ class Rules:
         if drawn and len(text) >= LONG_CHARS and self.world.manner != "loop":
             self.sums.repeated += (task[:2], text) in self.long_replies
             self.long_replies.add((task[:2], text))
-        if sample.fingerprint:
-            self.builds.setdefault(sample.endpoint, set()).add(sample.fingerprint)
         self.signs.add(task, sample, never_answers=self.world.manner == "no answer")
         if self.signs.stop and self.dispatcher.ending.asking:
             raise Broken("signs", f"the first {N_SIGNS} replies are all bad, and the session goes on")
@@ -658,9 +655,6 @@ class Rules:
             spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
             beside.completion_tokens, counts.failures, counts.duplicates,
         )  # fmt: skip
-        builds = {url: set(seen) for url, seen in self.dispatcher.builds.seen.items()}
-        if builds != self.builds:
-            raise Broken("accounts", f"the servers named the builds {self.builds}, the books say {builds}")
         if theirs != sums or spent.n_stated != sums.finished - sums.unstated:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 

@@ -1,8 +1,7 @@
-"""What replies tell of their server beside their text: its build, and log-probabilities that are none."""
+"""Log-probabilities of replies that are none."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import harness
 from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
 
 
-class Build:
-    """Answers, each reply under the next of these builds, the last one for good; logprob: of each token, if any."""
+class Answers:
+    """Answers; logprobs: of each token, if any."""
 
-    def __init__(self, *builds: str | None, logprobs: list[Any] | None = None) -> None:
-        self.builds = list(builds)
+    def __init__(self, logprobs: list[Any] | None) -> None:
         self.logprobs = logprobs
 
     def __call__(self, request: Request) -> Iterator[Step]:
@@ -26,14 +24,12 @@ class Build:
         elif request.method != "POST":
             yield http(404, {})
         else:
-            build = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
-            build_field = {} if build is None else {"system_fingerprint": build}
             text = r"so \boxed{2}"
             choice = {"index": 0, "delta": {"content": text}}
             if self.logprobs is not None:
                 choice["logprobs"] = {"content": self.logprobs}
             last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": 5})
-            yield from event_stream(event({"choices": [choice], **build_field}), last)
+            yield from event_stream(event({"choices": [choice]}), last)
 
 
 @pytest.fixture
@@ -52,36 +48,6 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def warned(run: harness.Run) -> list[str]:
-    return [warning for warning in run.outcome.warnings if "system_fingerprint" in warning]
-
-
-def builds(run: harness.Run) -> list[dict[str, list[str]]]:
-    """Of each session, by base URL."""
-    sessions = json.loads((run.path / "manifest.json").read_bytes())["provenance"]["sessions"]
-    return [dict(one["builds"]) for one in sessions]
-
-
-def test_another_build_is_named_within_a_session(ask: Any) -> None:
-    with FaultServer(Build("b1", "b2")) as server:
-        run = ask(server)
-    (warning,) = warned(run)
-    assert "'b2'" in warning
-    assert "'b1'" in warning
-    assert builds(run) == [{server.base_url: ["b1", "b2"]}]
-    assert run.complete
-
-
-def test_another_build_is_named_between_sessions_and_between_endpoints(ask: Any) -> None:
-    with FaultServer(Build("b1")) as first, FaultServer(Build("b2")) as other, FaultServer(Build(None)) as silent:
-        ask(first)
-        assert not warned(ask(silent, samples=2))
-        (later,) = warned(ask(other, samples=3))
-        assert other.base_url in later
-    with FaultServer(Build("b3")) as one, FaultServer(Build("b4")) as two:
-        assert len(warned(ask(one, two, samples=6, concurrency=4))) == 2  # each is new to the run
-
-
 SOUND = [{"token": "so", "logprob": -0.1}]
 
 
@@ -97,6 +63,6 @@ SOUND = [{"token": "so", "logprob": -0.1}]
     ],
 )
 def test_log_probabilities_that_are_none_are_noted(ask: Any, asked: bool, logprobs: Any, odd: str | None) -> None:
-    with FaultServer(Build(None, logprobs=logprobs)) as server:
+    with FaultServer(Answers(logprobs)) as server:
         run = ask(server, **({"extra_body": {"logprobs": True}} if asked else {}))
     assert {sample.odd_logprobs for sample in run.samples()} == {odd}

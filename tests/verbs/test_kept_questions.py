@@ -141,52 +141,14 @@ def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
         assert questions_of(options(tmp_path)).sets[0].note is not None
 
 
-CHANGED_ROWS = {
-    "reference": ({"answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now: put"),
-    "text": ({"question": "What is 3 + 2?"}, {}, "Question q3 of sums has another text now."),
-    "id": ({"id": "q9", "answer": "7"}, {}, "The reference answer of question q3 of sums was 4 and is 7 now: put"),
-    "another row": ({"id": "q9", "question": "And now?"}, {}, "Question q3 of sums is not among the questions of"),
-    "a column that the run does not store": (
-        {"level": "five"},
-        {},
-        "A column of question q3 of sums that is neither its text nor its answer changed: put the former value back",
-    ),
-    "an answer too": ({"level": "b", "answer": "7"}, {}, "The reference answer of question q3 of sums"),
-    "a row that is not asked": (
-        {"answer": "7"},
-        {"limit": 3},
-        "this run holds are as they were: another row of the data",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CHANGED_ROWS)
-def test_a_changed_row_is_named(tmp_path: Path, case: str) -> None:
-    changed, asked, sentence = CHANGED_ROWS[case]
+def test_only_a_refusal_of_changed_data_alone_says_how_to_grade_by_them(tmp_path: Path) -> None:
     data(tmp_path, ROWS)
-    asked_by(tmp_path, **asked)
-    data(tmp_path, [{**row, **changed} if row["id"] == "q3" else row for row in ROWS])
-    with pytest.raises(StoreError, match="dataset_digest") as refused:
-        asked_by(tmp_path, **asked)
-    assert sentence in str(refused.value)
-    graded_anew = "To grade the stored replies by the present data" in str(refused.value)
-    assert graded_anew == ("answer of" in sentence or "A column" in sentence)
-
-
-def test_a_changed_column_is_named_with_both_values_and_new_questions_are_counted(run: RunFolder) -> None:
-    folder = run.benchmark("sums")
-    stored = [msgspec.structs.replace(item, metadata={"page": 7, "unit": "a"}) for item in questions.read(folder)]
-    questions.write(folder, stored)
-    changed = msgspec.structs.replace(stored[3], metadata={"page": 7, "unit": "b\x1b[1m"}, row_digest="0" * 64)
-    new = [msgspec.structs.replace(stored[0], question_id=f"new{n}", prompt_digest=str(n)) for n in range(2)]
-    for present, words in (
-        ([*stored[:3], changed], "The column unit of question q3 of sums was a and is b\\x1b[1m now: put the former"),
-        ([*stored, *new], "2 questions are new to this run, and those that it holds are as they were. To ask all anew"),
-        ([*new[:1], *stored], "1 question is new to this run, and those"),
-        (stored[1:], "Question q0 of sums is not among the questions of this command."),
-        (stored, "The questions that this run holds are as they were"),
-    ):
-        assert str(questions.changed_row(folder, present, "sums.jsonl")).startswith(words)
+    asked_by(tmp_path)
+    data(tmp_path, [{**row, "answer": "7"} for row in ROWS])
+    for asked, said in (({}, True), ({"system_prompt": "Think."}, False)):
+        with pytest.raises(StoreError, match="dataset_digest") as refused:
+            asked_by(tmp_path, **asked)
+        assert ("are to be graded by the new ones" in str(refused.value)) == said
 
 
 def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by_it(tmp_path: Path) -> None:

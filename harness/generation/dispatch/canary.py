@@ -3,7 +3,6 @@
 - The first samples are all truncated, all empty, all the same text, all without an answer, or all without a text though
   with reasoning: the run stops.
 - A reply comes from another model than the run's first reply: the run stops.
-- A server names another build than before (`system_fingerprint`): reported, the run goes on.
 - Replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, the run goes on.
 - Replies end in a loop of the same words: counted, the run goes on.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
 from harness.core.errors import option
@@ -30,9 +29,6 @@ MIN_QUESTIONS = 3
 
 MIN_DUPLICATE_CHARS = 80
 """Smallest number of characters of a repeated reply that counts; shorter replies repeat by chance."""
-
-MAX_BUILDS = 16
-"""Largest number of builds of a run's servers that are told apart; a service with many machines may have more."""
 
 LOOP_CHARS = 200
 LOOP_TIMES = 4
@@ -137,36 +133,6 @@ class ModelName:
         return (
             f"{base_url} answers as model '{quoted(name)}', this run's first reply came from '{quoted(self.name)}': "
             "samples of two models are never mixed. Start the first model again, or use another run folder."
-        )
-
-
-class Builds:
-    """The `system_fingerprint` by which servers name their build, compared with earlier ones of the run."""
-
-    def __init__(self, builds: Collection[str] = ()) -> None:
-        self.seen: Mapping[str, tuple[str, ...]] = {}
-        """Builds by base URL in this session.
-
-        The mapping is replaced, never changed, because another thread reads it.
-        """
-        self._known = set(builds)
-
-    def observe(self, base_url: str, build: str | None) -> str | None:
-        """Return a warning if this build is new and the run has samples from another one; else None.
-
-        Each build is reported once. A service of many machines may alternate between several.
-        """
-        if not build or build in self.seen.get(base_url, ()) or len(self._known) >= MAX_BUILDS:
-            return None
-        self.seen = {**self.seen, base_url: (*self.seen.get(base_url, ()), build)}
-        before = sorted(self._known - {build})
-        new = build not in self._known
-        self._known.add(build)
-        if not new or not before:
-            return None
-        return (
-            f"{base_url} answers with system_fingerprint '{quoted(build)}', and this run has samples from "
-            f"'{quoted(before[-1])}': another build or configuration of the server."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.client.protocol.reply import RequestFailed
@@ -14,16 +13,15 @@ from harness.runs.record import Task
 class Cause:
     """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
 
-    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". cure: the option to change, or empty.
+    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked".
     """
 
     kind: str
     count: int
     example: str
-    cure: str = ""
 
     def __str__(self) -> str:
-        return Sentence(f"{self.count} × {self.kind}: {self.example}{self.cure and f' ({self.cure})'}")
+        return Sentence(f"{self.count} × {self.kind}: {self.example}")
 
 
 class Causes:
@@ -68,17 +66,15 @@ class Causes:
                 messages.setdefault(task.benchmark, {})[task.question_id] = message
         return messages
 
-    def listed(self, n_owed: int, not_asked_because: str, cure: Callable[..., str] = lambda *_: "") -> list[Cause]:
+    def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
         """Return why samples are missing, with how many for each cause; the most frequent cause first.
 
-        n_owed: missing samples. not_asked_because: the cause of those that were never asked. cure: of a last failure.
+        n_owed: missing samples. not_asked_because: the cause of those that were never asked.
         """
-        groups: dict[tuple[str, int | None], list[tuple[Task, str]]] = {}
-        for task, (kind, status, message) in self._failures.items():
-            groups.setdefault((kind, status), []).append((task, message))
-        causes = [
-            Cause(kind, len(each), each[0][1], cure(each[0][0], kind, each[0][1])) for (kind, _), each in groups.items()
-        ]
+        groups: dict[tuple[str, int | None], list[str]] = {}
+        for kind, status, message in self._failures.values():
+            groups.setdefault((kind, status), []).append(message)
+        causes = [Cause(kind, len(each), each[0]) for (kind, _), each in groups.items()]
         if n_owed > len(self._failures):
             causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))
         return sorted(causes, key=lambda cause: -cause.count)

@@ -29,11 +29,10 @@ from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, repl
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.core.reply_notes import TOO_FEW_STATED, states_too_few
-from harness.generation.context import smaller_max_tokens
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, RateLimit
-from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName, ends_in_loop
+from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.lanes import Lane, Lanes, Ticket
 from harness.generation.dispatch.retry import Retries, fault_of
@@ -103,7 +102,6 @@ class Dispatcher:
         self.lengths = ReplyLengths()
         self.cut_lengths = CutLengths()
         self.model_name = ModelName(plan.server_model)
-        self.builds = Builds(plan.builds)
         self.ending = Ending()
         self.warnings: list[str] = []
         """Events that the user should know about."""
@@ -227,8 +225,6 @@ class Dispatcher:
             # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
             return False
-        if (another := self.builds.observe(sample.endpoint, sample.fingerprint)) is not None:
-            self.warnings.append(another)
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
         self.causes.arrived(task)
@@ -427,17 +423,7 @@ class Dispatcher:
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            cure = self.cure(task, failure.kind, failure.message)
-            error = ServerError(f"{endpoint} rejects every request: {failure.message}{cure and f' ({cure})'}")
-            self.fail(error, repeats=True)
-
-    def cure(self, task: Task, kind: str, message: str) -> str:
-        """The option to change after a refusal of this kind; empty if the server's message does not tell."""
-        most = self._settings.benchmarks[task.benchmark].sampling.max_tokens
-        fits = smaller_max_tokens(message, most) if kind == "too_long" and most is not None else None
-        if fits is None:
-            return ""
-        return f"the prompt and max_tokens {most} need more than this context: give {option('max_tokens', fits)}"
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
     # ---- the user's commands
 

@@ -6,7 +6,7 @@
 
 The thread decides nothing itself. Guarantees: the end of every `Ask` is reported exactly once; nothing runs on after
 `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and `join`, and
-read `progress`, `server_model` and `builds`.
+read `progress` and `server_model`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from harness.client.loop import Lag, current_lag, measured
@@ -59,11 +59,6 @@ class AskingThread:
     def server_model(self) -> str | None:
         """The name of the model in the run's first reply; None before that."""
         return self._dispatcher.model_name.name
-
-    @property
-    def builds(self) -> Mapping[str, Sequence[str]]:
-        """By base URL, the values of `system_fingerprint` in this session."""
-        return self._dispatcher.builds.seen
 
     def _run(self) -> None:
         """The body of the thread."""
