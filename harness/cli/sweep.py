@@ -115,7 +115,7 @@ def command(
     """
     from harness.asking.watching import Watcher
     from harness.cli import sweep_plan, sweep_processes
-    from harness.verbs.sweep import expected, running, whole
+    from harness.verbs.sweep import cells, expected, running, whole
     from harness.verbs.sweep import file as files
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
@@ -134,9 +134,9 @@ def command(
         given_options = run_given(words), judge_given(words)
         # All else is checked now: the first checkpoint may come in hours.
         read = files.read(files.find(file))
-        checked = plan(*given_options, before_checkpoints=True, file=read)
+        checked = plan(*given_options, file=cells.before_checkpoints(read))
         expected.estimates(checked, download=True)
-        running.refuse_hopeless(checked, Watcher(), before_checkpoints=True)
+        running.refuse_hopeless(checked, Watcher())
         later = functools.partial(plan, *given_options, file=read)
         with _says_how_to_go_on():
             sys.exit(_follow(checked, later, read, 60 * follow, verify=verify))
@@ -174,25 +174,21 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
     checked: the plan before any checkpoint exists. patience_s: seconds without a new checkpoint after which the command
     ends. verify: as the flag `--verify`.
     """
-    from harness.asking.watching import Watcher
     from harness.cli.terminal import Terminal
-    from harness.verbs.sweep import checkpoints, running, shared_servers
+    from harness.verbs.sweep import checkpoints
 
     warned: Counter[str] = Counter()
     latest: list[EndedSweep] = []
 
     def run(settled: Collection[Path]) -> int:
-        planned = plan().only(settled)
-        # A machine that can start no server of this sweep cannot do so for the next checkpoint either.
-        running.refuse_hopeless(planned, Watcher())
-        swept = _carry_out(planned, warned, functools.partial(_say_new, latest))
+        swept = _carry_out(plan().only(settled), warned, functools.partial(_say_new, latest))
         _say_new(latest, swept)
         _say_state(swept, verify=verify, as_json=False, follows=True)
         return _code(swept, verify=verify)
 
     try:
         watcher = Terminal(progress=False, warned=warned)
-        for sentence in shared_servers.without_model(checked):
+        for sentence in checked.remarks:
             watcher.warn(sentence)
         code = checkpoints.follow(file, run, patience_s, watcher)
         # After each cell there was a line for each new score; the tables would have hidden it.

@@ -22,7 +22,6 @@ SHOWN_SOURCES = 3
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
-    from harness.verbs.sweep import shared_servers
     from harness.verbs.sweep.expected import estimates
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
@@ -34,7 +33,7 @@ def show(sweep: Sweep) -> int:
         )
     for line in (*_totals(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
-    for sentence in shared_servers.without_model(sweep):
+    for sentence in sweep.remarks:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
@@ -44,12 +43,11 @@ def show(sweep: Sweep) -> int:
 
 
 def _steps(sweep: Sweep) -> list[str]:
-    """A line for each series of checkpoints, with the steps that were read from their names; then what is left out."""
+    """A line for each series of checkpoints, with the steps that were read from their names."""
     series: dict[str, list[str]] = {}
     for checkpoint in sweep.checkpoints:
         series.setdefault(checkpoint.series, []).append(str(checkpoint.step))
-    lines = [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
-    return [*lines, *sweep.remarks]
+    return [f"steps of {visible(name, 100) or 'the training'}: {', '.join(steps)}" for name, steps in series.items()]
 
 
 def _server(group: ServerGroup) -> str:

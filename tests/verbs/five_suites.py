@@ -292,9 +292,6 @@ def main() -> None:
                 if shown.words == words:
                     row = in_words(tables.row(shown.title, shown.first))
                     sys.stdout.write(f"| {shown.head} | `harness sweep {words}` | {row} |\n")
-            if words.startswith("sglang"):
-                run = next(Path(folder).glob("sglang*/*+aime24"))
-                sys.stdout.write(harness(Path(folder), "report", str(run), "--plots", "figures").out)
 
 
 if __name__ == "__main__":

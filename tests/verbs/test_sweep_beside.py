@@ -100,64 +100,39 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     assert beside.rows[0][4].startswith("55.83 [")
 
 
-def test_a_sparse_cell_without_a_number_of_its_own_says_full_attention_and_has_no_verdict(tmp_path: Path) -> None:
-    """AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing."""
-    swept_results = swept(budgets(tmp_path, "b1024"), {}, b1024__aime24=("aime24", 30, 64, 0.3))
-    (sparse,) = (result for result in swept_results.results if result.score is not None)
-    assert sparse.standing == "cannot say"
-    grid = next(grid for grid in table.tables(swept_results) if grid.title.startswith("aime24:"))
-    assert "full attention" in row(grid, "Qwen3-4B")["b1024"] or "attention to" in row(grid, "Qwen3-4B")["b1024"]
-    assert "compatible" not in row(grid, "Qwen3-4B")["b1024"]
-
-
-def test_zeros_stand_as_the_source_printed_them(tmp_path: Path) -> None:
-    swept_results = swept(budgets(tmp_path, "b8192"), {}, b8192__aime24=("aime24", 30, 64, 0.64))
-    grid = next(grid for grid in table.tables(swept_results) if grid.title.startswith("aime24:"))
-    assert ", reported 72.60" in row(grid, "Qwen3-4B")["b8192"]
-
-
-def test_limo_s_ten_stand_beside_what_limo_reports_with_the_earlier_best(tmp_path: Path) -> None:
-    swept_results = swept(
-        "limo10",
-        {"model": LIMO, "base_url": "http://127.0.0.1:9"},
-        aime24=("aime24", 30, 16, 0.46),
-        gpqa_diamond=("gpqa_diamond", 198, 1, 0.5),
-    )
-    first = table.tables(swept_results)[0]
-    assert first.columns == (
-        *("benchmark", "pass@1", "reported", "previous best", "improvement", "reported improvement", "verdict"),
-    )
-    aime, gpqa = row(first, "aime24"), row(first, "gpqa_diamond")
-    assert (aime["reported"], aime["previous best"], aime["reported improvement"]) == ("57.1", "6.5", "+50.6")
-    # GPQA is asked by its card's prompt, and the cell says that this is another than LIMO's.
-    assert (gpqa["reported"], gpqa["previous best"]) == ("66.7 (another prompt)", "73.3")
-    assert gpqa["reported improvement"] == "-6.6"
-    ours = float(aime["pass@1"].split()[0])
-    assert float(aime["improvement"]) == pytest.approx(ours - 6.5, abs=0.11)
-
-
-def test_sglang_s_figures_stand_beside_its_own_and_the_reference_beside_that(tmp_path: Path) -> None:
-    swept_results = swept(
-        "sglang",
-        {"model": R1, "base_url": "http://127.0.0.1:9"},
-        aime24=("aime24", 30, 64, 0.3),
-        aime25_i=("aime25_i", 15, 64, 0.28),
-    )
-    first = table.tables(swept_results)[0]
-    aime = row(first, "aime24")
-    assert (aime["samples"], aime["reported"], aime["by the model's authors"]) == ("64", "33.2", "28.9")
-    assert aime["reported error"] == "3.4"
-    assert float(aime["sampling error"]) < 1.5
-    assert row(first, "aime25_i")["reported"] == "29.9"
-    assert row(first, "limo")["pass@1"] == "missing"
-
-
-def test_llmeval_s_table_has_ours_theirs_and_the_vendor_s(tmp_path: Path) -> None:
-    swept_results = swept(
-        "llmeval", {"model": "Qwen/QwQ-32B", "base_url": "http://127.0.0.1:9"}, aime24=("aime24", 30, 64, 0.72)
-    )
-    aime = row(table.tables(swept_results)[0], "aime24")
-    assert (aime["reported"], aime["by the model's authors"]) == ("78.65", "79.5")
+@pytest.mark.parametrize(
+    ("suite", "model", "run", "printed"),
+    [
+        ("limo10", LIMO, ("aime24", 30, 16, 0.46), {"reported": "57.1", "previous best": "6.5"}),
+        # GPQA is asked by its card's prompt, and the cell says that this is another than LIMO's.
+        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported": "66.7 (another prompt)", "previous best": "73.3"}),
+        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported improvement": "-6.6"}),
+        (
+            "sglang",
+            R1,
+            ("aime24", 30, 64, 0.3),
+            {"samples": "64", "reported": "33.2", "by the model's authors": "28.9"},
+        ),
+        ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9"}),
+        ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
+        ("llmeval", "Qwen/QwQ-32B", ("aime24", 30, 64, 0.72), {"reported": "78.65", "by the model's authors": "79.5"}),
+        # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
+        ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention)"}),
+        # Zeros stand as the source printed them.
+        ("b8192", "Qwen3-4B", ("aime24", 30, 64, 0.64), {"b8192": ", reported 72.60: not compatible"}),
+    ],
+)
+def test_a_cell_stands_beside_what_the_suite_s_source_reports(
+    tmp_path: Path, suite: str, model: str, run: tuple[str, int, int, float], printed: dict[str, str]
+) -> None:
+    if suite.startswith("b"):
+        found = swept(budgets(tmp_path, suite), {}, **{f"{suite}__aime24": run})
+    else:
+        given = {"model": model, "base_url": "http://127.0.0.1:9"}
+        found = swept(suite, given, **({run[0]: run} if run[2] else {}))
+    shown = next(shown for shown in table.tables(found) if shown.title.startswith(("aime24:", model.split("/")[-1])))
+    cells = row(shown, model if suite.startswith("b") else run[0])
+    assert {head: cells[head][-len(text) :] for head, text in printed.items()} == printed
 
 
 @pytest.mark.parametrize(
@@ -185,23 +160,6 @@ def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
     sources = [re.sub(r" \(.*?\)", "", source) for source in cells[2].split(" · ")]
     assert [source for source in others if source in sources] == others
     assert any(source.startswith("vendor") for source in sources) is (theirs != "–")
-
-
-def test_efficient_reasoning_s_table_has_both_metrics_and_both_lengths(tmp_path: Path) -> None:
-    model = "Qwen/Qwen2.5-1.5B-Instruct"
-    given = {"model": model, "base_url": "http://127.0.0.1:9"}
-    swept_results = swept("efficient-reasoning", given, gsm8k=("gsm8k", 1319, 8, 0.45), aime24=("aime24", 30, 10, 0.01))
-    gsm8k, _, aime, _ = table.tables(swept_results)[:4]
-    cells = next(iter(gsm8k.rows))
-    printed = [cell.partition(" [")[0] for cell in cells]
-    assert gsm8k.columns == (
-        *("model", "pass@1", "reported", "by the model's authors", "pass@8", "reported", "mean tokens"),
-        *("reported tokens", "verdict"),
-    )
-    assert (printed[2], printed[3], printed[5], printed[7]) == ("67.5", "73.2", "90.1", "328")
-    # The row with a long example in its prompt is another measurement.
-    assert next(iter(aime.rows))[2].startswith("0.0")
-    assert "pass@10" in aime.columns
 
 
 @pytest.mark.parametrize(

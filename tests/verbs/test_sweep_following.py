@@ -220,6 +220,8 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
             (),
             "no server of this sweep can be started here: pyhton is not installed; correct its name",
         ),
+        # The base may be a step that comes: only the server is wrong.
+        ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
         ("benchmarks: [demo\n", (), "s.yaml"),
     ],
 )

@@ -6,9 +6,11 @@ For: harness.verbs.sweep.results, harness.verbs.sweep.table, harness.reports.ser
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from harness.verbs.sweep import record, run_notes, stamps, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.results import Results, results
+from harness.verbs.sweep.results import CellResult, Results, pairs_of, results
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
 
@@ -60,43 +62,169 @@ def write_record(planned: Sweep, cell: Cell) -> None:
     record.write(planned.out, done)
 
 
-def write_records(samples: int, *steps: int, benchmarks: Sequence[str] = ("demo",)) -> None:
-    """Record these steps as sampled with so many samples of each question of demo, as the file says then."""
-    write_file(samples)
-    planned = sweeps.plan_of("s.yaml", {}, {})
-    for group in planned.groups:
-        for cell in group.cells:
-            if cell.benchmark in benchmarks and planned.step_of(cell) in {("ck", step) for step in steps}:
-                write_record(planned, cell)
-
-
-def write_file(samples: int) -> None:
-    benchmarks = [{"benchmark": "demo", "samples": samples}, "aime24"]
-    Path("s.yaml").write_text(json.dumps({"checkpoints": "ck/step_*", "benchmarks": benchmarks}))
-
-
 def titles(swept: Results, words: str) -> list[str]:
     return [one.title for one in table.tables(swept) if words in one.title]
 
 
-def test_each_benchmark_is_compared_with_its_own_first_step_that_has_a_score(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
+@dataclass
+class Made:
+    """A cell as it is made. missing: share of its samples. apart: its settings are not those of its curve."""
+
+    step: int
+    scored: bool
+    missing: float
+    other: bool
+    up_to_date: bool
+    failed: bool
+    lost: int = 0
+    accuracy: float = 0.0
+    apart: bool = False
+
+    @property
+    def fits(self) -> bool:
+        return self.scored and not self.apart
+
+    @property
+    def is_whole(self) -> bool:
+        return self.fits and self.up_to_date and not self.lost
+
+    @property
+    def is_point(self) -> bool:
+        return self.fits and self.lost <= 0.01 * N_SAMPLES
+
+
+STEPS = (10, 20, 30, 40)
+N_SAMPLES = 20 * 8
+
+
+def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
+    """A random cell of a checkpoint: a run of another strength, with samples missing, of other settings, or none."""
+    (_, step) = planned.step_of(cell) or ("", 0)
+    missing, wanted = generator.choice((0.0, 0.0, 0.0, 0.004, 0.7)), [generator.random() for _ in range(4)]
+    made = Made(step, wanted[0] < 0.85, missing, wanted[1] < 0.15, wanted[2] < 0.8, wanted[3] < 0.15)
+    if made.scored:
+        strength, sampling = generator.choice((0.1, 0.2, 0.45)), {"max_tokens": 32 if made.other else 100}
+        one = [(cell.benchmark, 20, 8)]
+        write_run(
+            planned.folder(cell), benchmarks=one, strength=strength, seed=step, missing=missing,
+            identity={"sampling": sampling},
+        )  # fmt: skip
+    done = stamps.stamp(planned, cell) if made.up_to_date else "of fewer samples"
+    reason = "it failed" if made.failed or not made.scored else ""
+    record.write(planned.out, CellRecord(cell=cell.name, done=done, model=cell.model, reason=reason))
+    return made
+
+
+def first(steps: Sequence[Sequence[Made]], named: int | None) -> int | None:
+    """The step that is the base: the one that the file names, else the first that is whole, else the first that fits.
+
+    steps: each with its cells of the benchmarks that are compared together.
+    """
+    whole = [cells[0].step for cells in steps if all(cell.is_whole for cell in cells)]
+    fits = [cells[0].step for cells in steps if all(cell.fits for cell in cells)]
+    return named or next(iter(whole or fits), None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, seed: int) -> None:
+    """Cells in any state, against an oracle of some lines."""
+    generator = random.Random(seed)
+    named = generator.choice((None, None, 20))
+    content: dict[str, Any] = {"checkpoints": f"{tmp_path}/ck/step_*", "benchmarks": [*BENCHMARKS]}
+    content |= {"suite": {"title": "SFT", "aggregate": "mean"}} if seed % 4 else {}
+    content |= {"table": {"base": f"ck-step_{named}"}} if named else {}
+    for step in STEPS:
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    planned = sweeps.plan_of(str(tmp_path / "s.yaml"), {"out": str(tmp_path / "out")}, {})
+    made = {cell.name: make_cell(planned, cell, generator) for cell in planned.cells}
+    swept = results(planned)
+    rows = {row.cell: row for row in table.records(swept)}
+    shown = {one.title.partition(":")[0]: one for one in table.tables(swept) if "against step" in one.title}
+    drawn = {plot.name: plot for plot in table.plots(swept)}
+    n_points = {}
+    for name in BENCHMARKS:
+        cells = [made[f"ck-step_{step}+{name}"] for step in STEPS]
+        scored = [cell for cell in cells if cell.scored]
+        for cell in scored:
+            row = rows[f"ck-step_{cell.step}+{name}"]
+            cell.accuracy, cell.lost = row.accuracy or 0, N_SAMPLES - (row.samples or 0)
+            now = max(scored, key=lambda one: (one.up_to_date, one.step))
+            cell.apart = cell.other != now.other
+        base, before = first([[cell] for cell in cells], named), None
+        n_points[f"series-{name}"] = sum(cell.is_point for cell in cells)
+        for number, cell in enumerate(cells):
+            row, reference = rows[f"ck-step_{cell.step}+{name}"], next((one for one in cells if one.step == base), cell)
+            compared = cell.fits and reference.fits and reference is not cell
+            assert (row.difference is not None) == (row.p is not None) == compared, row
+            if compared and not cell.lost + reference.lost:
+                assert row.difference == pytest.approx(cell.accuracy - reference.accuracy)
+            assert (row.change is not None) == (row.p_change is not None) == (cell.is_point and before is not None)
+            if cell.is_point and before is not None and not cell.lost + before.lost:
+                assert row.change == pytest.approx(cell.accuracy - before.accuracy)
+            before = cell if cell.is_point else before
+            if scored:
+                line = dict(zip(shown[name].columns, shown[name].rows[number], strict=True))
+                assert (line.get("change", "–") == "–") == (row.change is None)
+                assert ("*" in shown[name].rows[number][2]) == (row.p is not None and row.p < 0.05)
+                plot = drawn.get(f"series-{name}")
+                assert plot is None or (plot.rows[number][2] is not None) == cell.is_point
+        if scored:
+            assert (f"differs from ck-step_{base} (p" in shown[name].title) == (base is not None), shown[name].title
+            gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
+            assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
+    assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
+    # Each pair of cells is one comparison, and all are corrected together.
+    raw = {pair: paired.p_sampling for one in swept.results for pair, paired in pairs_of(one)}
+    if "suite" not in content:
+        of = {pair: p for one in swept.results for (pair, _), p in zip(pairs_of(one), ps_of(one), strict=True)}
+        assert [of[pair] for pair in raw] == pytest.approx(holm([*raw.values()]))
+        assert "means" not in drawn, "the file does not say how benchmarks are joined"
+        assert not swept.aggregates
+        return
+    by_step = [[made[f"ck-step_{step}+{name}"] for name in BENCHMARKS] for step in STEPS]
+    base = first(by_step, named)
+    for mean, cells in zip(table.mean_records(swept), by_step, strict=True):
+        lost = [name for name, cell in zip(BENCHMARKS, cells, strict=True) if cell.failed or not cell.scored]
+        assert mean.missing == ", ".join(lost)
+        assert (mean.mean is not None) == all(cell.scored for cell in cells)
+        assert mean.mean is None or mean.mean == pytest.approx(sum(cell.accuracy for cell in cells) / 2)
+        assert (mean.sampling_low is not None) == all(cell.scored and not cell.lost for cell in cells)
+        references = by_step[STEPS.index(base)] if base else cells
+        compared = references is not cells and all(one.fits and not one.lost for one in (*cells, *references))
+        assert (mean.difference is not None) == compared, mean
+        if compared:
+            of_base = sum(one.accuracy for one in references) / 2
+            assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
+
+
+def ps_of(result: CellResult) -> list[float | None]:
+    """The corrected p values of a cell's comparisons, in the order of `pairs_of`."""
+    both = ((result.against_base, result.p), (result.since_before, result.p_since_before))
+    return [p for paired, p in both if paired is not None]
+
+
+def test_what_is_missing_or_not_compared_is_named_in_footnotes(training: Path) -> None:
+    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    write_suite()
+    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
     swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert [(row.cell, row.difference is None) for row in table.records(swept)] == [
-        ("ck-step_10+demo", True),  # the base of demo
-        ("ck-step_10+aime24", True),  # without a score
-        ("ck-step_20+demo", False),
-        ("ck-step_20+aime24", True),  # the base of aime24
-        ("ck-step_30+demo", False),
-        ("ck-step_30+aime24", False),
-    ]
-    series = [one for one in table.tables(swept) if "against step" in one.title]
-    assert [one.title.partition(":")[0] for one in series] == [*BENCHMARKS]
-    assert ["differs from ck-step_10 (" in one.title for one in series] == [True, False]
-    assert ["differs from ck-step_20 (" in one.title for one in series] == [False, True]
-    assert [["*" in row[2] for row in one.rows] for one in series] == [[False, False, True], [False, False, True]]
-    assert next(row[2] for row in series[1].rows) == "missing [1]", "a step without a score is named with the reason"
-    assert series[1].notes[0] == "ck-step_10+aime24: not run"
+    series = next(one for one in table.tables(swept) if one.title.startswith("aime24: accuracy against step"))
+    assert series.rows[0][2] == "missing [1]"
+    assert series.notes[0] == "ck-step_10+aime24: not run"
+    uncompared = [note for note in series.notes if "not compared" in note]
+    why = "ck-step_{0}+aime24: not run; ck-step_{0}+aime24 is not compared: ck-step_10+aime24 has no score"
+    assert uncompared == [why.format(20), why.format(30)]
+    assert "differs" not in mean_table(swept).title, "without a comparison it promises no sign"
+    notes = mean_table(swept).notes
+    assert "the mean is not compared: ck-step_10+aime24 has no score" in notes
+    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in notes
+    write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
+    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
+    assert "differs" not in shown.title
+    assert any("not compared: samples of aime24 are missing" in note for note in shown.notes)
+    assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
 
 
 def test_the_table_of_steps_names_those_with_cut_replies(training: Path) -> None:
@@ -118,53 +246,6 @@ def test_a_benchmark_with_a_table_of_steps_has_no_grid_of_the_same_accuracies(tr
     content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"columns": "models"}}
     Path("s.yaml").write_text(json.dumps(content))
     assert listed() == ["demo: accuracy in %", "aime24: accuracy in %", "demo: accuracy against step"]
-
-
-def test_a_first_step_with_samples_missing_is_no_base_where_a_whole_one_is(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1}}, missing=0.7)
-    write_runs(training, {"demo": {20: 0.1, 30: 0.45}})
-    write_records(8, 20, 30)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert [row.difference is None for row in table.records(swept) if row.benchmarks == "demo"] == [False, True, False]
-    assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
-    assert not any("differs" in title for title in titles(swept, "aime24")), "no step has a score"
-
-
-def test_a_deleted_step_is_no_base_once_the_sweep_plans_more_samples(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
-    write_records(4, 10)
-    write_records(8, 20, 30)
-    (Path("ck") / "step_10").rmdir()
-
-    def base() -> str:
-        shown = titles(results(sweeps.plan_of("s.yaml", {}, {})), "demo: accuracy against step")
-        return shown[0].partition("differs from ")[2].partition(" ")[0]
-
-    assert base() == "ck-step_20"
-    # Wrong twins: as many samples as it has, and a sweep without a step that has all.
-    write_records(8, 10)
-    assert base() == "ck-step_10"
-    write_file(16)
-    assert base() == "ck-step_10"
-
-
-def test_without_a_whole_step_the_first_that_has_a_score_is_the_base(training: Path) -> None:
-    write_runs(training, {"demo": {20: 0.1, 30: 0.45}}, missing=0.7)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert all("differs from ck-step_20 (" in title for title in titles(swept, "demo"))
-
-
-def test_a_base_that_the_file_names_stays_the_base_and_is_named_where_it_has_no_score(training: Path) -> None:
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    why = [f"ck-step_{step}+aime24 is not compared: ck-step_10+aime24 has no score" for step in (20, 30)]
-    for one in table.tables(swept):
-        named = [note for note in one.notes if "not compared" in note]
-        assert len(named) == (2 if one.title.startswith("aime24") else 0)
-        assert all(note.endswith(reason) for note, reason in zip(named, why, strict=False))
-    assert [row.difference for row in table.records(swept) if row.benchmarks == "aime24"] == [None] * 3
 
 
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
@@ -198,60 +279,12 @@ def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None
     assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
 
 
-def test_each_step_is_compared_with_the_scored_step_before_it_and_all_p_are_corrected_together(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.42}, "aime24": {10: 0.2, 30: 0.4}})
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    rows = {row.cell: row for row in table.records(swept)}
-    of_demo = [rows[f"ck-step_{step}+demo"] for step in (10, 20, 30)]
-    assert (of_demo[0].change, of_demo[0].p_change) == (None, None)
-    assert (of_demo[1].change, of_demo[1].p_change) == (of_demo[1].difference, of_demo[1].p), "one comparison, once"
-    assert of_demo[2].change == pytest.approx((of_demo[2].accuracy or 0) - (of_demo[1].accuracy or 0))
-    assert (of_demo[2].p_change or 0) > (of_demo[2].p or 1)
-    last = rows["ck-step_30+aime24"]
-    assert last.change == last.difference, "step 20 has no score, so the step before is 10"
-    # Four pairs of cells: 20-10, 30-10 and 30-20 on demo, 30-10 on aime24.
-    raw = {
-        frozenset((one.cell.name, other.name)): paired.p_sampling
-        for one in swept.results
-        for other, paired in ((one.base, one.against_base), (one.before, one.since_before))
-        if paired is not None and other is not None
-    }
-    assert len(raw) == 4
-    shown = [of_demo[1].p, of_demo[2].p, of_demo[2].p_change, last.p]
-    assert sorted(shown, key=float) == pytest.approx(sorted(holm([*raw.values()])))
-    (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
-    assert series.columns[-3:] == ("samples", "change", "p")
-    assert [row[-3] for row in series.rows] == ["320"] * 3
-    assert series.rows[0][-1] == "–"
-    assert series.rows[1][-1] == "<0.001"
-
-
-@pytest.mark.parametrize(("missing", "passed_over"), [(0.7, True), (0.002, False)])
-def test_a_change_is_counted_from_the_last_step_that_does_not_lack_samples(
-    training: Path, missing: float, passed_over: bool
-) -> None:
-    write_runs(training, {"demo": {10: 0.2, 30: 0.4}})
-    write_runs(training, {"demo": {20: 0.45}}, missing=missing)
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    accuracy = [row.accuracy or 0 for row in table.records(swept) if row.benchmarks == "demo"]
-    change = [row.change for row in table.records(swept) if row.benchmarks == "demo"]
-    (lost,) = (40 * 8 - (row.samples or 0) for row in table.records(swept) if row.cell == "ck-step_20+demo")
-    assert lost, "samples of step 20 are missing in both cases"
-    before = 0 if passed_over else 1
-    assert change[2] == pytest.approx(accuracy[2] - accuracy[before], abs=0.01)
-    assert (change[1] is None) == passed_over, "a step whose run ended early has no change of its own"
-    (series,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
-    assert (series.rows[1][-2] == "–") == passed_over
-    assert float(series.rows[2][-2]) == pytest.approx(100 * (change[2] or 0), abs=1.0), "one change in both"
-    assert ("a row with more than 1 % of its samples missing is passed over" in series.title) == passed_over
-
-
 def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
     training: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_runs(training, {"demo": {10: 0.1}})
-    write_records(8, 10)
     planned = sweeps.plan_of("s.yaml", {}, {})
+    write_record(planned, planned.cells[0])
 
     def interrupted(sweep: Any, _watcher: Any, on_cell: Any, *_: Any) -> None:
         on_cell(record.read(sweep.out, sweep.cells[0].name))
@@ -274,33 +307,6 @@ def mean_table(swept: Results) -> Table:
     return shown
 
 
-def test_the_mean_of_a_deleted_step_stays_once_the_sweep_plans_more_samples(training: Path) -> None:
-    write_runs(training, {name: {10: 0.1, 20: 0.4, 30: 0.45} for name in BENCHMARKS})
-    write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
-    write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    before, (cell, *_) = table.mean_records(swept), [row[-2] for row in mean_table(swept).rows]
-    assert "[" not in cell
-    # The checkpoint of step 10 is deleted; then more samples are asked for, and the step is recorded as incomplete.
-    write_records(16, 20, 30)
-    planned = sweeps.plan_of("s.yaml", {}, {})
-    lost = CellRecord(cell="ck-step_10+demo", reason="it was deleted")
-    record.write(planned.out, lost)
-    write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    after, shown = table.mean_records(swept), mean_table(swept)
-    numbers = [[(row.mean, row.sampling_low, row.sampling_high) for row in rows] for rows in (before, after)]
-    assert numbers[0] == numbers[1]
-    assert [row.missing for row in after] == ["demo", "", ""]
-    note = f" [{shown.notes.index('incomplete: demo; the tables of the benchmarks say why') + 1}]"
-    assert [row[-2] == f"{cell} *{note}" for row in shown.rows] == [True, False, False], "step 20 is the base now"
-    # Wrong twin: a benchmark without any score leaves no mean.
-    shutil.rmtree(training / "ck-step_10+demo")
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    assert table.mean_records(swept)[0].mean is None
-    assert mean_table(swept).rows[0][-2].startswith("missing")
-
-
 def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmarks(
     training: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,66 +321,15 @@ def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmar
     assert [row[-2].count(mark) for row in shown.rows] == [0, 1, 0], "once for both benchmarks; other steps have none"
 
 
-def test_means_are_compared_with_the_first_step_that_has_all_samples_of_all_benchmarks(training: Path) -> None:
-    write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.45} for name in BENCHMARKS})
-    write_records(4, 10, benchmarks=["demo"])  # deleted before the samples of demo were raised
-    write_records(8, 10, benchmarks=["aime24"])
-    write_records(8, 20, 30, benchmarks=BENCHMARKS)
-    write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    cells = {row.cell: row.accuracy or 0 for row in table.records(swept)}
-    assert [row.difference is None for row in table.records(swept)] == [False, True, True, False, False, False]
-    means = table.mean_records(swept)
-    last = sum(cells[f"ck-step_30+{name}"] - cells[f"ck-step_20+{name}"] for name in BENCHMARKS) / 2
-    assert [row.difference is None for row in means] == [False, True, False]
-    assert means[2].difference == pytest.approx(last)
-    shown = mean_table(swept)
-    assert "; * differs from ck-step_20 (p < 0.05" in shown.title
-    assert [" *" in row[-2] for row in shown.rows] == [False, False, True]
-    assert not any("not compared" in note for note in shown.notes)
-    # Wrong twin: with all samples of both benchmarks the first step is the base.
-    write_records(8, 10, benchmarks=["demo"])
-    write_suite()
-    assert "; * differs from ck-step_10 (p" in mean_table(results(sweeps.plan_of("s.yaml", {}, {}))).title
-
-
-def test_a_mean_that_cannot_be_compared_has_a_footnote_and_its_title_promises_no_sign(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    write_suite()
-    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
-    assert "differs" not in shown.title
-    named = [note for note in shown.notes if "not compared" in note]
-    assert named == ["the mean is not compared: ck-step_10+aime24 has no score"]
-    # With samples missing, too.
-    write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
-    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
-    assert "differs" not in shown.title
-    assert any("not compared: samples of aime24 are missing" in note for note in shown.notes)
-
-
-def test_a_mean_of_a_run_that_misses_samples_has_no_interval(training: Path) -> None:
-    write_runs(training, {"demo": {10: 0.3}}, missing=0.4)
-    write_runs(training, {"aime24": {10: 0.3}})
-    write_records(8, 10, benchmarks=BENCHMARKS)
-    write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    row, shown = table.mean_records(swept)[0], mean_table(swept).rows[0]
-    assert row.mean is not None
-    assert (row.sampling_low, row.question_low, row.p) == (None, None, None)
-    assert "(" not in shown[-2]
-
-
 def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
     (training.parent.parent / "ck/step_40").mkdir()
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.3, 40: 0.4}, "aime24": {10: 0.1, 30: 0.4, 40: 0.4}})
-    write_records(8, 10, 20, 30, benchmarks=BENCHMARKS)
-    lost = CellRecord(cell="ck-step_40+demo", reason="it was deleted")
-    record.write(training, lost)
-    write_records(8, 40, benchmarks=["aime24"])
     write_suite()
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
+    planned = sweeps.plan_of("s.yaml", {}, {})
+    for cell in planned.cells:
+        write_record(planned, cell)
+    record.write(training, CellRecord(cell="ck-step_40+demo", reason="it was deleted"))
+    swept = results(planned)
     *_, plot = table.plots(swept)
     means = {row.models: row for row in table.mean_records(swept)}
     assert (plot.name, plot.title) == ("means", "Mean of the benchmarks: accuracy against training steps")
@@ -395,10 +350,6 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
         assert plot.rows[3] == (plot.rows[0][0], 40, *[None] * 5)
         assert "No point, since samples are missing: step 40." in plot.summary
         assert "incomplete score" not in plot.summary
-    # Wrong twin: without `suite` the file says nothing of how benchmarks are joined, and there is no such curve.
-    write_file(8)
-    plots = table.plots(results(sweeps.plan_of("s.yaml", {}, {})))
-    assert [plot.name for plot in plots] == ["series-demo", "series-aime24"]
 
 
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:

@@ -8,7 +8,6 @@ harness.verbs.sweep.results, harness.reports.trainings, harness.runs.recorded_se
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -86,27 +85,20 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained: Path) -> None:
-    generator = random.Random(3)
-    n_refused = 0
-    for number in range(80):
-        others = REFUSED | FREE
-        names = generator.sample([*others], generator.randint(0, 3)) if number >= len(others) else [[*others][number]]
-        changed = {name: others[name] for name in names}
-        planned = write(trained, **{name: value for name, value in changed.items() if name != "canary"})
-        asked = prepare.questions_of(planned.cells[0].options)
-        expected = REFUSED.keys() & changed.keys()
-        try:
-            prepare.refuse_other_settings(asked)
-            said = ""
-        except StoreError as error:
-            said = error.other_settings
-        assert bool(said) == bool(expected), (changed, said)
-        n_refused += bool(said)
-        if "max_tokens" in changed:
-            assert "sampling.max_tokens: 32 → 100" in said
-    assert 25 < n_refused < 75
-    # Changed data are named by their digest; a folder without samples is free.
+@pytest.mark.parametrize("name", [*REFUSED, *FREE])
+def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained: Path, name: str) -> None:
+    changed = {name: (REFUSED | FREE)[name]} if name != "canary" else {}
+    asked = prepare.questions_of(write(trained, **changed).cells[0].options)
+    if name in FREE:
+        prepare.refuse_other_settings(asked)
+        return
+    with pytest.raises(StoreError) as caught:
+        prepare.refuse_other_settings(asked)
+    assert caught.value.other_settings
+    assert name != "max_tokens" or "sampling.max_tokens: 32 → 100" in caught.value.other_settings
+
+
+def test_other_questions_are_named_by_their_digest_and_a_folder_without_samples_is_free(trained: Path) -> None:
     questions(trained, "a", 2, 4)
     asked = prepare.questions_of(write(trained).cells[0].options)
     with pytest.raises(StoreError, match="dataset_digest: "):
@@ -152,117 +144,64 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
 # ---- curves
 
 
+def recorded(number: int, **other: Any) -> BenchmarkRecord:
+    given = {"max_tokens": 32, "temperature": 0.6, "seed": 0, "model": "a", "prompt": "p", "concurrency": 4} | other
+    return BenchmarkRecord(
+        identity={
+            **{name: given[name] for name in ("model", "seed", "prompt")},
+            "sampling": {name: given[name] for name in ("max_tokens", "temperature")},
+        },
+        plan=Plan(samples=number),
+        settings={"concurrency": given["concurrency"]},
+    )
+
+
 def test_the_settings_of_a_curve_are_those_that_the_samples_of_a_run_share() -> None:
-    """Random curves, against an oracle that compares what each step was given."""
-    generator = random.Random(5)
-    values: dict[str, list[Any]] = {
-        "max_tokens": [32, 100], "temperature": [0.6, 1.0], "seed": [0, 1], "model": ["a", "b"], "prompt": ["p", "q"],
-        "concurrency": [4, 8], "canary": [True, False], "samples": [4, 8],
-    }  # fmt: skip
-    for _ in range(300):
-        given = [{name: generator.choice(among) for name, among in values.items()} for _ in range(5)]
-        asked = [generator.random() < 0.4 for _ in given]
-        order = generator.sample(range(5), 5)
-        steps = [
-            (
-                "curve",
-                10.0 * number,
-                str(number),
-                BenchmarkRecord(
-                    identity={
-                        "model": given[number]["model"],
-                        "seed": given[number]["seed"],
-                        "prompt": given[number]["prompt"],
-                        "sampling": {name: given[number][name] for name in ("max_tokens", "temperature")},
-                    },
-                    plan=Plan(samples=given[number]["samples"]),
-                    settings={name: given[number][name] for name in ("concurrency", "canary")},
-                ),
-                asked[number],
-            )
-            for number in order
-        ]
-        latest = given[max((number for number in range(5) if asked[number]), default=4)]
-        expected = {
-            str(number)
-            for number in range(5)
-            if any(given[number][name] != latest[name] for name in ("max_tokens", "temperature", "prompt"))
-        }
+    others = {"max_tokens": 100, "temperature": 1.0, "seed": 1, "model": "b", "prompt": "q", "concurrency": 8}
+    for name, value in others.items():
+        steps = [("curve", 10.0, "0", recorded(4), True), ("curve", 20.0, "1", recorded(8, **{name: value}), True)]
         apart = settings_apart(steps)
-        assert apart.keys() == expected, (given, asked)
-        for name, words in apart.items():
-            differs = given[int(name)]["max_tokens"] != latest["max_tokens"]
-            assert differs == (
-                f"max_tokens {given[int(name)]['max_tokens']}, the others {latest['max_tokens']}" in words
-            )
+        assert apart.keys() == ({"0"} if name in ("max_tokens", "temperature", "prompt") else set()), name
+        assert name != "max_tokens" or apart["0"] == "max_tokens 32, the others 100"
     # Of all settings that a session records, none keeps steps apart.
-    plain = BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={})
     for path in ("concurrency", "deadlines.idle", "neutral", "questions", *setting_names.DECIDED_BY):
-        one, other = (BenchmarkRecord(identity={}, plan=plain.plan, settings={path: value}) for value in (1, 2))
+        one, other = (BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={path: value}) for value in (1, 2))
         assert path in ("neutral", "questions") or not differences_in_curve(one, other), path
 
 
-def test_a_step_of_other_settings_is_passed_over_wherever_a_curve_is_shown(
+def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     steps = {10: 32, 20: 100, 30: 32, 40: 100, 50: 100}
     for step in steps:
         Path(f"ck/step_{step}").mkdir(parents=True)
-    suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
-
-    def planned(max_tokens: int) -> Any:
-        benchmarks = [{"benchmark": "demo", "max_tokens": max_tokens}, "aime24"]
-        Path("s.yaml").write_text(json.dumps({"checkpoints": "ck/step_*", "benchmarks": benchmarks, **suite}))
-        return sweeps.plan_of("s.yaml", {}, {})
-
-    for step, max_tokens in steps.items():
-        plan = planned(max_tokens)
-        for group in plan.groups:
-            for cell in group.cells:
-                if plan.step_of(cell) == ("ck", step):
-                    sampling = {"sampling": {"max_tokens": max_tokens if cell.benchmark == "demo" else 64}}
-                    one = [(cell.benchmark, 10, 2)]
-                    write_run(
-                        plan.folder(cell), benchmarks=one, strength=0.2 + step / 100, seed=step, identity=sampling
-                    )
-                    write_record(plan, cell)
+    content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "suite": {"title": "SFT", "aggregate": "mean"}}
+    Path("s.yaml").write_text(json.dumps(content))
+    plan = sweeps.plan_of("s.yaml", {}, {})
+    for cell, (step, max_tokens) in zip(plan.cells, steps.items(), strict=True):
+        sampling = {"sampling": {"max_tokens": max_tokens}}
+        one = [("demo", 10, 2)]
+        write_run(plan.folder(cell), benchmarks=one, strength=0.2 + step / 100, seed=step, identity=sampling)
+        write_record(plan, cell)
     run_notes.note_cells(plan)
     swept = results(plan)
     words = "max_tokens 32, the others 100"
-    lines = [line for line in table.score_lines(swept) if "+demo" in line]
+    lines = table.score_lines(swept)
     assert [words in line for line in lines] == [True, False, True, False, False]
     assert ["since the step before" in line for line in lines] == [False, False, False, True, True]
-    rows = [row for row in table.records(swept) if row.benchmarks == "demo"]
-    of = {step: row.accuracy or 0 for step, row in zip(steps, rows, strict=True)}
-    assert rows[3].change == pytest.approx(of[40] - of[20]), "from the last step with the same settings"
-    assert [row.difference is None for row in rows] == [True, True, True, False, False], "step 20 is the base"
-    shown = {one.title.partition(":")[0]: one for one in table.tables(swept)}
-    assert "; a row with other settings is passed over" in shown["demo"].title
-    assert "passed over" not in shown["aime24"].title
-    assert [row[-2] == "–" for row in shown["demo"].rows] == [True, True, True, False, False]
-    assert shown["demo"].notes[0] == f"ck-step_10+demo: {words}"
-    # The pictures, their data, and the mean.
-    demo, aime24, means = table.plots(swept)
-    for plot in (demo, means):
-        assert "No point, since settings differ: steps 10, 30." in plot.summary
-        assert [row[2] is None for row in plot.rows] == [True, False, True, False, False]
-    assert "settings differ" not in aime24.summary
-    lost = [row.p for row in table.mean_records(swept) if row.models in ("ck-step_10", "ck-step_30")]
-    assert lost == [None, None], "the mean of a step holds the score of other settings"
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
+    assert "; a row with other settings is passed over" in shown.title
+    assert shown.notes[0] == f"ck-step_10+demo: {words}"
+    demo, means = table.plots(swept)
+    assert all("No point, since settings differ: steps 10, 30." in plot.summary for plot in (demo, means))
     # A report knows no file: the settings are those of the last step.
     page = report([plan.out], ReportOptions(), lambda *_: [])
     (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
     assert [words in note for note in table_of.notes].count(True) == 2
-    assert [row[-1] == "–" for row in table_of.rows] == [True, True, True, False, False]
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")
     assert curve.rows == demo.rows
-    # Wrong twins: the former settings are asked for, and no step has those that are.
-    back = [row.change is None for row in table.records(results(planned(32))) if row.benchmarks == "demo"]
-    assert back == [True, True, False, True, True]
-    none = [row.change is None for row in table.records(results(planned(64))) if row.benchmarks == "demo"]
-    assert none == [True, True, True, False, False]
-    # A curve of one step is none: its former files are removed, and those of the other benchmark and of others stay.
+    # A curve of one step is none: its former files are removed, and those of others stay.
     folder = plan.out / "plots"
     monkeypatch.setattr(draw, "svg", lambda *_, **_titled: "")
     monkeypatch.setattr(draw, "png", lambda *_: b"")
@@ -271,7 +210,7 @@ def test_a_step_of_other_settings_is_passed_over_wherever_a_curve_is_shown(
     drawn = {path.name for path in folder.iterdir()}
     for step in (20, 40):
         shutil.rmtree(plan.out / f"ck-step_{step}+demo")
-    table.write(results(planned(100)))
+    table.write(results(plan))
     gone = {f"{name}.{suffix}" for name in ("series-demo", "means") for suffix in ("svg", "png", "csv")}
     assert gone < drawn
     assert {path.name for path in folder.iterdir()} == drawn - gone

@@ -76,8 +76,8 @@ class Sweep:
     devices for each server that may run at the same time; an empty tuple leaves the devices to the server's own
     entry. suite: the published suite that the sweep repeats; None for a file without one. track: name of each
     tracker that gets each cell's scores → checksum of its destination (`trackers.destination_of`). remarks: what a
-    person should know of the plan, such as the paths that match a pattern and are no checkpoints. held: paths of
-    checkpoints that are not run now, such as one that is still being written; their cells keep their rows.
+    person should know of the plan, such as the paths that match a pattern and are no checkpoints. held: models that
+    are not run now, such as a checkpoint that is still being written; their cells keep their rows.
     """
 
     file: SweepFile
@@ -92,7 +92,7 @@ class Sweep:
     suite: schema.Suite | None
     track: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
-    held: Collection[Path] = ()
+    held: Collection[str] = ()
 
     @property
     def cells(self) -> list[Cell]:
@@ -104,7 +104,7 @@ class Sweep:
 
         The name consists of the training run and the entries of the other axes, without the benchmark.
         """
-        checkpoint = self._checkpoint_of(cell)
+        checkpoint = self.checkpoint_of(cell)
         if checkpoint is None:
             return None
         run = checkpoint.series
@@ -122,20 +122,14 @@ class Sweep:
 
     def only(self, paths: Collection[Path]) -> Sweep:
         """Return the plan with all other existing checkpoints held."""
-        others = {checkpoint.path for checkpoint in self.checkpoints} - {*paths}
-        return replace(self, held={path for path in others if path.exists()})
+        models = {entry.name: entry.checkpoint.path for entry in self.axes.get("models", ()) if entry.checkpoint}
+        return replace(self, held={name for name, path in models.items() if path not in paths and path.exists()})
 
-    def deleted_checkpoint(self, cell: Cell) -> Path | None:
-        """The path of the cell's checkpoint if the checkpoint no longer exists; else None."""
-        path = self.checkpoint_path(cell)
-        return path if path is not None and not path.exists() else None
+    def is_held(self, cell: Cell) -> bool:
+        """Whether the cell is not run now."""
+        return cell.point.get("models") in self.held
 
-    def checkpoint_path(self, cell: Cell) -> Path | None:
-        """The path of the checkpoint that the cell runs; None for another model."""
-        checkpoint = self._checkpoint_of(cell)
-        return None if checkpoint is None else checkpoint.path
-
-    def _checkpoint_of(self, cell: Cell) -> Checkpoint | None:
+    def checkpoint_of(self, cell: Cell) -> Checkpoint | None:
         """The checkpoint that the cell runs; None for another model."""
         named = cell.point.get("models", "")
         return next((entry.checkpoint for entry in self.axes.get("models", ()) if entry.name == named), None)
@@ -197,10 +191,12 @@ def plan(
 def before_checkpoints(file: SweepFile) -> SweepFile:
     """Return the file with two made-up models in place of its checkpoints, for a plan before any checkpoint exists.
 
-    They are two since some mistakes show only between the servers of two checkpoints.
+    They are two since some mistakes show only between the servers of two checkpoints. The table's base may be one that
+    comes.
     """
     content = {key: value for key, value in file.content.items() if key != "checkpoints"}
-    return replace(file, content=content | {"models": ["step_0", "step_1"]})
+    table = {key: value for key, value in content.get("table", {}).items() if key != "base"}
+    return replace(file, content=content | {"models": ["step_0", "step_1"], "table": table})
 
 
 def only_run(sweep: Sweep) -> RunOptions:

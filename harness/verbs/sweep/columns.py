@@ -6,14 +6,13 @@ the digits that its source printed; the settings known to differ follow in brack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST
-from harness.scoring import PublishedComparison
+from harness.scoring import PublishedComparison, Score
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import ABSENT, pass_at, percent
 from harness.verbs.sweep.results import CellResult
@@ -37,22 +36,11 @@ class Notes:
         return f" [{self.texts.index(text) + 1}]"
 
 
-class TableColumn(NamedTuple):
-    """A column of a sweep's tables. head: the heading; `{k}` in it stands for the k of pass@k. text: makes the text of
-    a scored cell from (its result, k, the footnotes).
-    """
-
-    head: str
-    text: Callable[[CellResult, int, Notes], str]
-
-
-def score_text(result: CellResult | None, notes: Notes) -> str:
+def score_text(result: CellResult, notes: Notes) -> str:
     """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
     samples, on a comparison that could not be made, on a model whose files have changed, and on "at most". A cell
-    without a score is "missing", with a footnote that says why. result: None: there is no such cell.
+    without a score is "missing", with a footnote that says why.
     """
-    if result is None:
-        return ABSENT
     if result.score is None:
         return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
     accuracy = accuracy_cell(result.score)
@@ -103,39 +91,14 @@ def _source(comparison: PublishedComparison) -> str:
     return "; ".join(parts)
 
 
-def _reported(result: CellResult, _k: int, notes: Notes) -> str:
-    return published_text(result, result.nearest("pass@1"), notes)
-
-
-def _reported_at_k(result: CellResult, k: int, notes: Notes) -> str:
-    return published_text(result, result.nearest(f"pass@{k}"), notes)
-
-
-def _vendor(result: CellResult, _k: int, notes: Notes) -> str:
-    return published_text(result, result.vendor, notes)
-
-
 def _at_k(result: CellResult, k: int, notes: Notes) -> str:
     value = pass_at_k(result, k)
     few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
     return percent(value) + notes.mark(few)
 
 
-def _samples(result: CellResult, _k: int, _notes: Notes) -> str:
-    return ABSENT if result.samples is None else str(result.samples)
-
-
-def _tokens(result: CellResult, _k: int, _notes: Notes) -> str:
-    tokens = result.score.mean_completion_tokens if result.score is not None else None
-    return ABSENT if tokens is None else f"{tokens:,.0f}"
-
-
-def _error(result: CellResult, _k: int, _notes: Notes) -> str:
-    return percent(result.score.sampling_error if result.score is not None else None)
-
-
-def _own(value: Callable[[PublishedComparison], str]) -> Callable[[CellResult, int, Notes], str]:
-    """Return the text function of a column that shows `value` of the nearest published pass@1."""
+def _own(value: Callable[[PublishedComparison], str]) -> Text:
+    """The texts of a column that shows `value` of the nearest published pass@1."""
 
     def text(result: CellResult, _k: int, _notes: Notes) -> str:
         nearest = result.nearest("pass@1")
@@ -144,14 +107,9 @@ def _own(value: Callable[[PublishedComparison], str]) -> Callable[[CellResult, i
     return text
 
 
-def _reported_tokens(comparison: PublishedComparison) -> str:
-    tokens = comparison.published.mean_tokens
-    return "" if tokens is None else f"{tokens:,.0f}"
-
-
-def _reported_error(comparison: PublishedComparison) -> str:
-    error = comparison.published.standard_error
-    return "" if error is None else percent(error)
+def _scored(value: Callable[[Score], str]) -> Text:
+    """The texts of a column that shows `value` of the cell's score."""
+    return lambda cell, _k, _notes: ABSENT if cell.score is None else value(cell.score)
 
 
 def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
@@ -161,35 +119,43 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     return f"{100 * score.accuracy.value - float(nearest.published.previous):+z.1f}"
 
 
-COLUMNS: Mapping[str, TableColumn] = MappingProxyType(
+def _number(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:,.0f}"
+
+
+Text = Callable[[CellResult, int, Notes], str]
+"""Makes the text of a scored cell from (its result, k, the footnotes)."""
+
+COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
-        "samples": TableColumn("samples", _samples),
-        "accuracy": TableColumn("pass@1", lambda result, _k, notes: score_text(result, notes)),
-        "reported": TableColumn("reported", _reported),
-        "pass_at_k": TableColumn("pass@{k}", _at_k),
-        "reported_at_k": TableColumn("reported", _reported_at_k),
-        "sources": TableColumn("reported by", lambda result, _k, _notes: sources_text(result) or ABSENT),
-        "vendor": TableColumn("by the model's authors", _vendor),
-        "verdict": TableColumn("verdict", lambda result, _k, _notes: verdict_text(result) or ABSENT),
-        "error": TableColumn("sampling error", _error),
-        "reported_error": TableColumn("reported error", _own(_reported_error)),
-        "tokens": TableColumn("mean tokens", _tokens),
-        "reported_tokens": TableColumn("reported tokens", _own(_reported_tokens)),
-        "previous": TableColumn("previous best", _own(lambda comparison: comparison.published.previous)),
-        "improvement": TableColumn("improvement", _our_improvement),
-        "reported_improvement": TableColumn("reported improvement", _own(lambda entry: entry.published.improvement)),
+        "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
+        "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
+        "reported": ("reported", lambda cell, _k, notes: published_text(cell, cell.nearest("pass@1"), notes)),
+        "pass_at_k": ("pass@{k}", _at_k),
+        "reported_at_k": ("reported", lambda cell, k, notes: published_text(cell, cell.nearest(f"pass@{k}"), notes)),
+        "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
+        "vendor": ("by the model's authors", lambda cell, _k, notes: published_text(cell, cell.vendor, notes)),
+        "verdict": ("verdict", lambda cell, _k, _notes: verdict_text(cell) or ABSENT),
+        "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
+        "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
+        "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
+        "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
+        "previous": ("previous best", _own(lambda one: one.published.previous)),
+        "improvement": ("improvement", _our_improvement),
+        "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),
     }
 )
-"""Name in `table: {shown: …}` → the column."""
+"""Name in `table: {shown: …}` → (the heading, with `{k}` for the k of pass@k; the texts of its cells)."""
 
 
-def column_heads(names: Sequence[str], k: int | None) -> list[str]:
-    """The headings of these columns. k: the k of pass@k; None if the rows have different ones."""
-    return [COLUMNS[name].head.format(k="k" if k is None else k) for name in names]
+def column_heads(names: Sequence[str], ks: Collection[int]) -> list[str]:
+    """The headings of these columns. ks: every k of pass@k among the rows."""
+    (k,) = ks if len(ks) == 1 else ("k",)
+    return [COLUMNS[name][0].format(k=k) for name in names]
 
 
-def column_texts(names: Sequence[str], result: CellResult | None, k: int, notes: Notes) -> list[str]:
+def column_texts(names: Sequence[str], result: CellResult, k: int, notes: Notes) -> list[str]:
     """The texts of these columns for one cell; without a score, only the column of the accuracy has a text."""
-    if result is None or result.score is None:
+    if result.score is None:
         return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
-    return [COLUMNS[name].text(result, k, notes) for name in names]
+    return [COLUMNS[name][1](result, k, notes) for name in names]

@@ -163,10 +163,6 @@ class Results:
     base_axis: str | None
     aggregates: Sequence[Aggregate]
 
-    def of(self, point: Mapping[str, str]) -> CellResult | None:
-        """The result of the cell with these entries (axis → name of the entry); None if there is no such cell."""
-        return next((result for result in self.results if dict(result.cell.point) == dict(point)), None)
-
 
 def columns_axis(sweep: Sweep) -> str | None:
     """The axis whose entries are the columns of a grid; None if the file has no axis that fits.

@@ -72,8 +72,7 @@ def owing(sweep: Sweep) -> list[ServerGroup]:
     return [
         group
         for group in sweep.groups
-        if sweep.checkpoint_path(group.cells[0]) not in sweep.held
-        and any(is_owed(sweep, group, cell) for cell in group.cells)
+        if any(is_owed(sweep, group, cell) and not sweep.is_held(cell) for cell in group.cells)
     ]
 
 
@@ -96,23 +95,18 @@ def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
     return servers.spec(fields.pop("engine"), fields.pop("model") or "", watcher, **fields)
 
 
-def refuse_hopeless(sweep: Sweep, watcher: Watcher, *, before_checkpoints: bool = False) -> None:
+def refuse_hopeless(sweep: Sweep, watcher: Watcher) -> None:
     """Raise `UsageError` if every group needs a server to be started and this machine can start none of them, for
-    example because the engine's package is missing.
-
-    before_checkpoints: the plan was made before any checkpoint exists, so a missing model prevents nothing.
+    example because the engine's package is missing. A missing model prevents nothing: it may come.
     """
     from server_launchers.keeping import supervisor
 
-    reason = ""
-    for group in sweep.groups:
-        if group.spec is None:
-            return
-        reason = supervisor.obstacle(server_of(group, watcher), any_model=before_checkpoints)
-        if not reason:
-            return
-    if reason:
-        raise UsageError(f"no server of this sweep can be started here: {visible(reason)}")
+    obstacles = [
+        "" if group.spec is None else supervisor.obstacle(server_of(group, watcher), any_model=True)
+        for group in sweep.groups
+    ]
+    if all(obstacles):
+        raise UsageError(f"no server of this sweep can be started here: {visible(obstacles[-1])}")
 
 
 def run_group(
@@ -188,8 +182,8 @@ class _Group:
             prepare.refuse_other_settings(questions)
             if options.model is not None and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
-            elif spec and (deleted := self._sweep.deleted_checkpoint(cell)) is not None:
-                gone = f"its checkpoint {visible(str(deleted), 200)} was deleted"
+            elif spec and (checkpoint := self._sweep.checkpoint_of(cell)) and not checkpoint.path.exists():
+                gone = f"its checkpoint {visible(str(checkpoint.path), 200)} was deleted"
                 self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
             elif spec:
                 return prepare.server_of(questions, self._watcher)

@@ -6,8 +6,6 @@ Both are mistakes of the sweep's file that show only after all samples are drawn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from harness.core.codec import digest
 from harness.core.errors import UsageError
@@ -26,7 +24,9 @@ def without_model(sweep: Sweep) -> list[str]:
         for group in sweep.groups:
             spec = group.spec
             if spec is not None and spec["engine"] == ANY_PROGRAM and group.cells[0].point["servers"] == entry.name:
-                models.setdefault(_weights(spec), set()).add(spec["model"])
+                words = [word.replace("{model}", spec["model"]) for word in spec["extra_flags"]]
+                weights = {name: value for name, value in spec.items() if name not in _SAME_WEIGHTS}
+                models.setdefault(digest(weights | {"extra_flags": words}), set()).add(spec["model"])
         if any(len(same) > 1 for same in models.values()):
             sentences.append(
                 f"{entry.where}: no word of `command` says which model to load, so the server {entry.name} may load "
@@ -35,14 +35,6 @@ def without_model(sweep: Sweep) -> list[str]:
                 "in another way, for example by {served_name}, needs no change"
             )
     return sentences
-
-
-def _weights(spec: Mapping[str, Any]) -> str:
-    """Checksum of what decides which weights a user's command loads: its words with the model in them, and the other
-    fields.
-    """
-    words = [word.replace("{model}", spec["model"]) for word in spec["extra_flags"]]
-    return digest({name: value for name, value in spec.items() if name not in _SAME_WEIGHTS} | {"extra_flags": words})
 
 
 def refuse_one_port(sweep: Sweep) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from harness.scoring.deciding import LEVEL
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
 from harness.verbs.sweep import curves
-from harness.verbs.sweep.cells import AXES
+from harness.verbs.sweep.cells import AXES, Sweep
 from harness.verbs.sweep.columns import (
     MARK,
     Notes,
@@ -49,8 +49,7 @@ Point = Mapping[str, str]
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    layouts = {"grid": _grids, "models": _models, "benchmarks": _benchmarks}
-    sections = layouts[results.sweep.table.layout](results)
+    sections = list(_of_cells(results))
     if results.aggregates:
         sections.append(_means(results))
     for name, steps in curves.series(results).items():
@@ -199,72 +198,88 @@ def _row(results: Results, result: CellResult) -> CellRow:
     )
 
 
-# ---- grid: one axis as columns
+# ---- the cells
 
 
-def _grids(results: Results) -> list[Table]:
-    """A table of accuracies in % for each benchmark: the entries of one axis are the columns, and each combination of
-    entries of the other axes is a row. A benchmark with a table of steps has no grid of a single column.
+def _of_cells(results: Results) -> Iterator[Table]:
+    """The tables of the cells, as the file lays them out.
+
+    grid: a table per benchmark, whose columns are the entries of one axis and whose rows are those of the other axes. A
+    benchmark with a table of steps has no grid of a single column. models: the same with a row per cell, and with the
+    columns that the file lists. benchmarks: a table per combination of the other axes, with a row per benchmark.
     """
-    sweep = results.sweep
-    axis = columns_axis(sweep)
-    grids = []
-    by_step = [] if axis is not None and len(sweep.axes[axis]) > 1 else curves.series(results)
-    for benchmark in sweep.axes["benchmarks"]:
-        shown = _with(results, {"benchmarks": benchmark.name})
-        if benchmark.name in by_step and not any(result.published or result.other_questions for result in shown):
-            continue  # The table of its steps has the same accuracies.
-        notes = Notes()
-        of_benchmark = {"benchmarks": benchmark.name}
-        columns = [entry.name for entry in sweep.axes[axis]] if axis is not None else []
-        others = [name for name in AXES[:-1] if name != axis and name in sweep.axes]
+    sweep, layout = results.sweep, results.sweep.table.layout
+    across = columns_axis(sweep) if layout == "grid" else None
+    others = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across]
+    split, down = (others, ["benchmarks"]) if layout == "benchmarks" else (["benchmarks"], others or ["benchmarks"])
+    columns = [short(entry.label) for entry in sweep.axes[across]] if across is not None else ["accuracy"]
+    by_step = curves.series(results) if layout == "grid" and len(columns) == 1 else {}
+    for part in _points(results.results, split):
+        shown, notes = _with(results.results, part), Notes()
+        # The table of a benchmark's steps has the same accuracies.
+        if part.get("benchmarks") in by_step and not any(item.published or item.other_questions for item in shown):
+            continue
+        ks = {sweep.table.k_of(result.cell.benchmark) for result in shown}
+        heads = columns if layout == "grid" else column_heads(sweep.table.shown, ks)
         rows = []
-        for point in _points(results, others, of_benchmark):
-            names = [short(sweep.label(name, point[name])) for name in others]
-            cells = [{**point, axis: column} for column in columns] if axis is not None else [dict(point)]
-            rows.append(
-                (
-                    *(names or [short(benchmark.label)]),
-                    *(score_text(entry, notes) + _beside(results, entry, notes) for entry in map(results.of, cells)),
-                )
-            )
-        heads = [_in_singular(name) for name in others] or ["benchmark"]
-        labels = [short(sweep.label(axis, column)) for column in columns] if axis is not None else ["accuracy"]
-        grids.append(
-            Table(
-                f"{short(benchmark.label)}: accuracy in %{_measured_as(results, _with(results, of_benchmark))}",
-                (*heads, *labels),
-                tuple(rows),
-                tuple(notes.texts),
-                frozenset(range(len(heads), len(heads) + len(labels))),
-            )
-        )
-    return grids
+        for point in _points(shown, down):
+            cells = _with(shown, point)
+            if layout == "grid":
+                texts = [score_text(cell, notes) + _beside(results, cell, notes) for cell in cells]
+            else:
+                (cell,) = cells
+                texts = column_texts(sweep.table.shown, cell, sweep.table.k_of(cell.cell.benchmark), notes)
+            rows.append((point, texts))
+        title = ", ".join(short(sweep.label(axis, name)) for axis, name in part.items()) or short(sweep.name)
+        title += ": accuracy in %" if layout == "grid" else ", in %"
+        measured = f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
+        yield _table(sweep, title + measured, down, heads, rows, notes)
 
 
-def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
+def _table(
+    sweep: Sweep,
+    title: str,
+    axes: Sequence[str],
+    heads: Sequence[str],
+    rows: Iterable[tuple[Point, Sequence[str]]],
+    notes: Notes,
+) -> Table:
+    """A table whose first columns name the entry of each of these axes. rows: each point, with the texts of the columns
+    that `heads` names.
+    """
+    return Table(
+        title,
+        (*(axis.removesuffix("s") for axis in axes), *heads),
+        tuple((*(short(sweep.label(axis, point[axis])) for axis in axes), *texts) for point, texts in rows),
+        tuple(notes.texts),
+        frozenset(range(len(axes), len(axes) + len(heads))),
+    )
+
+
+def _points(results: Iterable[CellResult], axes: Sequence[str]) -> Iterable[Point]:
+    """The distinct combinations of entries of these axes (points), in order."""
+    points = [{axis: result.cell.point[axis] for axis in axes} for result in results]
+    return {tuple(point.values()): point for point in points}.values()
+
+
+def _with(results: Iterable[CellResult], entries: Point) -> list[CellResult]:
+    """The results of the cells that have these entries, in order."""
+    return [result for result in results if entries.items() <= result.cell.point.items()]
+
+
+def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     """What the suite's source reports for the cell, and whether it agrees: `, reported 55.83 [1]: compatible`.
 
     Empty for a cell without a score, for a sweep that is no suite, and where nothing is published. If the published
     score is of other questions, the text is only the mark of a footnote that says so.
     """
-    nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
-    if result is not None and result.other_questions:
+    if result.other_questions:
         return notes.mark(result.other_questions)
-    if result is None or nearest is None or results.sweep.suite is None:
+    nearest = result.nearest("pass@1") if result.score is not None else None
+    if nearest is None or results.sweep.suite is None:
         return ""
     verdict = verdict_text(result)
     return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
-
-
-def _with(results: Results, entries: Point) -> list[CellResult]:
-    """The results of the cells that have these entries."""
-    return [result for result in results.results if entries.items() <= result.cell.point.items()]
-
-
-def _measured_as(results: Results, shown: Sequence[CellResult]) -> str:
-    """The end of a table's title: which interval its accuracies have, and what the sign `MARK` (*) means."""
-    return f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
 
 
 def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
@@ -284,100 +299,25 @@ def _differs_from(results: Results, bases: Sequence[str]) -> str:
     return f"; * differs from {labels}{which} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
-# ---- models, benchmarks: a row per cell, with the columns that the file lists
-
-
-def _models(results: Results) -> list[Table]:
-    """A table per benchmark, with a row per combination of entries of the other axes."""
-    sweep = results.sweep
-    model_tables = []
-    others = [name for name in AXES[:-1] if name in sweep.axes]
-    for benchmark in sweep.axes["benchmarks"]:
-        notes, k = Notes(), sweep.table.k_of(benchmark.name)
-        rows = []
-        for point in _points(results, others, {"benchmarks": benchmark.name}):
-            names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
-            rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
-        heads = [_in_singular(name) for name in others] or ["benchmark"]
-        title = _title(results, short(benchmark.label), {"benchmarks": benchmark.name})
-        model_tables.append(_rows_table(results, title, heads, rows, k, notes))
-    return model_tables
-
-
-def _benchmarks(results: Results) -> list[Table]:
-    """A table per combination of entries of the other axes, with a row per benchmark."""
-    sweep = results.sweep
-    benchmark_tables = []
-    others = [name for name in AXES[:-1] if name in sweep.axes]
-    names = [benchmark.name for benchmark in sweep.axes["benchmarks"]]
-    ks = {sweep.table.k_of(name) for name in names}
-    for point in _points(results, others, {}):
-        notes = Notes()
-        title = ", ".join(short(sweep.label(name, point[name])) for name in others) or short(sweep.name)
-        rows = [
-            (
-                short(sweep.label("benchmarks", name)),
-                *column_texts(
-                    sweep.table.shown, results.of({**point, "benchmarks": name}), sweep.table.k_of(name), notes
-                ),
-            )
-            for name in names
-        ]
-        k = ks.copy().pop() if len(ks) == 1 else None
-        benchmark_tables.append(_rows_table(results, _title(results, title, point), ["benchmark"], rows, k, notes))
-    return benchmark_tables
-
-
-def _title(results: Results, title: str, entries: Point) -> str:
-    """The title of a table of the cells that have these entries."""
-    return f"{title}, in %{_measured_as(results, _with(results, entries))}"
-
-
-def _rows_table(
-    results: Results, title: str, first: Sequence[str], rows: Sequence[tuple[str, ...]], k: int | None, notes: Notes
-) -> Table:
-    """A table of `rows`. first: the headings of their first columns; the columns that the sweep's file lists follow.
-
-    k: the k of pass@k for all rows; None if the rows have different ones.
-    """
-    columns = column_heads(results.sweep.table.shown, k)
-    return Table(
-        title,
-        (*first, *columns),
-        tuple(rows),
-        tuple(notes.texts),
-        frozenset(range(len(first), len(first) + len(columns))),
-    )
-
-
-# ---- means, series
+# ---- means
 
 
 def _means(results: Results) -> Table:
     """The table of a suite's means, with a row per combination of entries of the other axes."""
-    sweep, notes = results.sweep, Notes()
-    others = [name for name in AXES[:-1] if name in sweep.axes]
-    rows = []
+    sweep, notes, rows = results.sweep, Notes(), []
     for aggregate in results.aggregates:
-        names = [short(sweep.label(name, aggregate.point[name])) for name in others] or [short(sweep.name)]
-        cells = [results.of({**aggregate.point, "benchmarks": item.name}) for item in sweep.axes["benchmarks"]]
-        scores = [None if result is None else result.score for result in cells]
-        accuracies = ["missing" if score is None else value_cell(score.accuracy) for score in scores]
-        present = [item for item in cells if item is not None]
-        remarks = [item.remark for item in present]
-        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes, remarks)))
+        cells = _with(results.results, aggregate.point)
+        accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
+        texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
+        rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     bases = [mean.base for mean in results.aggregates if mean.base and mean.p is not None]
-    heads = [_in_singular(name) for name in others] or ["suite"]
-    columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
-    return Table(
+    title = (
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
-        f"{_differs_from(results, bases)}",
-        (*heads, *columns),
-        tuple(rows),
-        tuple(notes.texts),
-        frozenset(range(len(heads), len(heads) + len(columns))),
+        f"{_differs_from(results, bases)}"
     )
+    heads = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
+    return _table(sweep, title, [axis for axis in AXES[:-1] if axis in sweep.axes] or ["suite"], heads, rows, notes)
 
 
 def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> tuple[str, str]:
@@ -392,17 +332,3 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
     incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
     lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete, aggregate.uncompared))))
     return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
-
-
-def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
-    """The distinct combinations of entries of these axes (points), in order, each with the entries of `fixed` added."""
-    seen: dict[tuple[str, ...], Point] = {}
-    for result in results.results:
-        key = tuple(result.cell.point[axis] for axis in axes)
-        seen.setdefault(key, {**dict(zip(axes, key, strict=True)), **fixed})
-    return seen.values()
-
-
-def _in_singular(axis: str) -> str:
-    """The heading of an axis in the singular: `model` heads a column with one model per row."""
-    return axis.removesuffix("s")

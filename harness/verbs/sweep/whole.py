@@ -38,8 +38,6 @@ def plan_of(
     judge: Mapping[str, Any],
     k: int | None = None,
     track: Sequence[str] = (),
-    *,
-    before_checkpoints: bool = False,
     file: SweepFile | None = None,
 ) -> Sweep:
     """The plan of a sweep's file, or of a suite.
@@ -47,9 +45,8 @@ def plan_of(
     name: path of the file, or name of a suite. given: options of a run that override the file's, `serve` among them.
     judge: options of a judge that override the file's. In `given` and `judge`, an option that is None stays as the file
     has it, except a seed. k: of pass@k in the tables, in place of the file's. track: names of the trackers that get
-    each cell's scores. before_checkpoints: plan with a made-up checkpoint, to check everything else before the first
-    checkpoint exists. file: as it was read for an earlier plan; None: it is read now. Raises `UsageError` with file and
-    line, or with the option.
+    each cell's scores. file: as it was read for an earlier plan; None: it is read now. Raises `UsageError` with file
+    and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
@@ -57,12 +54,10 @@ def plan_of(
     except ValueError as error:
         raise UsageError(str(error), field="serve") from error
     file = file or files.read(files.find(name))
-    if before_checkpoints:
-        file = cells.before_checkpoints(file)
     sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge))
     shared_servers.refuse_one_port(sweep)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
-    sweep = replace(sweep, track=destinations_of(track))
+    sweep = replace(sweep, track=destinations_of(track), remarks=[*sweep.remarks, *shared_servers.without_model(sweep)])
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
 
 
@@ -76,10 +71,8 @@ class EndedSweep:
     @property
     def lost(self) -> list[CellResult]:
         """The cells that failed, miss samples or cannot be read, without those that are still to be run."""
-        sweep = self.results.sweep
-        waiting = [cell for cell in sweep.cells if sweep.checkpoint_path(cell) in sweep.held]
         found = [result for result in self.results.results if result.reason]
-        return [result for result in found if result.reason != NOT_RUN or result.cell not in waiting]
+        return [one for one in found if one.reason != NOT_RUN or not self.results.sweep.is_held(one.cell)]
 
     @property
     def disagreeing(self) -> list[CellResult]:
@@ -101,7 +94,7 @@ def carry_out(
     process holds the folder, and what `try_judge` raises; every other failure is recorded with its cell.
     """
     with running.hold_folder(sweep):
-        for words in [*sweep.remarks, *shared_servers.without_model(sweep)]:
+        for words in sweep.remarks:
             watcher.warn(words)
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
