@@ -243,7 +243,9 @@ def forecast(
     truth = min(max(reference.value, 1e-3), 1 - 1e-3)
     drawn = rng.beta(truth * concentration, (1 - truth) * concentration, (n, n_questions))
     drawn = moved(drawn, np.full(n, truth))
-    sd = np.sqrt(rng.choice(deviations.variances, n, p=deviations.weights))
+    # The reference errs too: its truth lies about its value as a run's about its own.
+    error = reference.variance + share * truth * (1 - truth) / reference.samples
+    sd = np.sqrt(rng.choice(deviations.variances, n, p=deviations.weights) * (1 + reference.runs) + error)
     # No run lies beyond what is possible, on either side.
     run = truth + np.minimum(sd, min(truth, 1 - truth) / 2.5) * rng.standard_normal(n).clip(-2.5, 2.5)
 

@@ -19,7 +19,7 @@ from harness.scoring.stats import sampling_variance_of_mean
 from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "accused", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "waived"]
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
@@ -30,9 +30,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
     truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
-    sampling; accused: a probe found what spoils a score. reference: the floor, or the baseline's accuracy. rounds:
-    samples of each question that decided. variance: of the sampling error. deviation: of runs, beyond sampling;
-    known_runs: former runs that show it, 0 if the policy states it. why: one line for a person.
+    sampling. reference: the floor, or the baseline's accuracy. rounds: samples of each question that decided.
+    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the
+    policy states it. why: one line for a person.
     """
 
     benchmark: str
@@ -77,7 +77,7 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 class Halt(msgspec.Struct, frozen=True):
     """Why no more samples come although some benchmark is undecided."""
 
-    state: Literal["missing", "stopped", "accused"]
+    state: Literal["missing", "stopped"]
     why: str
 
 
@@ -121,11 +121,7 @@ def decide(
     checks = []
     for name, watched in policy.benchmarks.items():
         check = _check(policy, name, watched, runs, baselines.get(name), deviation_of(policy, name, history))
-        if halt is not None and check.state in (
-            "undecided",
-            "missing",
-            "fail" if halt.state == "accused" else "missing",
-        ):
+        if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt.state, why=halt.why)
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
