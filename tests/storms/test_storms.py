@@ -33,7 +33,7 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 
 def test_storms_play_every_command() -> None:
     played = set().union(*map(commands_of, CAMPAIGNS.values())) | {view_storm.LINE[0]}
-    assert played == set(COMMANDS)
+    assert played == set(COMMANDS) - {"gate"}, "a gate runs and scores as they do; tests/verbs/test_gate.py kills it"
     assert set(OFTEN) <= set(CAMPAIGNS)
 
 

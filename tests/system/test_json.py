@@ -40,6 +40,7 @@ PRINTED = {
         "race", *SUMS, "--out", "raced", "--samples", "2", "--candidate", "one base_url={url}",
         "--candidate", "other base_url={url}",
     ),
+    "gate": ("gate", "gate.yaml", "a"),
     "plan": ("plan", "a", "--detect", "20"),
     "sweep": ("sweep", "sweep.yaml", "--base-url", "{url}"),
     "status": ("status", "a"),
@@ -57,6 +58,7 @@ REFUSED = {
     "compare": ("compare", "nowhere", "nowhere-else"),
     "verify": ("verify", "nowhere"),
     "race": ("race", "demo", "--candidate", "alone"),
+    "gate": ("gate", "nowhere.yaml"),
     "plan": ("plan", "./nowhere", "--detect", "20"),
     "sweep": ("sweep", "nowhere.yaml"),
     "status": ("status", "nowhere"),
@@ -91,12 +93,14 @@ def server() -> Iterator[FaultServer]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two scored runs, questions, a sweep, published scores, and a package with a plug-in that cannot be imported."""
+    """Two scored runs, questions, a gate's policy, a sweep, published scores, and a package with a plug-in that cannot be imported."""
     run_folder = tmp_path_factory.mktemp("printed")
     for run, seed in (("a", 1), ("b", 2)):
         write_run(run_folder / run, benchmarks=[("demo", 4, 4)], seed=seed)
     sums(run_folder, 3)
     (run_folder / "published.yaml").write_text(PUBLISHED, "utf-8")
+    policy = {"name": "g", "benchmarks": {"demo": {"floor": 50, "loss": 40, "max_samples": 4}}}
+    (run_folder / "gate.yaml").write_text(json.dumps(policy), "utf-8")
     suite = {
         "suite": {"title": "sums", "aggregate": "mean"},
         "models": ["test-model"],

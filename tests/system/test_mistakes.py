@@ -123,7 +123,7 @@ def server() -> Iterator[FaultServer]:
         ("run --data several --split three", "no file for the split 'three'; it holds one.jsonl, two.jsonl"),
         ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("show set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
-        ("doctor set.jsonl", "set.jsonl is a file; a run is a folder."),
+        ("doctor set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first"),
     ],
 )
 def test_a_place_that_is_another_thing_is_said_to_be_it(tmp_path: Path, words: str, sentence: str) -> None:

@@ -11,12 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.system.command import harness
 from tests.verbs import five_suites
 from tests.verbs.five_suites import MODELS, SHOWN, Shown, Stage, document, document_abilities
 
@@ -108,18 +106,6 @@ def test_each_command_prints_its_document_s_layout_with_its_numbers(played: Stag
         else:
             assert row["pass@1"].startswith(share(model_of(shown), benchmark, None, n)), shown
             assert "verdict" in row
-
-
-def test_both_experiments_have_their_pictures(tmp_path: Path) -> None:
-    words = next(words for words in five_suites.commands() if "sglang" in words)
-    with five_suites.stage(tmp_path, N_QUESTIONS) as stage:
-        five_suites.play(stage, words, "--samples", "4")  # two repeats of two samples
-    run = next(tmp_path.glob("sglang*/*+aime24"))
-    done = harness(tmp_path, "report", str(run), "--plots", "figures")
-    assert done.code == 0, done.err
-    for name in ("repeats", "samples"):
-        for suffix in ("svg", "png", "csv"):
-            assert (tmp_path / "figures" / f"aime24-{name}.{suffix}").is_file()
 
 
 def page_rows(text: str) -> dict[str, tuple[str, dict[str, str]]]:
