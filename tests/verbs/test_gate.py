@@ -78,6 +78,21 @@ def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> 
     assert decisions[0][1]["checks"][0]["rounds"] * 40 > 110
 
 
+def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FaultServer(able(0.9)) as server:
+        url = server.base_url
+        words = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--no-canary", "--temperature", "0.5")
+        assert harness(tmp_path, "run", "--base-url", url, *words, "--out", "base").code == 0
+        assert harness(tmp_path, "score", "base").code == 0
+    with FaultServer(able(0.2)) as server:
+        policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 20")
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    assert done.code == 1
+    assert "differs from the baseline: temperature: 0.5" in done.out
+    assert "seed" not in done.out
+
+
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     with FaultServer(able(0.4)) as server:
