@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import UsageError
-from harness.core.errors import option as mark
 from server_launchers.engines import table
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
@@ -58,7 +57,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         elif field == "api_key":
             raise UsageError(
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
-                f"name the variable beside the command with {mark('server.api_key_env')}"
+                f"name the variable beside the command with --server-key-env"
             )
         elif field is None:
             passed.append(word)

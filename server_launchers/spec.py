@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Kind, Option, Options, options_of
 
 EngineName = Literal[
@@ -167,7 +167,7 @@ class ServerSpec(Options):
             raise UsageError("python, uvx and docker are three ways to find the engine: give one", field=ways[1])
         if self.node_rank >= self.nodes:
             raise UsageError(
-                f"it is too large: nodes count from 0, so with {option('nodes', self.nodes)} at most {self.nodes - 1}",
+                f"it is too large: nodes count from 0, so with nodes={self.nodes} at most {self.nodes - 1}",
                 field="node_rank", value=self.node_rank,
             )  # fmt: skip
         if self.nodes > 1 and self.head_address is None:
@@ -176,7 +176,7 @@ class ServerSpec(Options):
             )
         if self.nodes == 1 and self.head_address is not None:
             raise UsageError(
-                f"a single node has no other nodes: give the number of nodes ({option('nodes')}) or leave this address "
+                "a single node has no other nodes: give the number of nodes (`nodes`) or leave this address "
                 "out", field="head_address",
             )  # fmt: skip
 

@@ -35,7 +35,6 @@ from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
-from harness.core.errors import Sentence
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.runs.inflight import Partial
@@ -289,7 +288,7 @@ def _helps(name: str) -> dict[str, str]:
 def _meanings(declared: type[Options]) -> dict[str, str]:
     """Option → its help, in which other options have the names that Python and files use."""
     return {
-        name: ("False: " if option.default is True else "") + Sentence(option.help)
+        name: ("False: " if option.default is True else "") + option.help
         for name, option in options_of(declared).items()
     }
 

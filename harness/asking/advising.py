@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.asking.prices import doubtful
 from harness.client.facts.tokens import Tokenizer, has_token_pages
-from harness.core.errors import Sentence, ServerError
+from harness.core.errors import ServerError
 from harness.generation.context import fitted_max_tokens
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
@@ -32,27 +32,25 @@ def advise(
 ) -> None:
     """Warn of the effects of the run's settings, and of settings that the model's card advises against."""
     if settings.prices is not None and (doubt := doubtful(settings.prices)):
-        watcher.advise(Sentence(doubt))
+        watcher.advise(doubt)
     preset = presets.for_model(settings.model)
     for question_set in sets:
         name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
         if benchmark.sampling.temperature == 0 and n > 1:
-            watcher.advise(Sentence(f"{name}: {n} samples at temperature 0 are all the same on most servers"))
+            watcher.advise(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         temperature = benchmark.sampling.temperature
         if temperature is not None and temperature > MAX_USUAL_TEMPERATURE:
             watcher.advise(
-                Sentence(
-                    f"{name}: temperature {temperature:g} is above {MAX_USUAL_TEMPERATURE:g}, at which replies are "
-                    f"nearly random and which many servers refuse: is {_usual(temperature):g} meant?"
-                )
+                f"{name}: temperature {temperature:g} is above {MAX_USUAL_TEMPERATURE:g}, at which replies are "
+                f"nearly random and which many servers refuse: is {_usual(temperature):g} meant?"
             )
         if settings.seed is None and n > 1:
-            watcher.advise(Sentence(f"{name}: without seeds a server with a cache may repeat one reply {n} times"))
+            watcher.advise(f"{name}: without seeds a server with a cache may repeat one reply {n} times")
         if preset is not None and question_set.questions:
             for sentence in preset.contradictions(_as_cards_see_it(settings, options, question_set, preset, looks)):
-                watcher.advise(Sentence(f"{name}: {sentence}"))
+                watcher.advise(f"{name}: {sentence}")
 
 
 def _usual(temperature: float) -> float:

@@ -38,7 +38,7 @@ from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
-from harness.core.errors import Sentence, ServerError, StoreError, UsageError, near_names, option
+from harness.core.errors import ServerError, StoreError, UsageError, as_keyword, near_names
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.money import Prices
@@ -186,7 +186,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     for card, samples in named:
         question_set = _build(options, card)
         for note in question_set.notes:
-            watcher.warn(Sentence(note))
+            watcher.warn(note)
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = samples or options.samples or question_set.samples
@@ -202,7 +202,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             watcher.warn(doubt)
     _check_verifiers(sets)
     if options.shard is not None:
-        sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
+        sets = shards.divide(sets, options.shard, lambda note: watcher.warn(note))
     prices = listed_prices(options.prices)
     return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
 
@@ -233,7 +233,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: int, *, named: bool)
     from harness.scoring.stop import MIN_ROUNDS  # few runs need it, and it imports numpy
 
     if samples < MIN_ROUNDS:
-        more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"{option('samples')} {MIN_ROUNDS}"
+        more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
         raise UsageError(
             f"the sampling error is judged from {MIN_ROUNDS} samples of each question on, and "
             f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: give {more}, or more",
@@ -302,7 +302,7 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
 
 
-def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[Sentence]:
+def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Iterator[str]:
     """Yield a warning if two columns of a user's own file may hold the question, by their names, or two the answer.
 
     first: the file's first row.
@@ -316,13 +316,13 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
             file, column = visible(Path(options.data).name, 80), visible(present[0], 40)
-            yield Sentence(
+            yield (
                 f"{file}: the {what} is taken from the column {column}, although {also} may hold it too; "
-                f"name another column by {option(f'{what}_key')}"
+                f"name another column by {what}_key"
             )
 
 
-def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | None:
+def _left_out(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """A warning about columns of a user's own file that look like choices and are not shown to the model; or None.
 
     first: the file's first row.
@@ -337,9 +337,9 @@ def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | No
     if len(columns) < 2 and not lists:
         return None
     named = ", ".join(visible(name, 40) for name in columns)
-    return Sentence(
+    return (
         f"{visible(path.name, 80)}: the model is not shown the columns {named}; if they hold the options of "
-        f"multiple-choice questions, name them with {option('choices_key')}"
+        f"multiple-choice questions, name them with choices_key"
     )
 
 
@@ -381,7 +381,7 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
         if not (options.data and options.benchmarks):
             raise
         raise UsageError(
-            f"{error.sentence.marked.removesuffix('.')}. The file is read as data of the benchmark "
+            f"{error.sentence.removesuffix('.')}. The file is read as data of the benchmark "
             f"{card.name}; without the name {card.name} it is read as questions of your own"
         ) from error
 
@@ -406,7 +406,7 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
     first: the first row of the user's own file. Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
-        raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
+        raise UsageError("give a benchmark (see `harness benchmarks`), or a file with `data`")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
         # Split at the last colon, since the path of a card's file may hold other colons.
@@ -474,7 +474,7 @@ def _with_data(
         )
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
-        raise UsageError(f"{', '.join(map(option, keys))} are only for data without a card: leave out the benchmark")
+        raise UsageError(f"{', '.join(keys)} are only for data without a card: leave out the benchmark")
     card, samples = numbered[0]
     return card.with_data(data, options.split), samples
 
@@ -675,7 +675,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
     for name in ("extra_body", "chat_template_kwargs"):
         if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
             set_by = next(name for name in ("thinking", "thinking_tokens") if getattr(options, name) is not None)
-            both = f"{option(set_by, getattr(options, set_by))} and {option(name)}"
+            both = f"{as_keyword(set_by, getattr(options, set_by))} and {name}"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
     return Spelling(
         api=options.api,
@@ -733,4 +733,4 @@ def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking 
         for objection in objections:
             if objection.sentence not in warned:
                 warned.add(objection.sentence)
-                watcher.warn(Sentence(objection.sentence))
+                watcher.warn(objection.sentence)

@@ -35,7 +35,7 @@ def read_prices(path: Path) -> dict[str, Prices]:
     except ValidationError as error:
         raise UsageError(f"{first_problem(error).sentence}; {_EXPECTED}", field="prices", value=path) from None
     except UsageError as error:
-        raise UsageError(f"{error.sentence.marked}; {_EXPECTED}", field="prices", value=path) from error
+        raise UsageError(f"{error.sentence}; {_EXPECTED}", field="prices", value=path) from error
     return {model: Prices(price.prompt, price.completion) for model, price in listed.items()}
 
 

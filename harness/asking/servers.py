@@ -30,7 +30,7 @@ from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.about import state_folder
-from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
+from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.records import NOTHING_TOLD, ServerFacts
@@ -157,7 +157,7 @@ def _split_weight(url: str | None) -> tuple[str | None, float]:
     try:
         return split_weight(url)
     except UsageError as error:
-        raise UsageError(error.sentence.marked, field="base_url", value=url) from error
+        raise UsageError(error.sentence, field="base_url", value=url) from error
 
 
 def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
@@ -188,12 +188,11 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     running = [server for server in servers.status() if server.status == "ready"]
     if who.server is None and not running:
         raise ServerError(
-            f"no server is known: give {option('base_url')} (or {URL_VARIABLE}), or start one with "
-            "`harness serve ENGINE MODEL`"
+            f"no server is known: give base_url (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
         )
     if who.server is None and len(running) > 1:
         names = ", ".join(server.name for server in running)
-        raise ServerError(f"several servers are running ({names}): choose one with {option('server')}")
+        raise ServerError(f"several servers are running ({names}): choose one with `server`")
     try:
         state = servers.find(who.server)
     except LaunchError as error:
@@ -259,9 +258,7 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
     sent = {name.lower() for name, _ in endpoint.headers}
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
         return
-    raise UsageError(
-        f"{provider.label} needs a key: set {variable}, or name another variable by {option('api_key_env')}"
-    )
+    raise UsageError(f"{provider.label} needs a key: set {variable}, or name another variable by api_key_env")
 
 
 # ---- one look at each endpoint
@@ -329,9 +326,9 @@ class Looks:
         return look.info.context_tokens if look.info else None
 
 
-def _ask_all_the_same(why: Sentence, model: str | None, watcher: Watcher) -> None:
+def _ask_all_the_same(why: str, model: str | None, watcher: Watcher) -> None:
     """Warn that a model is asked although the server's list of models could not be read. why: the cause."""
-    watcher.warn(Sentence(f"{why.marked} The model {visible(model or '', 80)} is asked all the same."))
+    watcher.warn(f"{why} The model {visible(model or '', 80)} is asked all the same.")
 
 
 def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
@@ -359,9 +356,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
             elif pages.no_list is not None:
                 _ask_all_the_same(pages.no_list, model, watcher)
             elif look.failure is None and read_lists and _should_list(reached.provider, model):
-                watcher.warn(
-                    Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
-                )
+                watcher.warn(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
             looks.append(look)
             read.append(pages)
     if model is not None and all(look.failure is not None for look in looks):
@@ -374,9 +369,9 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     if len(down) == len(looks):
         raise down[0]
     for failure in down:
-        watcher.warn(Sentence(f"{failure.sentence.marked} The run begins with the other endpoints."))
+        watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
     if model is None:
-        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with {option('model')}")
+        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
     described = discovery.describe(
         [(look.endpoint, pages) for look, pages in zip(looks, read, strict=True) if look.failure is None],
         model,
@@ -513,13 +508,9 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
     known = options_of(ServerSpec)
     if unknown := [name for name in fields if name not in known]:
         raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
-    try:
-        spec = ServerSpec(engine=engine, model=model, **fields)
-        engines.check(spec)
-        return spec
-    except UsageError as error:
-        error.sentence = error.sentence.of("server")
-        raise
+    spec = ServerSpec(engine=engine, model=model, **fields)
+    engines.check(spec)
+    return spec
 
 
 def _words_of(launcher: str, returned: object) -> Iterator[str]:
@@ -572,10 +563,8 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
-            Sentence(
-                f"{option('server.host', spec.host)} lets everybody in the network use the server: set a key "
-                f"({option('server.api_key_env')}), or let it listen on 127.0.0.1."
-            )
+            f"host={spec.host} lets everybody in the network use the server: set a key "
+            f"(api_key_env), or let it listen on 127.0.0.1."
         )
     begun = time.monotonic()
     # Loading takes minutes; a signal meanwhile must leave no process of the server behind.

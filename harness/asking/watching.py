@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.core import channel
-from harness.core.errors import Sentence
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
@@ -22,18 +21,18 @@ class Watcher:
         """The command shown when a signal ends a run; empty: "the same command again"."""
         return ""
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
         channel.warn(sentence)
 
-    def advise(self, sentence: Sentence) -> None:
+    def advise(self, sentence: str) -> None:
         """A warning about a setting that is allowed but seldom intended, before the run's first request."""
         self.warn(sentence)
 
-    def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
+    def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """A warning about one cell of a sweep. common: the words in which it may hold for other cells, too."""
         del common
-        self.warn(Sentence(f"{cell}: {sentence.marked}"))
+        self.warn(f"{cell}: {sentence}")
 
     def fetching(self, what: str) -> None:
         """`what` is downloaded now: its name and size."""
@@ -62,7 +61,7 @@ class Watcher:
     def sampled(self) -> None:
         """The session has ended; later events do not belong to it."""
 
-    def standing(self, sentence: Sentence) -> None:
+    def standing(self, sentence: str) -> None:
         """The run waits for something (a provider's batches, shards, a slow fingerprint), as this sentence says."""
 
     def progressed(self, progress: Progress) -> None:

@@ -14,7 +14,7 @@ from harness.benchmarks import card
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym, tables
 from harness.core import files, yaml_file
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
@@ -68,7 +68,7 @@ def load(name_or_path: str) -> Card:
         if candidate and meant in _names_of(candidate):
             return load_file(file)
     if path.is_file():
-        raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
+        raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with `data`")
     if tables.is_named_as_data(path):
         raise UsageError(f"there is no file {visible(name_or_path, 100)}")
     if suite := next((file for file in suites() if fold_name(file.stem) == meant), None):
@@ -85,7 +85,7 @@ def load(name_or_path: str) -> Card:
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
     raise UsageError(
         f"unknown benchmark {visible(name_or_path, 100)!r}{listed}; or give the path of a benchmark's card "
-        f"(.yaml), or a file of questions with {option('data')}"
+        f"(.yaml), or a file of questions with `data`"
     )
 
 

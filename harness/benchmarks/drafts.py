@@ -27,7 +27,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.core import plugins
 from harness.core.codec import digest
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules, Message, metadata_of
 
@@ -618,7 +618,7 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
     near = near_names(names[0], row.value) if names else ""
     key = _KEYS.get(tuple(names))
-    how = f" Name the column with {option(key, 'NAME')}." if key is not None and not near else ""
+    how = f" Name the column with {key}=NAME." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")
 
 

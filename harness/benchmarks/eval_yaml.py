@@ -18,7 +18,7 @@ from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.part import Part
 from harness.core.validation import first_problem
@@ -73,8 +73,7 @@ def of_hub(address: str) -> Card:
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), None)
     if repository.files:
         raise UsageError(
-            f"{visible(address, 200)} names a file of data: give the address with {option('data')}, or leave out "
-            "the file"
+            f"{visible(address, 200)} names a file of data: give the address with `data`, or leave out the file"
         )
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"

@@ -11,7 +11,7 @@ import click
 
 from harness.asking.options import AuditOptions
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
@@ -30,7 +30,7 @@ BACK = "b"
 """The key that takes the last verdict back."""
 
 
-@click.command("audit", cls=SpelledCommand, verb="audit")
+@click.command("audit", cls=Helping, verb="audit")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(AuditOptions)
 def command(run: Path, **given: Any) -> None:

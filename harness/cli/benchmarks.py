@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from harness.cli import terminal
-from harness.cli.help import SpelledGroup
+from harness.cli.help import HelpingGroup
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -23,7 +23,7 @@ def _prints() -> Any:
     return list[CardRow]
 
 
-@click.group("benchmarks", cls=SpelledGroup, invoke_without_command=True)
+@click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
 @json_option(_prints, "the list")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:

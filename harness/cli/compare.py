@@ -15,7 +15,7 @@ import click
 from harness.asking.options import CompareOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -45,7 +45,7 @@ def _prints() -> Any:
     return list[Decision]
 
 
-@click.command("compare", cls=SpelledCommand, verb="compare")
+@click.command("compare", cls=Helping, verb="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(CompareOptions)
 @click.option(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.cli.help import SpelledCommand, spell
+from harness.cli.help import Helping
 from harness.core import plugins
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
@@ -31,7 +31,7 @@ FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
 
 
-@click.command("doctor", cls=SpelledCommand)
+@click.command("doctor", cls=Helping)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--benchmark", "benchmarks", multiple=True, help="Only these cards or files of questions; may be repeated."
@@ -78,7 +78,7 @@ def _plugins() -> bool:
             _try(plugin.kind, plugin.name)
             said = "usable"
         except UsageError as error:
-            usable, said = False, spell(error.sentence)
+            usable, said = False, error.sentence
         package, value = visible(plugin.package, 100), visible(plugin.value, 100)
         click.echo(f"  {plugin.kind} {visible(plugin.name, 100)} of {package} ({value}): {said}")
     return usable
@@ -167,7 +167,7 @@ def _test_card(card: Card, needed: set[str], warnings: list[str]) -> tuple[tuple
     question_set = questions.build(card)
     card_questions = question_set.questions
     warnings += question_set.notes
-    warnings += map(spell, doubts_of_sentences([question_set]))
+    warnings += doubts_of_sentences([question_set])
     warnings += [f"{card.name}: a score will have {words}" for words in warnings_of_breakdowns(card_questions)]
     needed.update(question.rules.grader for question in card_questions if is_elsewhere(question.rules.grader))
     grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))

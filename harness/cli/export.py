@@ -9,7 +9,7 @@ import click
 
 from harness.asking.options import ExportOptions
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.inert import visible
 
@@ -36,7 +36,7 @@ class _Format(click.Option):
         return super().get_help_record(ctx)
 
 
-@click.command("export", cls=SpelledCommand, verb="export")
+@click.command("export", cls=Helping, verb="export")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(ExportOptions, classes={"to": _Format})
 @json_option(_prints, "what was written")

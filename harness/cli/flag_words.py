@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.asking.options.verbs import VERBS, refusal
-from harness.core.errors import UsageError, spell_options
 from harness.core.options import Option, options_of
 
 
@@ -24,13 +23,4 @@ def refuse(verb: str, flag: str) -> None:
     names = {flag_of(option): option.name for option in reversed(options)}
     names |= {f"--{name.replace('_', '-')}": name for taker in VERBS.values() for name in taker.refused}
     if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
-        sentence = spell_options(
-            refused.sentence.marked, lambda mentioned, _: flag if mentioned == name else _flag_in(verb, mentioned)
-        )
-        raise UsageError(sentence)
-
-
-def _flag_in(verb: str, name: str) -> str:
-    """The flag by which the command of this verb sets an option."""
-    own = options_of(VERBS[verb].options).get(name)
-    return flag_of(own) if own is not None else f"--{name.replace('_', '-')}"
+        raise refused

@@ -28,7 +28,7 @@ from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.asking.options.judge import NO_FLAG
 from harness.cli.flag_words import flag_of
 from harness.cli.help import SeedType, under
-from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
+from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
@@ -83,20 +83,11 @@ def _heading_number(option: Option) -> int:
     return ORDER.index(option.under) if option.under in ORDER else len(ORDER)
 
 
-def _help(option: Option, words: Mapping[str, str]) -> str:
-    """The option's help, with the options that it mentions written as flags. words: option → flag of this command."""
+def _help(option: Option) -> str:
+    """The option's help, with its default where that decides much."""
 
-    def flag(name: str, value: object) -> str:
-        """The flag of a mentioned option; if only `harness run` has it, with that command's name."""
-        theirs = options_of(RunOptions).get(name)
-        if name not in words and theirs is not None:
-            return f"{flag_of(theirs)} of `harness run`"
-        word = words.get(name) or f"--{name.replace('_', '-')}"
-        return word if value is UNSET else f"{word} {value}"
-
-    text = spell_options(option.help, flag)
     stated = option.kind is SEED or (option.choices and option.default is not None)
-    return f"{text}  [default: {option.default}]" if stated else text
+    return f"{option.help}  [default: {option.default}]" if stated else option.help
 
 
 def _flag(
@@ -109,7 +100,7 @@ def _flag(
     """
     word = words[option.name]
     attributes: dict[str, Any] = {
-        "help": _help(option, words),
+        "help": _help(option),
         "hidden": hidden,
         "metavar": option.metavar or ("FILE" if option.file else "POINTS" if option.kind is POINTS else None),
     }
@@ -238,9 +229,7 @@ def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
     described = given.get("serve_option") or ()
     if engine is None:
         if described:
-            raise UsageError(
-                f"it describes a server to start, and needs {option('serve', 'ENGINE')}", field="serve_option"
-            )
+            raise UsageError("it describes a server to start, and needs --serve ENGINE", field="serve_option")
         return rest
     return rest | {"serve": {"engine": engine, **described_server(described)}}
 
@@ -389,14 +378,12 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
     if not own["model"]:
         for name, value in given.items():
             if value not in (None, ()):
-                flag = option(name.replace("_", ".", 1))
-                raise UsageError(f"{flag} is an option of the judge and needs {option('judge.model', 'MODEL')}")
+                raise UsageError(f"{name} is an option of the judge and needs --judge MODEL")
         return None
     try:
         return JudgeOptions.of(**own)
     except UsageError as error:
-        error.sentence = error.sentence.of("judge")
-        raise
+        raise UsageError(f"judge: {error.sentence}") from error
 
 
 def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from harness.cli.terminal import Terminal
-from harness.core.errors import Sentence, StoreError
+from harness.core.errors import StoreError
 from harness.core.inert import visible
 from server_launchers import isolated
 
@@ -133,7 +133,7 @@ class ScoredTerminal(Terminal):
             words = self._errors.read().decode("utf-8", "replace").strip().splitlines() or [
                 "no process could be started"
             ]
-            self.warn(Sentence(f"the accuracy so far cannot be shown, and the run goes on: {visible(words[-1], 400)}"))
+            self.warn(f"the accuracy so far cannot be shown, and the run goes on: {visible(words[-1], 400)}")
 
     def tables(self) -> str:
         """Wait until all samples are scored; return what the scoring printed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import terminal
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -27,7 +27,7 @@ def _prints() -> Any:
     return Gated
 
 
-@click.command("gate", cls=SpelledCommand)
+@click.command("gate", cls=Helping)
 @click.argument("policy", required=False, type=click.Path(path_type=Path))
 @click.argument("runs", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
 @click.option(

@@ -12,7 +12,7 @@ import click
 from harness.asking.options import GradeOptions
 from harness.cli.flag_words import refuse
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.core.errors import EXIT_UNJUDGED, UsageError, near_names
 from harness.core.inert import visible
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
 
-class GradeCommand(SpelledCommand):
+class GradeCommand(Helping):
     """A command whose arguments may begin with a dash, such as `-5`; an unknown long option is still refused."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,23 +1,20 @@
-"""The help of commands, and errors that name options as flags of the command that was typed.
+"""The help of commands, and the errors for words that a command does not take.
 
 A command with many options shows, for `--help`, those that most people use; `--help-all` shows all of them under
-headings (`under`). A flag of another tool is answered with its name here. Error sentences mark the options that they
-mention (`harness.core.errors`); only `spell` turns the marks into flags.
+headings (`under`). A flag of another tool is answered with its name here.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from harness.cli.other_words import ELSEWHERE
-from harness.core.errors import UNSET, HarnessError, Sentence, UsageError, as_keyword, near_names, spell_options
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -204,8 +201,8 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     if SERVE_OPTION in flags and (field := _server_flag(dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
-    if dashed in flags:
-        return f"No such option: {name}. That is {dashed} here."
+    if own := next((flag for flag, parameter in flags.items() if parameter.name == dashed[2:].replace("-", "_")), None):
+        return f"No such option: {name}. That is {own} here."
     meant = ELSEWHERE.get(dashed.lstrip("-").lower())
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
@@ -245,33 +242,10 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 
-# ---- options as flags
-
-
-_SCOPES = ("judge", "server")
-"""Prefixes of parameters for another server than the run's: `--judge-votes` is `judge_votes`."""
-
-
-class SpelledCommand(Helping):
-    """A command whose errors, and the notes of whose interruption, name its own flags."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its errors and notes name options as the flags of this command."""
-        try:
-            return super().invoke(ctx)
-        except HarnessError as error:
-            error.sentence = Sentence(spell(error.sentence, self))
-            raise
-        except KeyboardInterrupt as stop:
-            if notes := getattr(stop, "__notes__", None):
-                stop.__notes__ = [spell(note, self) for note in notes]
-            raise
-
-
-class SpelledGroup(click.Group):
+class HelpingGroup(click.Group):
     """A group of commands whose errors name their own flags, and the commands that there are."""
 
-    command_class = SpelledCommand
+    command_class = Helping
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -311,88 +285,3 @@ class SeedType(click.types.StringParamType):
             return int(value)
         except ValueError:
             self.fail(f"{value!r}: expected an integer, or `none`", param, ctx)
-
-
-def spell(sentence: str, command: click.Command | None = None) -> str:
-    """`sentence` with its options written as flags of `command`; None: of the running command."""
-    if command is None:
-        context = click.get_current_context(silent=True)
-        command = context.command if context is not None else None
-    marked = sentence.marked if isinstance(sentence, Sentence) else sentence
-    return spell_options(marked, partial(_flag, command.params if command is not None else []))
-
-
-def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
-    """The option `name` with its value as a user types it.
-
-    parameters: those of the command, or for a name that begins with `run.`, `score.` or `export.` those of that. If
-    none of them sets the option: the flag of `harness run` if there is no value, else `name=value` as in Python.
-    """
-    verb = name.partition(".")[0]
-    if verb in ("run", "score", "export"):
-        parameters = _parameters_of(verb)
-    if (own := _set_by(parameters, name)) is not None:
-        return _as_typed(own, value)
-    if verb == "server" and any(parameter.name == "serve_option" for parameter in parameters):
-        field = name.removeprefix("server.").replace("_", "-")
-        return f"{SERVE_OPTION} {field}={'VALUE' if value is UNSET else _word(value)}"
-    if verb == "judge":
-        return "--judge MODEL@URL" if name in ("judge.base_url", "judge.server") else as_keyword(name, value)
-    if value is UNSET and (theirs := _set_by(_parameters_of("run"), name)) is not None:
-        return f"{_as_typed(theirs, value)} of `harness run`"
-    return as_keyword(name, value)
-
-
-def _parameters_of(name: str) -> list[click.Parameter]:
-    """The parameters of the command `harness NAME`; empty if `harness` is not running.
-
-    An import of the command's module would be circular.
-    """
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return []
-    root = context.find_root().command
-    command = root.get_command(context, name) if isinstance(root, click.Group) else None
-    return command.params if command is not None else []
-
-
-def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | None:
-    """The parameter that sets the option; None without one."""
-    by_name = {parameter.name: parameter for parameter in parameters}
-    scoped = name.replace(".", "_")
-    candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES))
-    if not name.startswith(("judge.", "server.")):  # An option of another server is never one of the run's own.
-        candidates += (name.rpartition(".")[2],)
-    return next((by_name[candidate] for candidate in candidates if candidate in by_name), None)
-
-
-def _as_typed(parameter: click.Parameter, value: Any) -> str:
-    """How a user types this parameter with this value, such as `--seed none`."""
-    if isinstance(parameter, click.Argument):
-        if value is not UNSET:
-            return _word(value)
-        # The first name in the argument's usage: URL in `[URL[,key=VARIABLE]]...`.
-        name = parameter.human_readable_name
-        first = re.match(r"\W*([A-Z]+)", name)
-        return first[1] if first is not None else name
-    flag = parameter.opts[-1]
-    if value is UNSET:
-        return flag
-    if isinstance(parameter, click.Option) and parameter.is_flag:
-        if parameter.secondary_opts:
-            return flag if value else parameter.secondary_opts[-1]
-        set_by_flag = parameter.flag_value is not False  # A flag such as --no-progress sets False.
-        return flag if value is set_by_flag else f"no {flag}"
-    if value is None:
-        return f"{flag} none" if isinstance(parameter.type, SeedType) else f"no {flag}"
-    if parameter.multiple and isinstance(value, list):
-        return " ".join(f"{flag} {_word(member)}" for member in value)
-    return f"{flag} {_word(value)}"
-
-
-def _word(value: Any) -> str:
-    """`value` as one word of a command line."""
-    if isinstance(value, dict):
-        return shlex.quote(json.dumps(value))
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return shlex.quote(text) if any(c.isspace() for c in text) else text

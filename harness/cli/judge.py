@@ -12,7 +12,6 @@ import click
 
 from harness.cli import terminal
 from harness.cli.agreement import SHOWN_DISAGREEMENTS, disagreement_lines, matrix_lines
-from harness.cli.help import spell
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.money import usd_in_words
@@ -51,9 +50,9 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
             click.echo(f"  {replies} of the judge used; the judge was not asked", err=stderr)
         return
     for warning in outcome.warnings:
-        terminal.warn(f"judge: {warning.marked}")
+        terminal.warn(f"judge: {warning}")
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: judge: {spell(str(cause))}", err=True)
+        click.echo(f"harness: judge: {cause}", err=True)
     if not outcome.complete:
         click.echo(
             f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "

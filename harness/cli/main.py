@@ -17,7 +17,7 @@ import click
 
 from harness.core import channel
 from harness.core.about import __version__, commit
-from harness.core.errors import HarnessError, Sentence, StoreError, UsageError, near_names
+from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.secret import without_user_info
 from server_launchers import isolated
@@ -109,10 +109,19 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(f"{name:{width}}", line) for name, line in commands.items()])
 
 
+def _dashed(word: str) -> str:
+    """A flag as the help has it: an option may be typed by its name, as messages write it."""
+    return word.replace("_", "-")
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 110,
+        "token_normalize_func": _dashed,
+    },
 )
 @click.option(
     "--help-all",
@@ -139,7 +148,7 @@ def cli(ctx: click.Context, version: bool) -> None:
         click.echo(ctx.get_help())
 
 
-def _warn(sentence: Sentence) -> None:
+def _warn(sentence: str) -> None:
     from harness.cli.terminal import warn  # few commands warn
 
     warn(sentence)

@@ -13,13 +13,13 @@ import click
 from harness.asking.options import MergeOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 
-@click.command("merge", cls=SpelledCommand, verb="merge")
+@click.command("merge", cls=Helping, verb="merge")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(MergeOptions)
 def command(runs: tuple[Path, ...], **given: Any) -> None:

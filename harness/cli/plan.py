@@ -10,9 +10,8 @@ import click
 from harness.asking.options import PlanOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
-from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, count_questions, in_percent
@@ -29,7 +28,7 @@ def _prints() -> Any:
     return list[Needed]
 
 
-@click.command("plan", cls=SpelledCommand, verb="plan")
+@click.command("plan", cls=Helping, verb="plan")
 @click.argument("runs", metavar="RUN|BENCHMARK[:SAMPLES]...", nargs=-1, required=True)
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)
@@ -62,7 +61,7 @@ def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if options.accuracy is not None and options.accuracy < 1:
         terminal.warn(
             f"an accuracy is in per cent, and {options.accuracy:g} means {options.accuracy:g} %: for "
-            f"{100 * options.accuracy:g} % give {option('accuracy', f'{100 * options.accuracy:g}')}"
+            f"{100 * options.accuracy:g} % give accuracy={100 * options.accuracy:g}"
         )
     if as_json:
         say(plans)

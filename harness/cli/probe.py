@@ -15,9 +15,9 @@ from harness.asking.options.probing import NO_FIELD, NO_SERVER, ProbeRules
 from harness.asking.options.request import HowWritten
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand, spell
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
-from harness.core.errors import HarnessError, Sentence, StoppedByRule
+from harness.core.errors import HarnessError, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -41,7 +41,7 @@ def _prints() -> Any:
     return ProbeReport
 
 
-@click.command("probe", cls=SpelledCommand, verb="probe")
+@click.command("probe", cls=Helping, verb="probe")
 @click.argument("base_url", metavar="[URL]", required=False)
 @takes(ProbeRules)
 @json_option(_prints, "one object")
@@ -109,7 +109,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     if report.rejected:
         click.echo(
             f"the server rejects {', '.join(report.rejected)}: the probe leaves this out, as a run does with "
-            f"{spell(Sentence(leaving_out(report.rejected)).of('run'))}; the server's own default then acts"
+            f"{leaving_out(report.rejected)}; the server's own default then acts"
         )
     if reference is not None and not any(
         finding.group == "reference" and finding.outcome != "untested" for finding in report.findings

@@ -14,7 +14,7 @@ from harness.asking.options import RaceRules
 from harness.asking.options.verbs import RaceOptions
 from harness.cli import terminal
 from harness.cli.flags import FIRST, run_given, run_options
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
@@ -38,7 +38,7 @@ def _prints() -> Any:
 _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
 
 
-@click.command("race", cls=SpelledCommand, verb="race", first=_FIRST)
+@click.command("race", cls=Helping, verb="race", first=_FIRST)
 @click.argument("benchmarks", metavar="BENCHMARK", required=False)
 @click.option(
     "--candidate",

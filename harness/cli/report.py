@@ -12,12 +12,12 @@ from harness.asking.options import ReportOptions
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
-from harness.core.errors import EXIT_OWED, StoreError, option
+from harness.cli.help import Helping
+from harness.core.errors import EXIT_OWED, StoreError
 from harness.core.inert import visible
 
 
-@click.command("report", cls=SpelledCommand, verb="report")
+@click.command("report", cls=Helping, verb="report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(ReportOptions)
 def command(runs: tuple[Path, ...], **given: Any) -> None:
@@ -56,7 +56,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     try:
         page = table.write((options.out or default_folder(runs)).absolute())
     except StoreError as error:
-        raise StoreError(f"{error.sentence.marked}. Name another folder for the report by {option('out')}") from error
+        raise StoreError(f"{error.sentence}. Name another folder for the report by `out`") from error
     terminal.console().print(table.terminal())
     for run in table.runs:
         for payees, cost in (("sessions", cost_of_sessions(run)), ("judges", cost_of_judges(run))):

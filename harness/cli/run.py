@@ -15,9 +15,9 @@ from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import flags, terminal
 from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
-from harness.cli.help import SpelledCommand, spell, under
+from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, option
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 
@@ -54,7 +54,7 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=SpelledCommand, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
@@ -164,7 +164,7 @@ def _print_end(ran: Ran) -> int:
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
-        click.echo(f"harness: target missed: {spell(sampled.missed)}", err=True)
+        click.echo(f"harness: target missed: {sampled.missed}", err=True)
     terminal.note(_score_with(ran.folder))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
@@ -172,9 +172,13 @@ def _print_end(ran: Ran) -> int:
 def _score_with(folder: Path) -> str:
     """The command that scores the run, with the judge that was tried."""
     context = click.get_current_context()
-    judge = {name: value for name, value in context.params.items() if name.startswith("judge_")}
-    typed = " ".join(spell(option(name, value)) for name, value in judge.items() if value not in (None, ()))
-    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(shlex.split(typed))])}"
+    words: list[str] = []
+    for parameter in context.command.params:
+        if (parameter.name or "").startswith("judge_") and (value := context.params[str(parameter.name)]):
+            for member in value if parameter.multiple else [value]:
+                is_switch = isinstance(parameter, click.Option) and parameter.is_flag
+                words += [parameter.opts[-1], *([] if is_switch else [str(member)])]
+    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(words)])}"
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
@@ -197,11 +201,11 @@ def _record(ran: Ran, code: int) -> SessionEnd:
         ),
         new_tokens=outcome.tally.tokens,
         seconds=outcome.elapsed_s,
-        causes=[CauseCount(kind=one.kind, count=one.count, example=spell(one.example)) for one in outcome.causes],
-        warnings=[spell(cause) for cause in outcome.warnings],
-        stopped=spell(outcome.stopped),
+        causes=[CauseCount(kind=one.kind, count=one.count, example=one.example) for one in outcome.causes],
+        warnings=[*outcome.warnings],
+        stopped=outcome.stopped,
         target_reached=sampled.reached,
-        target_missed=spell(sampled.missed) if sampled.missed else "",
+        target_missed=sampled.missed,
     )
 
 
@@ -245,14 +249,14 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
     """Print how a session without a target ended, and what to do next. Returns the exit code."""
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {spell(str(cause))}", err=True)
+        click.echo(f"harness: {cause}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         terminal.note(_score_with(out))
         return EXIT_COMPLETE
-    why = f" ({spell(outcome.stopped)})" if outcome.stopped else ""
+    why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
     is_final = outcome.causes and all(cause.kind in ("too_long", "rejected") for cause in outcome.causes)
     how = "command again with a max_tokens or a field that the server accepts" if is_final else "same command again"

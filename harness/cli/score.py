@@ -17,7 +17,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
 from harness.cli.flags import judge_options, judge_options_of, takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
@@ -55,7 +55,7 @@ def _prints() -> Any:
     return list[RunScore]
 
 
-@click.command("score", cls=SpelledCommand, verb="score", first=_FIRST)
+@click.command("score", cls=Helping, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)

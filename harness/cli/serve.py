@@ -12,7 +12,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.flags import SERVER_SCOPE, give, server_options
-from harness.cli.help import SpelledCommand, SpelledGroup
+from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_option, say
 from harness.core import plugins
 from harness.core.errors import near_names
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 SHOWN_LOG_LINES = 200
 
 
-class ServeGroup(SpelledGroup):
+class ServeGroup(HelpingGroup):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -123,7 +123,7 @@ def fetch(name: str) -> None:
     click.echo(weights.fetch(name, lambda what: terminal.note(f"fetching {what}")))
 
 
-class _EngineCommand(SpelledCommand):
+class _EngineCommand(Helping):
     """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

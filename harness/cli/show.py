@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.help import SpelledCommand, spell
-from harness.core.errors import StoreError, UsageError, option
+from harness.cli.help import Helping
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
@@ -37,7 +37,7 @@ SHOWN_LEVELS = 20
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
-@click.command("show", cls=SpelledCommand)
+@click.command("show", cls=Helping)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
 @click.option("--benchmark", help="Benchmark of the run; needed only if several hold QUESTION.")
@@ -100,7 +100,7 @@ def command(
         filters["columns"] = (*filters["columns"], _level(opened_benchmarks, level))
     filters["columns"] = tuple(_column(opened_benchmarks, text) for text in filters["columns"])
     choices = _choices(opened_benchmarks, run, disagree, their_run, filters)
-    _page(map(spell, _texts(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
+    _page(_texts(opened_benchmarks, question, sample, choices, reasoning=reasoning))
     if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
 
@@ -156,7 +156,7 @@ def _with_a_card(folder: BenchmarkFolder) -> str:
 
     run = RunFolder(folder.path.parent)
     if run.source != run.path:
-        again = f"`harness score {shlex.quote(visible(str(run.source)))} {option('score.benchmark', 'CARD.yaml')}`"
+        again = f"`harness score {shlex.quote(visible(str(run.source)))} --benchmark CARD.yaml`"
         return f" To bring it to the replies of this file, type {again}."
     return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
@@ -50,7 +50,7 @@ def _prints() -> Any:
     return list[RunStatus]
 
 
-@click.command("status", cls=SpelledCommand)
+@click.command("status", cls=Helping)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
 @click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")

@@ -15,9 +15,9 @@ import click
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import terminal
 from harness.cli.flags import FIRST, judge_given, judge_options, run_given, run_options, typed_parameters
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, Sentence, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
@@ -48,7 +48,7 @@ def _prints() -> Any:
     return SweepEnd
 
 
-@click.command("sweep", cls=SpelledCommand, verb="sweep", first=_SHOWN)
+@click.command("sweep", cls=Helping, verb="sweep", first=_SHOWN)
 @click.argument("file", metavar="FILE|SUITE", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
 @click.option("--list", "list_suites", is_flag=True, help="List the suites that ship with the harness.")
@@ -193,7 +193,7 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
     try:
         watcher = Terminal(progress=False, warned=warned)
         for sentence in shared_servers.without_model(checked):
-            watcher.warn(Sentence(sentence))
+            watcher.warn(sentence)
         code = checkpoints.follow(file, run, patience_s, watcher)
         # After each cell there was a line for each new score; the tables would have hidden it.
         for swept in latest:

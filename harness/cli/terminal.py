@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from harness.asking.watching import Watcher
-from harness.cli.help import spell
-from harness.core.errors import Sentence
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import command_words
@@ -73,7 +71,7 @@ def note(text: str) -> None:
     """Print progress in words on standard error, unless the command runs with --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(spell(text), err=True)
+        click.echo(text, err=True)
 
 
 def passing(text: str) -> None:
@@ -94,14 +92,14 @@ def passing(text: str) -> None:
 
 def warn(sentence: str) -> None:
     """Print a warning on standard error."""
-    click.echo(f"harness: warning: {spell(sentence)}", err=True)
+    click.echo(f"harness: warning: {sentence}", err=True)
 
 
 def count_repeated(warned: Counter[str]) -> None:
     """Print how often each warning came that came more than once. warned: as of `Terminal`."""
     for sentence, n in warned.items():
         if n > 1:
-            click.echo(f"harness: warning, {n:,} times in all: {spell(sentence)}", err=True)
+            click.echo(f"harness: warning, {n:,} times in all: {sentence}", err=True)
 
 
 GRADED_SECONDS = 5.0
@@ -137,7 +135,7 @@ class Terminal(Watcher):
             progress = flags.get("progress", True) and not flags.get("quiet", False)
         self._shows_progress = progress
         self._warned = warned
-        self.advice: list[Sentence] = []
+        self.advice: list[str] = []
         self._display: ProgressDisplay | None = None
         self._cell = ""
         self._graded_due = time.monotonic() + GRADED_SECONDS
@@ -164,22 +162,22 @@ class Terminal(Watcher):
         if self._display is not None:
             self._display.close()
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
         if self._is_new(sentence):
             warn(sentence)
 
-    def advise(self, sentence: Sentence) -> None:
+    def advise(self, sentence: str) -> None:
         """Print the warning, and keep it in `advice`: at the end of a long run its first lines are out of sight."""
         self.advice.append(sentence)
         self.warn(sentence)
 
-    def warn_of(self, cell: str, sentence: Sentence, common: Sentence) -> None:
+    def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""
         if self._is_new(common):
-            warn(Sentence(f"{cell}: {sentence.marked}"))
+            warn(f"{cell}: {sentence}")
 
-    def _is_new(self, sentence: Sentence) -> bool:
+    def _is_new(self, sentence: str) -> bool:
         """Count the warning; return whether it is to be printed."""
         if self._warned is not None:
             self._warned[sentence] += 1
@@ -235,7 +233,7 @@ class Terminal(Watcher):
         """Keep the last state of the progress on screen, above later output."""
         self.close()
 
-    def standing(self, sentence: Sentence) -> None:
+    def standing(self, sentence: str) -> None:
         """Print how the run stands, in a sentence."""
         note(sentence)
 

@@ -11,7 +11,7 @@ import click
 
 from harness.asking.options import VerifyOptions
 from harness.cli.flags import takes
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
@@ -30,7 +30,7 @@ def _prints() -> Any:
     return list[Verified]
 
 
-@click.command("verify", cls=SpelledCommand, verb="verify")
+@click.command("verify", cls=Helping, verb="verify")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(VerifyOptions)
 @json_option(_prints, "a list, one of each benchmark,")

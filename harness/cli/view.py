@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from harness.cli.help import SpelledCommand
+from harness.cli.help import Helping
 
 DEFAULT_PORT = 8765
 
 
-@click.command("view", cls=SpelledCommand)
+@click.command("view", cls=Helping)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--port",

@@ -14,17 +14,17 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.choices import Api
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
 
 _OWNED = {
-    "model": f"use {option('model')}",
+    "model": "use `model`",
     "messages": "the benchmark's card makes the prompt",
     "prompt": "the benchmark's card makes the prompt",
-    "stream": f"use {option('stream', False)}",
-    "seed": f"use {option('seed')}",
-    "n": f"each sample is a request of its own; use {option('samples')}",
+    "stream": "use stream=False (--no-stream)",
+    "seed": "use `seed`",
+    "n": "each sample is a request of its own; use `samples`",
 }
 """Field of a request that only the harness sets → what the user can do instead."""
 

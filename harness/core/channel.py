@@ -7,12 +7,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from harness.core.errors import Sentence
-
-Show = Callable[[Sentence], None]
+Show = Callable[[str], None]
 
 
-def _log(sentence: Sentence) -> None:
+def _log(sentence: str) -> None:
     import logging
 
     logging.getLogger("harness").warning("%s", sentence)
@@ -24,7 +22,7 @@ _shows: list[Show] = [_log]
 
 def warn(sentence: str) -> None:
     """Warn of a fact that the user should know: a setting that is seldom meant, a file that was left out."""
-    _shows[-1](Sentence(sentence))
+    _shows[-1](sentence)
 
 
 @contextlib.contextmanager

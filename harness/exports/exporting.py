@@ -12,7 +12,7 @@ from typing import Literal
 
 from harness.benchmarks import catalogue
 from harness.core import plugins
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored_error
 from harness.runs import Manifest, RunFolder
@@ -75,7 +75,7 @@ def export(
         given["reasoning"] = None if reasoning else False  # True is the default, so it counts as not given.
         if name := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(
-                f"{option(name)} chooses samples, but {to} always holds all that the score counts: leave it out",
+                f"{name} chooses samples, but {to} always holds all that the score counts: leave it out",
                 field="to",
             )
     training = exporter.kind == "training"
@@ -148,11 +148,11 @@ def refuse_test_data(
         if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
-                f"Export a run of a training set (limo, or your own), or add {option('i_know', True)} to export it "
+                f"Export a run of a training set (limo, or your own), or add i_know=True (--i-know) to export it "
                 "nevertheless"
             )
         if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"the authors of {name} ask that no question of it be shown in public, and {to} contains them; to "
-                f"export them for your own eyes only, add {option('i_know', True)}"
+                f"export them for your own eyes only, add i_know=True (--i-know)"
             )

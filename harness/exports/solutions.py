@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core.about import __version__
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import FROM_FILE, Question, Sample, Timing
 from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
@@ -72,7 +72,7 @@ def export_solutions(
     if not any(question.metadata.get(column) for question in solved):
         raise UsageError(
             f"no question of {visible(name, 80)} has a text in the column {visible(column, 80)!r}: name the "
-            f"column of its data that holds the solutions ({option('solution_key')})"
+            f"column of its data that holds the solutions (solution_key)"
         )
     record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"publish_questions": publish})
     manifest = Manifest(harness_version=__version__, created="", model=UNKNOWN_MODEL, benchmarks={name: record})

@@ -29,7 +29,7 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.choices import OutputsFormat as Format
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, Question
@@ -413,7 +413,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if column is not None:
         near = near_names(column, row.value)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
-    named = f"name the column of {role} with {option(field)}"
+    named = f"name the column of {role} with {field}"
     if perhaps is not None:
-        named += f" ({option(field, perhaps)} if {visible(perhaps, 60)} is that of the replies)"
+        named += f" ({field}={perhaps} if {visible(perhaps, 60)} is that of the replies)"
     return UsageError(f"{row.where} has no usual column for {role}. It has {have}: {named}")

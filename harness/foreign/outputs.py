@@ -14,7 +14,7 @@ from typing import get_args
 from harness.benchmarks.sources import tables
 from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -198,7 +198,7 @@ def _read_rows(
 def _no_questions_error(path: Path, format: str) -> UsageError:
     return UsageError(
         f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark "
-        f"with {option('benchmark')}"
+        f"with `benchmark`"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from harness.benchmarks.prompts import Prompt, bare_text, stem, without_instruction
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
 from harness.foreign.numbering import SampleNumbers
@@ -115,12 +115,10 @@ class Recognised:
             what, advice = f"asks {visible(text, 100)!r}, which {name} does not", self._nearest(text)
         else:
             what = f"has no text, and its reference does not belong to exactly one question of {name}"
-            advice = (
-                f". If each row has the id of its question in {name}, name the column of ids with {option('id_key')}"
-            )
+            advice = f". If each row has the id of its question in {name}, name the column of ids with id_key"
         return UsageError(
             f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
-            f"{option('benchmark')} out, or name the column of the question with {option('question_key')}{advice}"
+            f"`benchmark` out, or name the column of the question with question_key{advice}"
         )
 
     def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
@@ -133,7 +131,7 @@ class Recognised:
             raise UsageError(
                 f"{path}: {name} has no question with the id {shown!r}; it has ids such as {example!r}."
                 f"{near_names(row_question.question_id, by_id)} To match rows by the question's text, add a column of "
-                f"texts, and name it with {option('question_key')}"
+                f"texts, and name it with question_key"
             )
         if not set(row_question.references) <= set(question.references):
             row_reference, reference = (visible(" or ".join(q.references), 100) for q in (row_question, question))

@@ -24,7 +24,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import OtherModel, Sentence, option
+from harness.core.errors import OtherModel
 from harness.core.records import Usage
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
@@ -175,7 +175,7 @@ def ask(
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
     replies: FingerprintReplies,
-    on_wait: Callable[[Sentence], None] = lambda _: None,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Ask each endpoint for its fingerprint, and put what comes into `replies`. Blocking.
 
@@ -194,10 +194,8 @@ def ask(
     thread.join(QUIET_SECONDS)
     if thread.is_alive():
         on_wait(
-            Sentence(
-                f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
-                f"at most {SECONDS:.0f} s ({option('fingerprint', False)} leaves it out)"
-            )
+            f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
+            f"at most {SECONDS:.0f} s (fingerprint=False (--no-fingerprint) leaves it out)"
         )
     # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
     thread.join(SECONDS + 5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.core.errors import Sentence, option
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING, CUMULATIVE, TOO_FEW_STATED
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING, MIN_DUPLICATE_CHARS
@@ -51,10 +50,10 @@ class Outcome:
     n_owed: int
     n_missing: int
     elapsed_s: float
-    warnings: list[Sentence]
+    warnings: list[str]
     tally: Tally = field(default_factory=Tally)
     causes: list[Cause] = field(default_factory=list)
-    stopped: Sentence = field(default=Sentence(""))
+    stopped: str = field(default="")
     caught: int | None = None
     spent_before: Spent = field(default_factory=Spent)
     progress: Progress | None = None
@@ -68,18 +67,18 @@ class Outcome:
 def truncated_in_words(n: int, n_finished: int) -> str:
     """The warning that max_tokens cuts `n` of the finished samples."""
     share = f"{n} of {count_noun(n_finished, 'sample')} ({n / n_finished:.0%})"
-    return f"{share} {are(n)} truncated: raise {option('max_tokens')}."
+    return f"{share} {are(n)} truncated: raise max_tokens."
 
 
-def in_common(warning: Sentence, outcome: Outcome, settings: RunSettings) -> Sentence:
+def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
     """The words of a warning of `outcome` in which it may hold for other runs, too: that the same max_tokens cuts some
     samples, whatever their number, which each score states; any other warning as it is.
     """
     tally = outcome.tally
-    if not tally.truncated or warning != Sentence(truncated_in_words(tally.truncated, tally.finished)):
+    if not tally.truncated or warning != truncated_in_words(tally.truncated, tally.finished):
         return warning
     bounds = {str(each.sampling.max_tokens) for each in settings.benchmarks.values()}
-    return Sentence(f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise {option('max_tokens')}.")
+    return f"samples are truncated at {' and '.join(sorted(bounds))} tokens: raise max_tokens."
 
 
 def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:

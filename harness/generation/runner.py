@@ -25,7 +25,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
-from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, UsageError, option
+from harness.core.errors import Interrupted, ServerError, StoppedByRule, UsageError
 from harness.core.nouns import are, count_noun
 from harness.core.records import ServerFacts
 from harness.generation import fingerprint
@@ -101,9 +101,9 @@ class Listener:
 
     on_progress: Callable[[Progress], None] | None = None
     interval: float = PROGRESS_S
-    on_surplus: Callable[[Sentence], None] | None = None
-    on_status: Callable[[Sentence], None] = lambda _: None
-    on_warning: Callable[[Sentence], None] = lambda _: None
+    on_surplus: Callable[[str], None] | None = None
+    on_status: Callable[[str], None] = lambda _: None
+    on_warning: Callable[[str], None] = lambda _: None
     resume_command: str = ""
 
     @property
@@ -203,7 +203,7 @@ class Runner:
         self._session = session
         self._account = account
         self._opener = opener
-        self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
+        self._status_sentences: SimpleQueue[str] = SimpleQueue()
         self._lost: str | None = None
         self._network: Network | BatchLoop | None = None
 
@@ -257,7 +257,7 @@ class Runner:
         """
         n = self._settings.concurrency
         if self._settings.batching is None and (n := limit_concurrency(n)) < self._settings.concurrency:
-            self._session.warn(f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {n}.")
+            self._session.warn(f"the limit of open files (ulimit -n) lowers `concurrency` to {n}.")
         return n
 
     def network(
@@ -381,9 +381,9 @@ class Runner:
         where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
         # The session's own error first: a signal or a full disk may have followed from it.
         if isinstance(ending.error, ServerError) and (outcome.n_done or spent) and not outcome.complete:
-            return ServerError(f"{ending.error.sentence.marked.rstrip('.')}. {state} in {where}.{spent}{resume}")
+            return ServerError(f"{ending.error.sentence.rstrip('.')}. {state} in {where}.{spent}{resume}")
         if isinstance(ending.error, StoppedByRule) and spent:
-            return StoppedByRule(f"{ending.error.sentence.marked.rstrip('.')}.{spent}")
+            return StoppedByRule(f"{ending.error.sentence.rstrip('.')}.{spent}")
         if ending.error is not None or outcome.complete:
             return ending.error
         if caught is not None:

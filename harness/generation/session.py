@@ -28,7 +28,7 @@ from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import Sentence, ServerError, StoreError, option
+from harness.core.errors import ServerError, StoreError
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import ServerFacts
@@ -74,7 +74,7 @@ class SamplingSession:
         clock: Callable[[], float],
         environment: Mapping[str, Any],
         servers: Mapping[str, ServerFacts],
-        on_surplus: Callable[[Sentence], None] | None = None,
+        on_surplus: Callable[[str], None] | None = None,
     ) -> None:
         self._settings = settings
         self._question_sets = {s.name: s for s in question_sets}
@@ -91,7 +91,7 @@ class SamplingSession:
         self._missing: dict[str, dict[str, str]] = {}
         # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
-        self._warnings: list[Sentence] = []
+        self._warnings: list[str] = []
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
@@ -126,7 +126,7 @@ class SamplingSession:
             raise failures[0]
 
     def warn(self, warning: str) -> None:
-        self._warnings.append(Sentence(warning))
+        self._warnings.append(warning)
         self._log.write("warning", message=warning)
 
     # ---- before the first request
@@ -286,7 +286,7 @@ class SamplingSession:
             f"for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
-        self._on_surplus(Sentence(sentence))
+        self._on_surplus(sentence)
 
     def _note_questions(self, name: str, question_set: QuestionSet, noted: Mapping[str, Any]) -> bool:
         """Note in the manifest which questions the questions file holds, so that scoring can check the file.
@@ -327,7 +327,7 @@ class SamplingSession:
         if changes.model and not self._settings.accept_server_change:
             raise servers_refusal(changes.model)
         for change in changes.model:
-            self.warn(f"another model continues the run, as {option('accept_server_change', True)} allows: {change}.")
+            self.warn(f"another model continues the run, as accept_server_change allows: {change}.")
         for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -408,7 +408,7 @@ class SamplingSession:
         """
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
-            refusal = servers_refusal(changes.model).sentence.marked
+            refusal = servers_refusal(changes.model).sentence
             self.warn(f"{endpoint.base_url} does not join the run: {refusal}")
             return refusal
         for change in changes.model + changes.host:
@@ -455,9 +455,7 @@ class SamplingSession:
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""
         if not self._settings.endpoints:
-            raise ServerError(
-                f"samples are missing and no server is known: name one with {option('base_url')}, or start one."
-            )
+            raise ServerError("samples are missing and no server is known: name one with base_url, or start one.")
         stated, failures = [], []
         for endpoint in self._settings.endpoints:
             try:
@@ -468,7 +466,7 @@ class SamplingSession:
         if not stated:
             raise failures[0]
         for unreachable in failures:
-            self.warn(unreachable.sentence.marked)
+            self.warn(unreachable.sentence)
         contexts = [tokens for tokens in stated if tokens is not None]
         return min(contexts) if contexts else None
 
@@ -506,8 +504,8 @@ class SamplingSession:
             self.warn(doubt)
         return replace(
             outcome,
-            causes=dispatcher.causes.listed(outcome.n_owed, Sentence(ending.why)),
-            stopped=Sentence(ending.why),
+            causes=dispatcher.causes.listed(outcome.n_owed, ending.why),
+            stopped=ending.why,
             spent_before=before,
             progress=progress,
         )

@@ -17,7 +17,7 @@ from harness.client.asker import Asker, unset_fields
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, SalvageMode, TransportName
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import StoreError, UsageError
 from harness.core.money import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
@@ -160,7 +160,7 @@ class RunSettings:
             if benchmark.samples < 1:
                 raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
-            raise UsageError(f"it needs {option('prices')}.", field="budget_usd", value=self.budget_usd)
+            raise UsageError("it needs `prices`.", field="budget_usd", value=self.budget_usd)
         for endpoint in self.endpoints:
             # Not `<= 0`, which NaN would pass.
             if not endpoint.weight > 0:

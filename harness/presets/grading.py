@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.core.choices import SecondGraderName
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import Option, Options
 
 HEADING = "Grading"
@@ -93,7 +93,7 @@ class GradingOptions(AnyK):
     also_python: Annotated[
         Path | None,
         Option(
-            f"Python interpreter that has every grader of {option('also')} installed. Default: this one.",
+            "Python interpreter that has every grader of `also` installed. Default: this one.",
             under=HEADING,
             metavar="FILE",
         ),
@@ -103,7 +103,7 @@ class GradingOptions(AnyK):
         """Raise `UsageError` if `also_python` is given without `also`."""
         super()._check()
         if self.also_python is not None and not self.also:
-            raise UsageError(f"{option('also_python')} goes with {option('also', 'GRADER')}")
+            raise UsageError("also_python goes with also=GRADER")
 
     @property
     def second_graders(self) -> tuple[str, ...]:

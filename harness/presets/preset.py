@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 
 from harness.core.choices import Api
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.validation import first_problem
@@ -137,16 +137,16 @@ class Preset(Part):
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
             "system_prompt": (not run.system_prompt and run.api == "chat", "no system prompt"),
             "boxed": (run.mathematics and "\\boxed" not in run.prompt, "the prompt names no \\boxed{}"),
-            "chat": (run.api != "chat", option("api", run.api)),
+            "chat": (run.api != "chat", f"api={run.api}"),
             "thinking_off": (run.thinking in (None, "off", "none") and run.api == "chat", "no thinking"),
             "effort": (run.thinking is None and run.api == "chat", "no effort is set"),
             "opens": (run.opens is False, "replies that do not begin with their reasoning"),
         }
         cures = {
-            "thinking_off": f" ({option('thinking', 'on')})",
-            "effort": f" ({option('thinking')})",
-            "system_prompt": f" ({option('system_prompt')})",
-            "opens": f" (a server's chat template may end in it: {option('server.chat_template', 'FILE')})",
+            "thinking_off": " (thinking=on)",
+            "effort": " (`thinking`)",
+            "system_prompt": " (system_prompt)",
+            "opens": " (a server's chat template may end in it: chat_template=FILE)",
         }
         for advice in self.advice:
             is_broken, what = broken[advice.rule]
@@ -168,7 +168,7 @@ class Preset(Part):
             elif number is not None and not least <= number <= most:
                 odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
-            yield f"the model card asks for {', '.join(odd)}; {option('preset', self.name)} sends its sampling"
+            yield f"the model card asks for {', '.join(odd)}; preset={self.name} sends its sampling"
 
     def _by_length(self, run: RunProfile) -> Iterator[str]:
         """A sentence if max_tokens fills the context, or is below the card's."""

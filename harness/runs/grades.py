@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.core.errors import Sentence, StoreError, option
+from harness.core.errors import StoreError
 from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -94,10 +94,10 @@ class PartialGrades:
             name = visible(self._folder.name, MAX_NAME_CHARS)
             how = "continues"
             if self._fresh:
-                without = f"without {option('score.fresh')}"
+                without = "without --fresh"
                 how = f"{without} continues" if self._n_stored else "begins anew"
             n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"
-            error.add_note(Sentence(f"{name}: {n_stored}; the same command {how}"))
+            error.add_note(f"{name}: {n_stored}; the same command {how}")
 
     def append(self, grades: Sequence[Grade]) -> None:
         """Append grades; on disk soon, not at once. Raises `StoreError`."""

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from harness.core import channel
-from harness.core.errors import Sentence, StoreError, near_names, option
+from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
@@ -159,7 +159,7 @@ def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Itera
         except StoreError as error:
             if not run.is_neighbour:
                 raise
-            channel.warn(f"the run {visible(run.path.name, 200)} is left out: {error.sentence.marked}")
+            channel.warn(f"the run {visible(run.path.name, 200)} is left out: {error.sentence}")
         else:
             yield run, value
 
@@ -272,7 +272,7 @@ class RunFolder:
         except OSError as error:
             raise StoreError(
                 f"cannot make the folder {self.path}: {error.strerror or error}. Name one that you may write to with "
-                f"{option('out')}"
+                f"`out`"
             ) from error
 
     def has_samples(self) -> bool:
@@ -299,7 +299,7 @@ class RunFolder:
             raise StoreError(
                 f"{self.path} is no run folder and not empty (it holds {shown}{more}): give a new or an empty folder "
                 f"with "
-                f"{option('out')}."
+                f"`out`."
             )
 
     def missing_manifest(self) -> StoreError:
@@ -387,4 +387,4 @@ def _inert(value: Any) -> Any:
         return [_inert(inner) for inner in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return visible(Sentence(str(value)), MAX_FIELD_CHARS)
+    return visible(str(value), MAX_FIELD_CHARS)

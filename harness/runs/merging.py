@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.core.errors import Sentence, StoreError, UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
@@ -66,17 +66,17 @@ class Joined:
         """Numbers of the shards that were not given, if samples are missing; else empty."""
         return tuple(n for n in range(1, self.of + 1) if n not in self.shards) if self.n_owed else ()
 
-    def notes(self) -> Iterator[Sentence]:
+    def notes(self) -> Iterator[str]:
         """Sentences to tell the user, safe to print."""
         name = visible(self.name, 80)
         if self.missing_shards:
             missing = _name_some(map(str, self.missing_shards))
-            yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
+            yield f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions"
         if self.n_again:
             n = count_noun(self.n_again, "sample")
-            yield Sentence(f"{name}: two folders have {n}; that of the first folder counts")
+            yield f"{name}: two folders have {n}; that of the first folder counts"
         if self.n_damaged:
-            yield Sentence(f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them")
+            yield f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Merged:
 
     folder: RunFolder
     benchmarks: tuple[Joined, ...]
-    notes: tuple[Sentence, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -120,7 +120,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         question_sets = {name: _together(name, [*before, *sources]) for name in manifest.benchmarks}
         manifest = _with_digests(manifest, question_sets)
         manifest.save(out)
-        notes = [Sentence(target.warning)] if target.warning else []
+        notes = [target.warning] if target.warning else []
         joined = []
         for name, all_questions in question_sets.items():
             questions.write(out.benchmark(name), all_questions)
@@ -147,11 +147,11 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
         raise UsageError(f"{twice[0]} is given twice")
 
 
-def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterator[Sentence]:
+def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterator[str]:
     """A sentence on verdicts by hand, which the joined run does not hold; none without any."""
     benchmarks = [(source.label, source.folder.benchmark(name)) for source in sources for name in names]
     if corrected := dict.fromkeys(visible(label) for label, folder in benchmarks if folder.overrides.exists()):
-        yield Sentence(f"verdicts corrected by hand stay in {_name_some([*corrected])}")
+        yield f"verdicts corrected by hand stay in {_name_some([*corrected])}"
 
 
 # ---- the questions

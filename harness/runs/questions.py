@@ -12,7 +12,7 @@ import msgspec
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
-from harness.core.errors import StoreError, option
+from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
@@ -79,8 +79,8 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
     run = folder.path.parent
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
-    export = f"harness export {shown_run} {option('export.to', EXPORT_FORMAT)}"
-    score = f"harness score {shown_file} {option('score.benchmark', source)}"
+    export = f"harness export {shown_run} --to {EXPORT_FORMAT}"
+    score = f"harness score {shown_file} --benchmark {source}"
     by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
     return f"type `{export}`, and then `{score}`: no reply is asked for again.{by_hand}"
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence
 from harness.showing.display import ProgressDisplay
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Collecting(Watcher):
         """End the display of the session."""
         self.close()
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         """Collect the warning in `warnings`."""
         self.warnings.append(sentence)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.asking.options import AuditOptions
-from harness.core.errors import NotWritable, UsageError, option
+from harness.core.errors import NotWritable, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, VerdictName
 from harness.runs import RunFolder, overrides
@@ -86,7 +86,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         try:
             audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
         except NotWritable as error:
-            error.add(f"Name another path by {option('out')}")
+            error.add("Name another path by `out`")
             raise
     return audits
 
@@ -188,7 +188,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not unfilled:
         raise UsageError(
             f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by "
-            f"{option('verdicts')}, or name another file for {option('out')}",
+            f"`verdicts`, or name another file for `out`",
             field="out",
         )
 
@@ -208,7 +208,7 @@ def _verdicts(
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
-                f"{where} is a verdict on {visible(row.benchmark, 80)}, but {option('benchmark')} takes "
+                f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` takes "
                 f"{visible(str(only), 80)} alone: leave the option out, or remove the line",
                 field="benchmark",
             )

@@ -19,7 +19,7 @@ import msgspec
 from harness.benchmarks.sources import tables
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import csv_file, quoted, visible
 from harness.core.records import VerdictName
@@ -112,7 +112,7 @@ def check_unchanged(row: FileRow, stored: AuditItem, run: str) -> None:
             f"{row.where}: the verdict on sample {line.sample_index} of question {quoted(line.question_id)} was given "
             f"on another reply, or on another answer from it, than the one in {visible(run, 200)}; no verdict was "
             "stored. Expected a file that `harness audit` wrote for this run as it is scored now: write one by "
-            f"{option('out')}",
+            f"`out`",
             field="verdicts",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are
 from harness.reports.scored import ScoredBenchmark, ScoredRun
@@ -41,7 +41,7 @@ def _advice(runs: Sequence[ScoredRun]) -> str:
     if any(benchmark.record.imported for run in runs for benchmark in run.benchmarks.values()):
         return (
             "To compare outputs of another tool with runs of a benchmark, score the outputs under the benchmark's name "
-            f"({option('score.benchmark')})"
+            "(`benchmark`)"
         )
     return (
         "A run's benchmark has the name of its card or of its file of questions: if the questions are the same, give "

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from harness.asking.options import CompareOptions, VerifyOptions
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
@@ -254,15 +254,15 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
         held = dict.fromkeys(score.benchmark for score in load_published(published))
         if not held.keys() & run.benchmarks.keys():
             if published is None:
-                advice = f"give {option('published')} for scores of your own"
+                advice = "give `published` for scores of your own"
             else:
                 listed = ", ".join(visible(name, 40) for name in [*held][:MAX_HELD])
                 more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
                 advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
             raise UsageError(f"{where} holds no score of any model on {names}: {advice}")
-        own = f", or {option('published')} for scores of your own" if published is None else ""
+        own = ", or `published` for scores of your own" if published is None else ""
         raise UsageError(
-            f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "
+            f"{where} holds no published score of {visible(name, 100)} on {names}: give `model` "
             f"if the model is published under another name{own}"
         )
     return verified

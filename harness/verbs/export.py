@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.asking.options import ExportOptions
 from harness.benchmarks import catalogue, questions
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.exports import Written
 from harness.exports import export as export_run
 from harness.exports.solutions import export_solutions
@@ -25,7 +25,7 @@ def export(source: Path, options: ExportOptions) -> Written:
         return export_run(open_scored(source), **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key")]
     if run_options:
-        raise UsageError(f"{option(run_options[0])} chooses samples of a run; {option('solution_key')} takes no run")
+        raise UsageError(f"{run_options[0]} chooses samples of a run; solution_key takes no run")
     card = catalogue.load(str(source))
     # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})

@@ -30,7 +30,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
-from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, option
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
@@ -158,7 +158,7 @@ def judge_of(
     watcher = watcher or Watcher()
     assert options.model is not None
     if options.temperature == 0 and options.votes > 1:
-        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all the same on most servers"))
+        watcher.warn(f"{options.votes} votes at temperature 0 are all the same on most servers")
     judge = JudgeSettings(
         model=options.model,
         prompt=judge_prompts.prompt_named(options.prompt),
@@ -173,7 +173,11 @@ def judge_of(
 
     @contextmanager
     def serve() -> Iterator[Server]:
-        yield _server(options, watcher)
+        try:
+            server = _server(options, watcher)
+        except UsageError as error:
+            raise UsageError(f"judge: {error.sentence}") from error
+        yield server
 
     return judge, serve
 
@@ -224,39 +228,32 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     """
     judge, serve = judge_of(options, watcher)
     name = visible(judge.model, 80)
-    watcher.standing(Sentence(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s"))
+    watcher.standing(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s")
     try:
         with serve() as server, TemporaryDirectory() as folder:
             replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
-        error.sentence = error.sentence.of("judge")
         if not may_start or not isinstance(error, ServerError):
             raise
-        watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
+        watcher.warn(f"the judge cannot be asked now: {error.sentence}")
         return
     if not replies:
         watcher.warn(
-            Sentence(
-                f"the judge {name} replies, but was not done with two answers after {TRIAL_SECONDS:.0f} s: its "
-                "verdicts were not tried, and scoring with it may take long"
-            )
+            f"the judge {name} replies, but was not done with two answers after {TRIAL_SECONDS:.0f} s: its "
+            "verdicts were not tried, and scoring with it may take long"
         )
         return
     seconds = max(reply.timing.total for reply in replies)
     right, wrong = (vote(reply, judge.prompt) for reply in replies)
     watcher.standing(
-        Sentence(
-            f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
-            f"{_VERDICT_WORDS[right]} and the wrong answer {_VERDICT_WORDS[wrong]}"
-        )
+        f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
+        f"{_VERDICT_WORDS[right]} and the wrong answer {_VERDICT_WORDS[wrong]}"
     )
     no_verdict = next(filter(None, (_no_verdict(judge, reply) for reply in replies)), "")
     if no_verdict:
         watcher.warn(
-            Sentence(
-                f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
-                "Where it gives none, the verdict without the judge stays (see docs/judge.md)"
-            )
+            f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
+            "Where it gives none, the verdict without the judge stays (see docs/judge.md)"
         )
     if wrong:
         watcher.warn(_trial_warning(name, "wrong", WRONG_ANSWER, "correct"))
@@ -264,12 +261,12 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
         watcher.warn(_trial_warning(name, "right", TRIAL.references[0], "incorrect"))
 
 
-def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> Sentence:
+def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> str:
     """The warning about a false verdict in the judge's trial.
 
     kind: which answer was judged, the right or the wrong one. verdict: what the judge called that answer.
     """
-    return Sentence(
+    return (
         f'the judge {name} was tried on the {kind} answer "{answer}" to the question "{TRIAL.messages[0].content}" and '
         f"called it {verdict}: it may call every answer {verdict}"
     )
@@ -322,7 +319,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
-        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} ({option('judge.max_tokens')})"
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (judge_max_tokens)"
     prompt = judge.prompt
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
     return (
@@ -332,8 +329,8 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
-    """The error with the judge's name before its sentence, and its options as the judge's."""
-    return ServerError(f"the judge {visible(model, 80)}: {error.sentence.of('judge').marked}")
+    """The error with the judge's name before its sentence."""
+    return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
 
 def refuse_unserved(who: JudgeOptions) -> None:

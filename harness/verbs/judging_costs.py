@@ -13,7 +13,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.asker import Asker
 from harness.client.spelling import PromptBounds, prompt_bytes
 from harness.core import codec
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
 from harness.scoring.pipeline import grade_run
@@ -72,7 +72,7 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
     """
     for name in STORING:
         if name in options.changed:
-            raise UsageError(f"{option('dry_run')} sends and stores nothing: leave it out", field=name)
+            raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
     folder = open_scored(source)
     template = Asker(model=settings.model).template(settings.sampling.sent())

@@ -14,10 +14,11 @@ from typing import IO, TYPE_CHECKING, Any
 from harness.asking.options import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.about import __version__
-from harness.core.errors import Sentence, StoreError, option
+from harness.core.errors import StoreError
 from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.core.options import options_of
 from harness.core.records import Question
 from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
@@ -112,10 +113,10 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
             ).save(folder)
     except StoreError as error:
         if options.as_run is None:
-            error.add(f"{option('as_run', named_folder(RESULTS, path.stem))} makes the run elsewhere")
+            error.add(f"as_run={named_folder(RESULTS, path.stem)} makes the run elsewhere")
         raise
     for sentence in filter(None, (*(() if options.benchmark else read.doubts), *read.notes, read.numbers.sentence)):
-        watcher.warn(Sentence(sentence))
+        watcher.warn(sentence)
     return folder
 
 
@@ -151,7 +152,7 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     shown = visible(str(folder.path))
     if options.as_run is not None:
         raise StoreError(
-            f"{shown} is a run already, and a file becomes a new run: name a new folder with {option('as_run')}. "
+            f"{shown} is a run already, and a file becomes a new run: name a new folder with as_run. "
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
@@ -159,7 +160,7 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
-            f"new folder with {option('as_run')}"
+            f"new folder with as_run"
         )
     # The manifest is removed first: files that are half replaced must not be read with it.
     _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
@@ -239,7 +240,12 @@ def open_scored(path: Path | str) -> RunFolder:
     stored = _stored(Manifest.load(folder))
     if stored.get("digest") != outputs.digest_of(source):
         read = stored.get("read")
-        words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, dict) else {}).items()]
+        options = options_of(ScoreOptions)
+        words = [
+            f"--{options[name].flag or name.replace('_', '-')} {shlex.quote(str(member))}"
+            for name, value in (read if isinstance(read, dict) else {}).items()
+            for member in (value if isinstance(value, list) else [value])
+        ]
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder

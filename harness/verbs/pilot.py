@@ -10,7 +10,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.generation.forecast import Forecast, forecast
@@ -112,7 +112,7 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
             if not any(read_samples(prepared.folder.benchmark(name))):
                 raise UsageError(f"{plans} of {name}, and has none of them: delete this folder to begin with a pilot")
             raise UsageError(
-                f"{plans} of {name}; a pilot is for a run that has not begun. Leave out {option('pilot')} to go on; "
+                f"{plans} of {name}; a pilot is for a run that has not begun. Leave out `pilot` to go on; "
                 "`harness plan` says how many samples show a given difference"
             )
 

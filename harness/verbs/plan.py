@@ -18,7 +18,7 @@ from harness.asking.options import PlanOptions
 from harness.asking.prices import prices_of
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import in_percent
@@ -187,8 +187,8 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     bare = [source for source in sources if source.samples is None]
     if options.points is None and bare:
         raise UsageError(
-            f"give the difference to find, as {option('detect', 2)}, or the loss to rule out, as "
-            f"{option('margin', 2)}; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
+            f"give the difference to find, as detect=2, or the loss to rule out, as "
+            f"margin=2; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]
@@ -252,7 +252,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
     if not enough and accuracy is None:
         raise UsageError(
             f"no source publishes how much samples vary on {visible(card.name, 80)}: give your model's "
-            f"{option('accuracy')}, or a scored run in place of the name"
+            f"`accuracy`, or a scored run in place of the name"
         )
     taken = own if enough else [row[1:] for row in rows]
     if accuracy is None:
@@ -285,7 +285,7 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark, folder: RunFolder) ->
     if not any(item.n > 1 for item in items):
         raise UsageError(
             f"{visible(benchmark.name, 80)} of {folder.path} has one sample of each question, which shows no spread: "
-            f"take two samples of each question ({option('run.samples', 2)}) and score them"
+            f"take two samples of each question (samples=2) and score them"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)

@@ -20,7 +20,7 @@ from harness.asking.prepare import Prepared, default_folder, prepare
 from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import Sentence, StoreError, UsageError, option
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.money import Prices
@@ -179,7 +179,7 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"this race began with {_in_words(first)}, and now {_in_words(self)} is given. The 5 % rate of false "
                 "verdicts holds only for the looks that were planned at the beginning: give the same settings again, "
-                f"or another {option('out')} for a new race"
+                f"or another `out` for a new race"
             )
 
 
@@ -257,7 +257,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         n_owed[name] = outcome.n_owed or outcome.n_missing
         # Each look is a session, and later ones warn of the same with larger numbers.
         for sentence in outcome.warnings:
-            warning = Sentence(f"{visible(name, 80)}: {sentence.marked}")
+            warning = f"{visible(name, 80)}: {sentence}"
             if watcher is not None and (without_numbers := _NUMBER.sub("", warning)) not in warned:
                 warned.add(without_numbers)
                 watcher.warn(warning)
@@ -324,9 +324,7 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
         if len(prepared.sets) != 1:
             raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
-            raise UsageError(
-                f"{option('target_error')} ends a run by itself, but a race ends when it is decided: leave it out"
-            )
+            raise UsageError("target_error ends a run by itself, but a race ends when it is decided: leave it out")
     rows = {
         name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
         for name, prepared in entered.items()

@@ -14,8 +14,7 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
-from harness.core.errors import Sentence, StoreError, UsageError
-from harness.core.errors import option as as_typed
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules
@@ -64,13 +63,13 @@ def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None
     return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
 
 
-def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def doubts_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
     yield from doubts_of_sentences(sets)
     yield from _unread(sets)
 
 
-def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each file of the user's questions with references that no rule reads.
 
     This is the check that `harness doctor` makes of a file, and it ends after `MAX_READING_S`.
@@ -93,11 +92,11 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
             unread += [first] if is_unread(first) and not is_sign(first) else []
         if unread:
             looked = "" if n_read == len(question_set.questions) else "the first "
-            yield Sentence(
+            yield (
                 f"{visible(question_set.name, 80)}: no rule reads the reference answer of {len(unread):,} of {looked}"
                 f"{count_noun(n_read, 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not repeat it "
                 f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
-                f"({as_typed('answer_key')})"
+                f"(answer_key)"
             )
 
 
@@ -106,7 +105,7 @@ def is_sign(reference: str) -> bool:
     return _SIGN.fullmatch(reference) is not None
 
 
-def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
         graded = [
@@ -115,14 +114,14 @@ def doubts_of_sentences(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
         sentences = [item for item in graded if item.references and all(map(is_sentence, item.references))]
         if 2 * len(sentences) > len(question_set.questions):
             n_questions = count_noun(len(question_set.questions), "question")
-            yield Sentence(
+            yield (
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                f"can decide these replies, if you name it when you run or score ({as_typed('judge_model')})"
+                f"can decide these replies, if you name it when you run or score (--judge MODEL)"
             )
 
 
-def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
+def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each kind of answers, such as programs, that this machine cannot grade now."""
     graders = {item.rules.grader: of.name for of in reversed(sets) for item in of.questions[:1]}
     graders.pop(GradeRules().grader, None)
@@ -137,15 +136,15 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[Sentence]:
         try:
             _ = decider.name
         except UsageError as error:
-            yield Sentence(
-                f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence.marked}. The run goes on; score "
-                f"it on another machine, or by `harness score` with {as_typed('score.sandbox', 'docker:IMAGE')}"
+            yield (
+                f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run goes on; score "
+                f"it on another machine, or by `harness score` with --sandbox docker:IMAGE"
             )
         finally:
             decider.close()
 
 
-def _held_by_another(prepared: Prepared) -> Iterator[Sentence]:
+def _held_by_another(prepared: Prepared) -> Iterator[str]:
     """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name."""
     folder = RunFolder(prepared.settings.out)
     records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
@@ -161,7 +160,7 @@ def _held_by_another(prepared: Prepared) -> Iterator[Sentence]:
             if not all(question.prompt_digest in stored for question in of.questions):
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
-            yield Sentence(
+            yield (
                 f"{visible(str(folder.path))} already holds {each} of {visible(of.name, 80)}, with replies, as the "
                 f"benchmark {visible(name, 80)}; this run asks anew. To grade those replies by the answers of "
                 f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.core.errors import StoreError, option
+from harness.core.errors import StoreError
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.reports.series import step_text
@@ -86,7 +86,7 @@ def warnings(
     elif mine.get("seed") is not None and mine.get("seed") == theirs.get("seed"):
         why = (
             f"Both runs have the run seed {mine['seed']}, so one run is a copy of the other as far as their settings "
-            f"agree, and no further evidence: sample one of the two again with another {option('seed')}"
+            f"agree, and no further evidence: sample one of the two again with another `seed`"
         )
     else:
         why = (

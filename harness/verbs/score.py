@@ -22,10 +22,8 @@ from harness.core.errors import (
     EXIT_OWED,
     EXIT_UNJUDGED,
     HarnessError,
-    Sentence,
     StoreError,
     UsageError,
-    option,
 )
 from harness.core.files import write_atomically
 from harness.core.inert import visible
@@ -116,11 +114,11 @@ def check(
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
         if follow:
-            raise UsageError(f"{option('follow')} is for run folders, but {file} is a file")
+            raise UsageError(f"`follow` is for run folders, but {file} is a file")
         if options.as_run is not None and len(sources) > 1:
-            raise UsageError(f"{option('as_run')} takes one file, but {len(sources)} sources are given")
+            raise UsageError(f"as_run takes one file, but {len(sources)} sources are given")
     elif options.of_outputs:
-        refused = f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder"
+        refused = f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder"
         if options.of_outputs[0] == "out":
             refused += ": `harness score RUN --json > FILE` writes its scores"
         alone = (
@@ -168,11 +166,9 @@ def score(
         graded = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
-                Sentence(
-                    f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                    f"grades without the judge. Its replies are kept, and {option('judge.model', 'MODEL')} with its "
-                    "prompt or rubric brings its grades back"
-                )
+                f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
+                f"grades without the judge. Its replies are kept, and judge=MODEL with its "
+                "prompt or rubric brings its grades back"
             )
         _write_grades(options.out, folder, graded)
         return Scored(folder=folder, scores=_with_drops(folder, graded))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from harness.asking.prepare import Prepared
 from harness.asking.session import Sampled, end_if_signalled, generate
 from harness.asking.watching import Watcher
-from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
@@ -65,7 +64,7 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     needed = max(_samples_needed(benchmark, error) for benchmark in reached.values())
     return Sampled(
         outcome=outcome,
-        missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which {option('samples')} "
+        missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which `samples` "
         f"would have to be about {needed}",
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
@@ -103,7 +102,7 @@ def sample_text(
         if reasoning:
             yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
         else:
-            how = f"{option('reasoning', True)} shows it"
+            how = "reasoning (--reasoning) shows it"
             yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlight(sample.text, grade, style)}\n"
 

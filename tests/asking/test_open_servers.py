@@ -8,7 +8,7 @@ import pytest
 
 from harness.asking.servers import launched
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, ServerError
+from harness.core.errors import ServerError
 from server_launchers.spec import ServerSpec
 
 
@@ -18,7 +18,7 @@ class Listener(Watcher):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         self.warnings.append(str(sentence))
 
 

@@ -13,7 +13,7 @@ import pytest
 from harness.asking import prepare
 from harness.asking.options import RunOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import UsageError
 
 
 def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     told: list[str] = []
 
     class Ear(Watcher):
-        def warn(self, sentence: Sentence) -> None:
+        def warn(self, sentence: str) -> None:
             told.append(str(sentence))
 
     prepare.questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), Ear())

@@ -184,7 +184,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.csv", b'"problem\nin two lines",answer\np,1,extra\n', r"set\.csv:3 has 3 cells"),
         ("set.csv", b"", "holds no rows"),
         ("set.json", b'{"a": 1}', "is a mapping without a list of rows; expected a list of objects"),
-        ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with split"),
+        ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with `split`"),
         ("set.json", b"[1]", "row 1 of .* must be an object"),
         ("set.json", b'"text"', "must hold a list of objects, found a text"),
         ("set.json", b"{\n\n]", r"set\.json \(line 3\) is broken JSON"),

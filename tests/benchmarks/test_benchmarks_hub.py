@@ -158,7 +158,7 @@ def test_without_a_network_an_unpinned_set_is_read_from_the_cache_and_says_so(
 
 def test_no_network_and_no_cache_is_one_sentence_with_the_ways_out(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://user:secret@127.0.0.1:9")
-    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*file with data") as caught:
+    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*with `data`") as caught:
         questions.build(card())
     assert "secret" not in str(caught.value)
 

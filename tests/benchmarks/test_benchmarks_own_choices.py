@@ -11,7 +11,7 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.prepare import questions_of
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import UsageError
 from harness.core.records import Question
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_choice_is_one_sentence(
 
 
 def test_the_flag_goes_with_data_and_without_a_card(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="choices_key: it needs data, a file of questions"):
+    with pytest.raises(UsageError, match="choices_key: it needs `data`, a file of questions"):
         RunOptions.of(benchmarks="demo", choices_key="options")
     path = jsonl(tmp_path / "quiz.jsonl", {"question": "Grass?", "options": COLOURS, "answer": "A"})
     with pytest.raises(UsageError, match="are only for data without a card"):
@@ -107,7 +107,7 @@ def test_columns_that_look_like_options_are_named_where_they_are_left_out(
         def __init__(self) -> None:
             self.warnings: list[str] = []
 
-        def warn(self, sentence: Sentence) -> None:
+        def warn(self, sentence: str) -> None:
             self.warnings.append(str(sentence))
 
     path = tmp_path / "own.jsonl"

@@ -272,7 +272,7 @@ def test_an_address_that_does_not_answer_is_one_sentence(hub: Hub) -> None:
     gone = loaded.model_copy(
         update={"source": loaded.source.model_copy(update={"url": "http://127.0.0.1:9/set.jsonl"})}
     )
-    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with data"):
+    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with `data`"):
         questions.build(gone)
 
 

@@ -351,4 +351,4 @@ def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds
 def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', encoding="utf-8")
     done = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
-    assert (done.code, "--follow is for run folders" in done.err) == (2, True)
+    assert (done.code, "`follow` is for run folders" in done.err) == (2, True)

@@ -18,7 +18,7 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import VERBS, refusal
 from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
-from harness.core.errors import Sentence, UsageError, spell_options
+from harness.core.errors import UsageError
 from harness.core.options import Option, options_of
 
 PYTHON: dict[str, Callable[..., Any]] = {
@@ -76,10 +76,8 @@ def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) 
         assert isinstance(done.exception, UsageError), (name, done.exception, done.output)
         with pytest.raises(UsageError) as error:
             PYTHON[verb](**{name: "x"})
-        marked = Sentence(error.value.sentence).marked
-        spelt = spell_options(marked, lambda other, _: FLAGS.get(other, f"--{other.replace('_', '-')}"))
-        assert str(done.exception.sentence) == spelt
-        assert spelt.startswith(f"{FLAGS[name]}: ")
+        assert done.exception.sentence == error.value.sentence
+        assert error.value.sentence.startswith(f"{name}: ")
 
 
 CANARIES = ("sk-canary-0123456789abcdef", "9f8e7d6c5b4a32100123456789abcdef")

@@ -64,7 +64,7 @@ def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
     assert find_model(endpoint, "llama") == ModelInfo("llama")
     with pytest.raises(ServerError, match=r"does not serve qwen3-8.*qwen3-8b, llama.*Did you mean qwen3-8b"):
         find_model(endpoint, "qwen3-8")
-    with pytest.raises(ServerError, match="name one with model"):
+    with pytest.raises(ServerError, match="name one with `model`"):
         find_model(endpoint, None)
     assert find_model(serve({"/v1/models": models("only")}), None) == ModelInfo("only")
 

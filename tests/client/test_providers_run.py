@@ -95,7 +95,7 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
         code, _, err = run(*words, "--header", "api-key:sk-azure", "--samples", "2")
         assert code == 2
     assert "refuses temperature, top_p" in err
-    assert "--drop temperature --drop top_p" in err
+    assert "`drop` (temperature, top_p)" in err
     assert not [r for r in server.requests if r.method == "POST"]
 
 
@@ -143,19 +143,19 @@ def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Pa
         (("--base-url", "http://127.0.0.1:1", "--drop", "temprature"), "Did you mean temperature"),
         (("--provider", "deepseek", "--model", "m"), "set DEEPSEEK_API_KEY"),
         (("--base-url", "https://api.deepseek.com", "--model", "m"), "set DEEPSEEK_API_KEY"),
-        (("--provider", "azure", "--model", "m"), "--base-url"),
+        (("--provider", "azure", "--model", "m"), "base_url"),
         (("--provider", "deepsek", "--model", "m"), "Did you mean deepseek"),
         (("--provider", "groq", "--server", "x", "--model", "m"), "give one"),
         (("--base-url", "https://api.deepseek.com", "--base-url", "https://api.groq.com"), "several providers"),
-        ((*GROQ, "URL", "--rpm", "nan"), "--rpm nan: expected a finite number"),
-        ((*GROQ, "URL", "--thinking", "high"), "--thinking high: groq cannot express it"),
+        ((*GROQ, "URL", "--rpm", "nan"), "rpm=nan: expected a finite number"),
+        ((*GROQ, "URL", "--thinking", "high"), "thinking='high': groq cannot express it"),
         (
             (*GROQ, "URL", "--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'),
             "both set reasoning_effort",
         ),
-        ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "--api chat"),
+        ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "api=chat"),
         ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices of 0 or more"),
-        ((*GROQ, "URL", "--budget-usd", "1"), "--prices"),
+        ((*GROQ, "URL", "--budget-usd", "1"), "it needs `prices`"),
         ((*GROQ, "URL", "--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],
 )

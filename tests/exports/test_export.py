@@ -328,7 +328,7 @@ def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_p
     ("words", "sentence"),
     [
         (("--to", "sharegp"), "Did you mean sharegpt?"),
-        (("--to", "trl", "--shortest", "0"), "--shortest 0: expected a number greater than or equal to 1"),
+        (("--to", "trl", "--shortest", "0"), "shortest=0: expected a number greater than or equal to 1"),
     ],
 )
 def test_mistakes_are_one_sentence(run: RunFolder, words: tuple[str, ...], sentence: str) -> None:

@@ -184,8 +184,8 @@ def test_a_tracker_run_of_a_series_gets_each_step_once(
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     for options, sentence in (
-        ({"step": 1}, "name the tracker with track"),
-        ({"series": "s"}, "give this run's number with step"),
+        ({"step": 1}, "name the tracker with `track`"),
+        ({"series": "s"}, "give this run's number with `step`"),
     ):
         with pytest.raises(UsageError, match=sentence):
             harness.score(run, **options)

@@ -105,12 +105,12 @@ def test_as_many_shards_as_nodes(tmp_path: Path, server: FaultServer) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"shard": "1/2"}, "shard='1/2'|shard: it does not go with on"),
-        ({"rpm": 10.0}, "rpm: it does not go with on"),
-        ({"budget_tokens": 10}, "budget_tokens: it does not go with on"),
-        ({"serve": "vllm"}, "serve: it does not go with on"),
+        ({"shard": "1/2"}, "shard='1/2'|shard: it does not go with `on`"),
+        ({"rpm": 10.0}, "rpm: it does not go with `on`"),
+        ({"budget_tokens": 10}, "budget_tokens: it does not go with `on`"),
+        ({"serve": "vllm"}, "serve: it does not go with `on`"),
         ({"base_url": ()}, "needs an address that every node reaches"),
-        ({"model": None}, "needs model or out"),
+        ({"model": None}, "needs `model` or `out`"),
     ],
 )
 def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
@@ -119,7 +119,7 @@ def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given:
         del options["base_url"]
     with pytest.raises(UsageError, match=message):
         harness.run(**options, on="ray")
-    with pytest.raises(UsageError, match="shards=2: it needs on"):
+    with pytest.raises(UsageError, match="shards=2: it needs `on`"):
         harness.run("aime24", model="m", base_url="http://127.0.0.1:1", shards=2)
     assert not list(tmp_path.iterdir())
 
@@ -144,7 +144,7 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
         ),
         (
             ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"],
-            "--shards 2: it needs --on",
+            "shards=2: it needs `on`",
         ),
         (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),

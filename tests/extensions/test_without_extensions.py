@@ -48,9 +48,9 @@ def test_a_run_is_scored_and_reported_without_any_extension(core: Path, tmp_path
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["export", "run", "--to", "trl"], "--to trl: unknown format"),
-        (["score", "run", "--track", "wandb"], "--track wandb: unknown tracker"),
-        (["score", "run", "--on", "ray"], "--on ray: no extension for clusters is installed"),
+        (["export", "run", "--to", "trl"], "to='trl': unknown format"),
+        (["score", "run", "--track", "wandb"], "track='wandb': unknown tracker"),
+        (["score", "run", "--on", "ray"], "on='ray': no extension for clusters is installed"),
     ],
 )
 def test_what_an_extension_would_do_is_refused_in_a_sentence(

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.client.spelling import TEMPLATE_TOKENS, PromptBounds, prompt_bytes
-from harness.core.errors import option
 from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import Billing, Budget
@@ -125,7 +124,7 @@ def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does
     assert small.sentence() == (
         "stopped by the budget: 0 of 50 tokens used. Nothing is begun that could exceed it, and a reply may take "
         "64. The "
-        f"first round has 10 replies: give {option('budget_tokens')} at least 640, or a smaller {option('max_tokens')}"
+        "first round has 10 replies: give budget_tokens at least 640, or a smaller max_tokens"
     )
     assert not small.has_begun
     assert not budget(64, budget_tokens=639).may_start(0)

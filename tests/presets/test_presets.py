@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import UsageError
 from harness.presets import preset as presets
 from harness.presets.preset import RunProfile
 from harness.presets.sampling import Sampling
@@ -89,7 +89,7 @@ def asked(sampling: Sampling | None = None, **more: Any) -> RunProfile:
 
 
 def said(name: str, given: RunProfile) -> list[str]:
-    return [str(Sentence(one)) for one in presets.load(name).contradictions(given)]
+    return [str(one) for one in presets.load(name).contradictions(given)]
 
 
 SOUND = {
@@ -116,14 +116,14 @@ def test_a_run_as_the_card_asks_is_not_warned_of(name: str) -> None:
         ("deepseek-r1", {"system_prompt": "You are …"}, "a system prompt: the model card asks for all instructions"),
         ("magistral", {"system_prompt": None}, "no system prompt: the model card asks for the system prompt of its"),
         ("qwen3", {"prompt": "How many?"}, r"the prompt names no \boxed{}: the model card asks"),
-        ("gpt-oss", {"api": "completions"}, "api='completions': the model card says that the model works in its"),
+        ("gpt-oss", {"api": "completions"}, "api=completions: the model card says that the model works in its"),
         ("gpt-oss", {"thinking": None}, "no effort is set: the effort is medium unless it is set"),
         ("deepseek-v3.2", {"thinking": None}, "no thinking: the model's template thinks only where it is told to"),
         ("deepseek-r1", {"opens": False}, "replies that do not begin with their reasoning: the model card asks"),
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.7, top_p=0.95)},
-            "the model card asks for temperature 0.6 (not 0.7), top_k 20 (not sent); preset='qwen3' sends its sampling",
+            "the model card asks for temperature 0.6 (not 0.7), top_k 20 (not sent); preset=qwen3 sends its sampling",
         ),
         (
             "qwen3",

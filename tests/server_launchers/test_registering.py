@@ -36,7 +36,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--register", "a.url"), "--host 127.0.0.1: other machines cannot reach this address"),
+        (("--register", "a.url"), "host='127.0.0.1': other machines cannot reach this address"),
         (("--register", "a.url", "--detach"), "--register does not work with --detach"),
         (("--on", "ray"), "Run `harness serve ENGINE MODEL --host 0.0.0.0 --register FOLDER/NAME.url` on each node"),
         (("--slurm", "2"), "`harness run --endpoints FOLDER` asks them all (docs/scaling.md)"),

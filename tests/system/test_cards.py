@@ -52,7 +52,7 @@ def test_a_template_that_opens_no_reasoning_is_warned_of_with_the_flag(tmp_path:
             "1", "--base-url", server.base_url, "--no-canary", "--no-fingerprint", "--out", "run",
         )  # fmt: skip
     assert done.code == 0, done.err
-    assert ("--serve-option chat-template=FILE" in done.err) != opens
+    assert ("chat_template=FILE" in done.err) != opens
     assert "the model card asks for" not in done.err  # the defaults are this card's own sampling
 
 

@@ -93,7 +93,7 @@ def server() -> Iterator[FaultServer]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two scored runs, questions, a gate's policy, a sweep, published scores, and a package with a plug-in that cannot be imported."""
+    """Two scored runs, questions, a gate, a sweep, published scores, and a package whose plug-in cannot be imported."""
     run_folder = tmp_path_factory.mktemp("printed")
     for run, seed in (("a", 1), ("b", 2)):
         write_run(run_folder / run, benchmarks=[("demo", 4, 4)], seed=seed)

@@ -217,8 +217,8 @@ def test_thinking_is_kept_apart_from_the_answer(tmp_path: Path, thinking_server:
 def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Path, toy_server: ToyServer) -> None:
     done = run_demo(tmp_path, toy_server, "--max-tokens", "32768")
     assert done.code == 2
-    assert "--max-tokens" in done.err
-    assert "--fit-context" in done.err
+    assert "max_tokens" in done.err
+    assert "fit_context=True" in done.err
     fitted = run_demo(tmp_path, toy_server, "--max-tokens", "32768", "--fit-context", "--limit", "1", "--dry-run")
     assert fitted.code == 0
 

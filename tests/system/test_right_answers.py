@@ -146,7 +146,7 @@ def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_
     (laid_out / "taken").write_text("x")
     done = harness(laid_out, "report", "A", "--out", "taken/below", extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code == 3
-    assert "Name another folder for the report by --out" in done.err
+    assert "Name another folder for the report by `out`" in done.err
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_https_at_a_port_of_plain_http(reply: object, tmp_path: Path) -> None:
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-    with listener, pytest.raises(ServerError, match=r"does not speak https .* base_url='http://127"):
+    with listener, pytest.raises(ServerError, match=r"does not speak https .* base_url=http://127"):
         harness.run("demo", base_url=url, model="m", out=tmp_path / "run")
 
 
@@ -52,7 +52,7 @@ def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
-        with pytest.raises(ServerError, match=f"if it speaks http, give base_url='{plain}'"):
+        with pytest.raises(ServerError, match=f"if it speaks http, give base_url={plain}"):
             page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
 
 

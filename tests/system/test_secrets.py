@@ -303,8 +303,12 @@ def test_a_server_of_ones_own_and_a_sweep_keep_their_keys(tmp_path: Path, comman
         }
         (tmp_path / "sweep.yaml").write_text(json.dumps(sweep), encoding="utf-8")
         commands("sweep", "sweep.yaml", "--out", "swept", OPENAI_API_KEY=CANARIES["environment"])
+        limits = {"floor": 50, "loss": 40, "max_samples": 2}
+        policy = {"name": "gate", "run": sweep["run"] | {"data": "sums.jsonl"}, "benchmarks": {"sums": limits}}
+        (tmp_path / "gate.yaml").write_text(json.dumps(policy), encoding="utf-8")
+        commands("gate", "gate.yaml", "--out", "gated", code=(0, 1, 4), OPENAI_API_KEY=CANARIES["environment"])
     assert commands.leaks() == []
-    assert leaking_files(tmp_path, {tmp_path / "sweep.yaml"}) == []
+    assert leaking_files(tmp_path, {tmp_path / "sweep.yaml", tmp_path / "gate.yaml"}) == []
 
 
 @pytest.mark.timeout(300)

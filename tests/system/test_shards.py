@@ -124,7 +124,7 @@ def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any]
     assert json.loads(scored.out)[0]["n_samples"] == N * 4
     refused = command(tmp_path, "score", "one", "two")
     assert refused.code == 2
-    assert "--out: one is a shard, and shards are joined before they are scored" in refused.err
+    assert "out: one is a shard, and shards are joined before they are scored" in refused.err
 
 
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:

@@ -597,7 +597,7 @@ def test_verdicts_on_another_benchmark_than_the_named_one_are_refused(tmp_path: 
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
     refused = harness(tmp_path, "audit", "run", "--benchmark", "other", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert "todo.jsonl, line 1 is a verdict on prose, but --benchmark takes other alone" in refused.err
+    assert "todo.jsonl, line 1 is a verdict on prose, but `benchmark` takes other alone" in refused.err
     assert overrides.read(judged.benchmark("prose")) == []
     assert harness(tmp_path, "audit", "run", "--benchmark", "prose", "--verdicts", "todo.jsonl").code == 0
 

@@ -987,7 +987,7 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
         assert said in refused.err
     (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("model-7b", "other"), encoding="utf-8")
     refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
-    assert "own.yaml holds no published score of org/model-7b on demo: give --model" in refused.err
+    assert "own.yaml holds no published score of org/model-7b on demo: give `model`" in refused.err
     (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("demo", "dem0"), encoding="utf-8")
     refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
     assert (

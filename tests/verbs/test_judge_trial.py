@@ -95,7 +95,7 @@ def test_a_judge_that_refuses_the_key_is_named_with_its_option(tmp_path: Path) -
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
     said = " ".join(done.err.split())
     assert f"harness: the judge judge: {judge.base_url} refuses: HTTP 401: no such key" in said
-    assert "--judge-api-key-env names the variable that holds the key" in said
+    assert "api_key_env names the variable that holds the key" in said
 
 
 def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Pa
     with FaultServer(refuses) as server, FaultServer(able) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
     said = " ".join(done.err.split())
-    assert f"harness: {server.base_url} refuses: HTTP 401: no such key; --api-key-env names the variable" in said
+    assert f"harness: {server.base_url} refuses: HTTP 401: no such key; api_key_env names the variable" in said
 
 
 def silent() -> Iterator[Step]:
@@ -264,7 +264,7 @@ def test_the_flags_of_a_judge_need_a_judge(tmp_path: Path) -> None:
         words[words.index("--judge")] = "--judge-prompt"
         done = harness(tmp_path, *words)
     assert (done.code, n_sampled(server)) == (2, 0)
-    assert "--judge-prompt is an option of the judge and needs --judge MODEL" in done.err
+    assert "judge_prompt is an option of the judge and needs --judge MODEL" in done.err
 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_p
         refused = harness(tmp_path, *words)
         assert (refused.code, n_sampled(server), n_sampled(judge)) == (2, 0, 0), refused.err
         sentence = (
-            "--judge-api-key-env: the environment variable NOT_SET_ANYWHERE is not set or empty: set it to the key"
+            "judge: api_key_env: the environment variable NOT_SET_ANYWHERE is not set or empty: set it to the key"
         )
         assert sentence in refused.err
         harness(tmp_path, *words[: words.index("--judge")])

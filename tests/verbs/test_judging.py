@@ -21,8 +21,6 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.cli.help import spell
-from harness.cli.score import command as score
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.errors import ServerError
@@ -473,7 +471,7 @@ def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
     assert judged.reports[0].n_silent == 2
     assert judged.scores[0].n_undecided == 4
     assert judged.outcome is not None
-    assert any("raise --judge-max-tokens" in spell(warning, score) for warning in judged.outcome.warnings)
+    assert any("raise max_tokens" in warning for warning in judged.outcome.warnings)
 
 
 def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:
@@ -666,7 +664,7 @@ def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path:
         (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
         (["--judge-header", "a: b"], "with a key from the environment (--judge-api-key-env) at most"),
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
-        (["--judge", "m", "--judge-temperature", "nan"], "--judge-temperature nan: expected a finite number"),
+        (["--judge", "m", "--judge-temperature", "nan"], "judge_temperature=nan: expected a finite number"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),
     ],

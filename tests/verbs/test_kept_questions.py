@@ -18,9 +18,8 @@ import harness
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare, questions_of
 from harness.asking.watching import Watcher
-from harness.cli.help import spell
 from harness.cli.main import cli
-from harness.core.errors import Sentence, StoreError
+from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, questions, read_samples
@@ -160,7 +159,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         asked_by(tmp_path)
     assert "by hand" not in str(refused.value)
     with click.Context(cli):
-        advice = spell(refused.value.sentence)
+        advice = refused.value.sentence
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
@@ -184,14 +183,14 @@ def test_the_message_on_a_changed_answer_says_that_verdicts_by_hand_stay_with_th
 
 class Warned(Watcher):
     def __init__(self) -> None:
-        self.sentences: list[Sentence] = []
+        self.sentences: list[str] = []
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
 
 def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: RunFolder, tmp_path: Path) -> None:
-    def warnings(name: str, rows: list[dict[str, Any]]) -> list[Sentence]:
+    def warnings(name: str, rows: list[dict[str, Any]]) -> list[str]:
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         watcher = Warned()
         with FaultServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
@@ -206,7 +205,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     (warning,) = warnings("mended.jsonl", corrected)
     assert "already holds all 6 questions of mended, with replies, as the benchmark sums; this run asks anew" in warning
     with click.Context(cli):
-        advice = spell(warning)
+        advice = warning
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
     for command in (export, score):
         assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0

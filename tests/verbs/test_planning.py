@@ -190,7 +190,7 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(empty: Pa
     for name in ("gsm8k", "my50.jsonl"):
         refused = harness(empty, "plan", name, "--detect", "2")
         assert (refused.code, "no source publishes how much samples vary" in refused.err) == (2, True)
-        assert "--accuracy, or a scored run in place of the name" in refused.err
+        assert "`accuracy`, or a scored run in place of the name" in refused.err
         given = harness(empty, "plan", name, "--detect", "2", "--accuracy", "91")
         assert (given.code, "accuracy 91.0 %, as given; the spread is" in given.out) == (0, True), given.err
     assert " on the same 50 questions " in harness(empty, "plan", "my50.jsonl:16", "--accuracy", "80").out
@@ -234,7 +234,7 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(empty
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     refused = harness(tmp_path, "plan", "pilot/", "--detect", "2")
-    assert "one sample of each question, which shows no spread: take two samples of each question (--samples 2)" in (
+    assert "one sample of each question, which shows no spread: take two samples of each question (samples=2)" in (
         refused.err
     )
     write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
@@ -297,7 +297,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(empty
     ("words", "expected"),
     [
         ("--margin 1 --detect 1", "give one of the two"),
-        ("--margin 1 --published-samples 4", "leave --published-samples out"),
+        ("--margin 1 --published-samples 4", "leave published_samples out"),
         ("--margin 0", "greater than 0"),
     ],
 )
@@ -319,7 +319,7 @@ def test_a_margin_beside_what_it_cannot_go_with_is_refused(empty: Path, words: s
         ("aime24 16 --detect 2", "unknown benchmark '16'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
-        ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
+        ("aime24 --json", "or the loss to rule out, as margin=2; or a number of samples"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),

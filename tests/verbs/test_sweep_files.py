@@ -296,7 +296,7 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
     assert "Name the column with answer_key: NAME." in refused.err
     # Wrong twin: `harness run` has the flag.
-    assert "--answer-key NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
+    assert "answer_key=NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")
     (tmp_path / "s.yaml").write_text(named)
     assert harness(tmp_path, "sweep", "s.yaml", "--dry-run").code == 0

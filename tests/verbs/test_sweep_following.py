@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness.asking.watching import Watcher
-from harness.core.errors import InUse, Sentence, StoreError, UsageError
+from harness.core.errors import InUse, StoreError, UsageError
 from harness.verbs.sweep import checkpoints
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.checkpoints import POLL_S, SETTLED_S, follow
@@ -32,10 +32,10 @@ class Told(Watcher):
         self.standings: list[str] = []
         self.warnings: list[str] = []
 
-    def standing(self, sentence: Sentence) -> None:
+    def standing(self, sentence: str) -> None:
         self.standings.append(sentence)
 
-    def warn(self, sentence: Sentence) -> None:
+    def warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
 
 

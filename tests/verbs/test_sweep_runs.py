@@ -749,8 +749,8 @@ def test_that_one_max_tokens_cuts_several_cells_is_printed_once_with_their_numbe
     assert done.code == 0, done.err
     said = [line.removeprefix("harness: warning") for line in done.err.splitlines() if "truncated" in line]
     assert said == [
-        ": one+a: 8 of 8 samples (100%) are truncated: raise --max-tokens.",
-        ": one+b: 8 of 8 samples (100%) are truncated: raise --max-tokens.",
-        ", 2 times in all: samples are truncated at 64 tokens: raise --max-tokens.",
-        ", 2 times in all: samples are truncated at 65 tokens: raise --max-tokens.",
+        ": one+a: 8 of 8 samples (100%) are truncated: raise max_tokens.",
+        ": one+b: 8 of 8 samples (100%) are truncated: raise max_tokens.",
+        ", 2 times in all: samples are truncated at 64 tokens: raise max_tokens.",
+        ", 2 times in all: samples are truncated at 65 tokens: raise max_tokens.",
     ]

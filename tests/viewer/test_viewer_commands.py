@@ -91,7 +91,7 @@ def test_votes_agree_with_the_verdicts_of_their_samples(tmp_path: Path) -> None:
 def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:
     out = shown(results, "a", "q1:0")
     assert r"Half of 84 is \(42\), so $\boxed{»42«}$." in out
-    assert "[reasoning of 36 characters; --reasoning shows it]" in out
+    assert "[reasoning of 36 characters; reasoning (--reasoning) shows it]" in out
     assert "answer found by box at characters 33–35: 42" in out
     assert "curl http://127.0.0.1:8000/v1/chat/completions" in out
     assert "2 · 42 = 84" not in out
@@ -244,7 +244,7 @@ def test_a_mistake_is_one_sentence(results: Path, words: list[str], code: int, s
 def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_path: Path) -> None:
     write_run(tmp_path / "run", {"one": SMALL, "two": SMALL})
     done = harness(tmp_path, "show", "run", "q1")
-    assert "question 'q1' is in one, two; choose one with --benchmark" in done.err
+    assert "question 'q1' is in one, two; choose one with `benchmark`" in done.err
     assert shown(tmp_path, "run", "q1", "--benchmark", "two").startswith("two · q1")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import POINTS, PRICES, Option, Options
 
 
@@ -99,7 +99,7 @@ class PlanBasis(Margin):
         super()._check()
         if self.other_samples is not None and self.published_samples is not None:
             raise UsageError(
-                f"{option('other_samples')} plans a comparison with another run, {option('published_samples')} one "
+                "other_samples plans a comparison with another run, published_samples one "
                 "with a published score: give one of the two"
             )
 
@@ -129,13 +129,13 @@ class PlanOptions(PlanBasis):
             return
         if self.detect is not None:
             raise UsageError(
-                f"{option('detect')} plans to find a difference, {option('margin')} to show that no run is worse by so "
+                "`detect` plans to find a difference, `margin` to show that no run is worse by so "
                 "much: give one of the two; a second command plans the other"
             )
         if self.published_samples is not None:
             raise UsageError(
-                f"{option('margin')} plans for `harness compare`; a published score is compared by `harness verify`, "
-                f"which takes no margin: leave {option('published_samples')} out"
+                "`margin` plans for `harness compare`; a published score is compared by `harness verify`, "
+                "which takes no margin: leave published_samples out"
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from harness.core.errors import option
 from harness.core.options import Kind, Option, Options
 from harness.core.records import AnswerKind
 from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
@@ -103,7 +102,7 @@ class AuditOptions(Options):
         Option("Write the samples left to judge to FILE: JSON lines, or a table for Excel if FILE ends in .csv."),
     ] = None
     verdicts: Annotated[
-        Path | None, Option(f"Take the verdicts from FILE, which {option('out')} wrote and a person filled in.")
+        Path | None, Option("Take the verdicts from FILE, which `out` wrote and a person filled in.")
     ] = None
 
 

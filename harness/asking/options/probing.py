@@ -9,7 +9,7 @@ from harness.asking.options.headings import WHOM
 from harness.asking.options.request import HowWritten
 from harness.asking.options.whom import WhichServer
 from harness.client.asker import SERVER_FILLED
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
 from harness.presets.sampling import sampling_fields
 
@@ -21,7 +21,7 @@ class ProbeRules(Options):
         str | None,
         Option(
             "What the server should equal: a server with the true weights (its address, with #MODEL if it has several "
-            f"models, or the name of a running one), or a file of {option('save_reference')}. A reference server is "
+            "models, or the name of a running one), or a file of save_reference. A reference server is "
             "compared, not examined.",
             metavar="URL[#MODEL]|NAME|FILE",
         ),
@@ -29,7 +29,7 @@ class ProbeRules(Options):
     reference_api_key_env: Annotated[
         str | None,
         Option(
-            f"Environment variable with the key of a server that {option('reference')} names. Default: its provider's "
+            "Environment variable with the key of a server that `reference` names. Default: its provider's "
             "(DEEPSEEK_API_KEY …); another server gets no key.",
             metavar="VARIABLE",
         ),
@@ -37,8 +37,7 @@ class ProbeRules(Options):
     save_reference: Annotated[
         Path | None,
         Option(
-            f"Write a file for later use with {option('reference')}: from the server that {option('reference')} "
-            "names, else from this one.",
+            "Write a file for later use with `reference`: from the server that `reference` names, else from this one.",
             metavar="FILE",
         ),
     ] = None
@@ -65,7 +64,7 @@ class ProbeRules(Options):
         super()._check()
         if self.reference is None and self.reference_api_key_env is not None:
             raise UsageError(
-                f"it is the key of a reference server; name that server with {option('reference')}",
+                "it is the key of a reference server; name that server with `reference`",
                 field="reference_api_key_env",
             )
         if self.save_reference is not None and self.save_reference.is_dir():
@@ -108,6 +107,6 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=(*NO_SERVER, *NO
             )
         if self.save_reference is not None and self.further_fields is not None:
             raise UsageError(
-                f"it saves the replies to plain requests: leave out {option(self.further_fields)}",
+                f"it saves the replies to plain requests: leave out {self.further_fields}",
                 field="save_reference",
             )

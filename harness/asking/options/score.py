@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from harness.asking.options.headings import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import PRICES, Kind, Option, Options, options_of
 from harness.presets.grading import GradingOptions
 
@@ -23,7 +23,7 @@ class OutputsOptions(Options):
     answer_key: Annotated[
         str | None,
         Option(
-            f"Column of the reference answer in FILE; not needed with {option('benchmark')}, which has the references.",
+            "Column of the reference answer in FILE; not needed with `benchmark`, which has the references.",
             under=OUTPUTS,
         ),
     ] = None
@@ -35,7 +35,7 @@ class OutputsOptions(Options):
         str | None,
         Option(
             "Column of the question's id in FILE. Default: `id`, if each question has one. If you name it and FILE has "
-            f"no texts of questions, rows are matched with {option('benchmark')} by it.",
+            "no texts of questions, rows are matched with `benchmark` by it.",
             under=OUTPUTS,
         ),
     ] = None
@@ -53,7 +53,7 @@ class OutputsOptions(Options):
         str | None,
         Option(
             "The benchmark that FILE answers, or a file of questions: rows are matched by the question's text (without "
-            f"texts: by {option('id_key')}), and graded by the references there.",
+            "texts: by id_key), and graded by the references there.",
             under=OUTPUTS,
         ),
     ] = None
@@ -125,7 +125,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     step: Annotated[
         int | None,
         Option(
-            f"Send the scores as step N of one tracker run, which {option('series')} names.",
+            "Send the scores as step N of one tracker run, which `series` names.",
             under=OUTPUT,
             least=0,
         ),
@@ -151,15 +151,11 @@ class ScoreOptions(GradingOptions, OutputsOptions):
         """Raise `UsageError` for a step that is sent nowhere, a series without a step, and grades in two places."""
         super()._check()
         if self.as_run is not None and self.out is not None:
-            raise UsageError(f"the grades of a run are stored in its folder: leave out {option('out')}", field="as_run")
+            raise UsageError("the grades of a run are stored in its folder: leave out `out`", field="as_run")
         if self.step is not None and not self.track:
-            raise UsageError(
-                f"scores of a step are sent to a tracker: name the tracker with {option('track')}", field="step"
-            )
+            raise UsageError("scores of a step are sent to a tracker: name the tracker with `track`", field="step")
         if self.series is not None and self.step is None:
-            raise UsageError(
-                f"a series has numbered steps: give this run's number with {option('step')}", field="series"
-            )
+            raise UsageError("a series has numbered steps: give this run's number with `step`", field="series")
 
     @property
     def of_outputs(self) -> list[str]:

@@ -25,7 +25,7 @@ from harness.asking.options.resuming import Resuming
 from harness.asking.options.score import ScoreOptions
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import Option, Options, options_of
 from harness.presets.sampling import SamplingOption, SamplingOptions
 
@@ -53,16 +53,15 @@ class RunOptions(
         super()._check()
         if self.endpoints_file is not None and (self.base_url or self.server or self.serve):
             raise UsageError(
-                f"this file names the servers: leave out {option('base_url')}, {option('server')} and "
-                f"{option('serve')}",
+                "this file names the servers: leave out base_url, `server` and `serve`",
                 field="endpoints_file",
             )
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
-            raise UsageError(f"it needs {option('data')}, a file of questions", field=keys[0])
+            raise UsageError("it needs `data`, a file of questions", field=keys[0])
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
-                f"it does not work with {option('shard')}, since a shard's error is not the run's: give all "
-                f"shards the same number of samples with {option('samples')}",
+                "it does not work with `shard`, since a shard's error is not the run's: give all "
+                "shards the same number of samples with `samples`",
                 field="target_error",
                 value=self.target_error,
             )
@@ -74,11 +73,11 @@ class RunOptions(
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
-                f"it does not work with {option('batch')}, which sends all requests at once: leave one of them out",
+                "it does not work with `batch`, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
         if len(self.base_url) > 1:
-            raise UsageError(f"{option('batch')} takes only one address: leave the others out", field="base_url")
+            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 # ---- which verb takes which
@@ -98,7 +97,7 @@ class OnRay(Options):
     ] = None
     shards: Annotated[
         int | None,
-        Option(f"Number of shards with {option('on')}. Default: one a node.", under=WHOM, metavar="N", least=1),
+        Option("Number of shards with `on`. Default: one a node.", under=WHOM, metavar="N", least=1),
     ] = None
 
     def _check(self) -> None:
@@ -106,7 +105,7 @@ class OnRay(Options):
         super()._check()
         if self.shards is not None and self.on is None:
             raise UsageError(
-                f"it needs {option('on')}; to ask one part from this machine, use {option('shard', 'I/N')}",
+                "it needs `on`; to ask one part from this machine, use shard=I/N",
                 field="shards",
                 value=self.shards,
             )
@@ -153,12 +152,12 @@ VERBS: dict[str, Verb] = {
     "run": Verb(
         SpreadRunOptions,
         {
-            "repeats": f"the samples of a question are {option('samples')} here",
+            "repeats": "the samples of a question are `samples` here",
             "benchmark": "give the benchmarks before the options",
         },
     ),
     "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
-    "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
+    "sweep": Verb(SweepOptions, {"pilot": "a sweep has no pilot: dry_run estimates its tokens and time"}),
     "score": Verb(
         ScoreOptions,
         {
@@ -211,7 +210,7 @@ def _as_field(verb: Verb, name: str) -> str:
         or "extra_body" not in options_of(verb.options)
     ):
         return ""
-    return f". To send the field with each request, give {option('extra_body')} '{{\"{name}\": VALUE}}'"
+    return f". To send the field with each request, give extra_body '{{\"{name}\": VALUE}}'"
 
 
 def check(verb: str, names: Iterable[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from harness.asking.options.headings import ASKED
-from harness.core.errors import option
 from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
 
 
@@ -60,15 +59,13 @@ class WhatIsAsked(Options):
         str | None,
         Option("JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst.", under=ASKED, kind=ADDRESS),
     ] = None
-    question_key: Annotated[str | None, Option(f"Column of the question in {option('data')}.", under=ASKED)] = None
-    answer_key: Annotated[str | None, Option(f"Column of the reference answer in {option('data')}.", under=ASKED)] = (
-        None
-    )
+    question_key: Annotated[str | None, Option("Column of the question in `data`.", under=ASKED)] = None
+    answer_key: Annotated[str | None, Option("Column of the reference answer in `data`.", under=ASKED)] = None
     choices_key: Annotated[
         tuple[str, ...],
         Option(
-            f"Multiple choice: the column of {option('data')} with the list of options, or several columns with one "
-            f"option each. The answer names an option by letter, by index from 0, or by its text.",
+            "Multiple choice: the column of `data` with the list of options, or several columns with one "
+            "option each. The answer names an option by letter, by index from 0, or by its text.",
             under=ASKED,
             metavar="COLUMN[,COLUMN...]",
             kind=COMMAS,
@@ -76,9 +73,9 @@ class WhatIsAsked(Options):
     ] = ()
     id_key: Annotated[
         str | None,
-        Option(f"Column of the question's id in {option('data')}. Default: id, or a checksum of the row.", under=ASKED),
+        Option("Column of the question's id in `data`. Default: id, or a checksum of the row.", under=ASKED),
     ] = None
-    split: Annotated[str | None, Option(f"Split of {option('data')}, a folder of splits.", under=ASKED)] = None
+    split: Annotated[str | None, Option("Split of `data`, a folder of splits.", under=ASKED)] = None
     prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED)] = None
     system_prompt: Annotated[
         str | None, Option("System prompt, by name or as text; `none` sends none.", under=ASKED)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from harness.asking.options.headings import LIMITS, WHOM
 from harness.core.choices import Api, TransportName
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options
 from harness.core.secret import Secret, reveal_secrets
 
@@ -129,22 +129,20 @@ class WhichServer(Options):
         super()._check()
         # A shell puts an empty text in the place of a variable that is not set.
         if not all(self.base_url):
-            raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
+            raise UsageError("base_url is empty: give the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
             if self.base_url or self.server or self.provider:
-                others = f"{option('base_url')}, {option('server')} and {option('provider')}"
+                others = "base_url, `server` and `provider`"
                 raise UsageError(
                     f"it starts a server, but {others} name a running one: give either this option or one of those",
                     field="serve",
                 )
             if not self.model:
-                raise UsageError(f"it needs {option('model')}, the model to serve", field="serve")
+                raise UsageError("it needs `model`, the model to serve", field="serve")
         if self.base_url and self.server:
-            raise UsageError(f"{option('base_url')} and {option('server')} both name the server: give one of them")
+            raise UsageError("base_url and `server` both name the server: give one of them")
         if self.provider and self.server:
-            raise UsageError(
-                f"{option('provider')} is for addresses, {option('server')} for servers of `harness serve`: give one"
-            )
+            raise UsageError("`provider` is for addresses, `server` for servers of `harness serve`: give one")
 
 
 class HowReached(Options):

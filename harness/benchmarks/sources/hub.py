@@ -27,7 +27,7 @@ from harness.benchmarks.sources import archives, documents, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import visible
 from harness.core.limits import MAX_NAME_BYTES
@@ -262,7 +262,7 @@ class _NoNetworkError(UsageError):
         super().__init__(
             f"{source.id} is not in the cache and {why}; where there is a network, run `harness benchmarks fetch` with "
             f"the benchmark's name, and copy {_repository_folder(source)} from there; or set HF_ENDPOINT to a mirror, "
-            f"or give a local file with {option('data')}"
+            f"or give a local file with `data`"
         )
 
 

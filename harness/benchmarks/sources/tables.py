@@ -35,7 +35,7 @@ from harness.benchmarks.limits import (
     MAX_ROWS,
     MAX_UNPACKED_RATIO,
 )
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun
@@ -275,7 +275,7 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
         held = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20])
         problem = f"no file for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
-            f"{folder} has {problem}; it holds {held}. Name one of these files, or a split with {option('split')} (the "
+            f"{folder} has {problem}; it holds {held}. Name one of these files, or a split with `split` (the "
             "beginning of a file's name, up to its first - or .)"
         )
     return matching
@@ -290,7 +290,7 @@ def _no_file(path: Path, shown: str) -> UsageError:
     """The error for a file that is not there; a number of samples behind its name (`mine.csv:4`) is recognised."""
     name, _, number = str(path).rpartition(":")
     is_number = number.isdecimal() and Path(name).is_file()
-    hint = f"; give the number of samples as {option('samples', int(number))}" if is_number else ""
+    hint = f"; give the number of samples as samples={int(number)}" if is_number else ""
     return UsageError(f"there is no file {shown}{hint}")
 
 
@@ -351,9 +351,7 @@ def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
     if name not in lists:
         near = near_names(split, lists) if split else ""
         names = ", ".join(map(visible, lists))
-        raise UsageError(
-            f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
-        )
+        raise UsageError(f"{shown} is a mapping; its lists of rows are: {names}. Name one with `split`.{near}")
     return lists[name]
 
 

@@ -15,7 +15,7 @@ from harness.benchmarks.limits import MAX_DOWNLOAD_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, http_get
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.files import open_named, write_atomically
 from harness.core.inert import quoted
 
@@ -59,7 +59,7 @@ def _download(source: UrlSource) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(
             f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); fetch it where there is a "
-            f"network, or give a local file with {option('data')}"
+            f"network, or give a local file with `data`"
         ) from error
     if page.status != 200:
         raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")

@@ -26,7 +26,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
 from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.secret import Secret
@@ -241,7 +241,7 @@ class Provider(Part):
         if url is None:
             if self.address.base_url is None:
                 raise UsageError(
-                    f"this provider has no fixed address: give the address with {option('base_url')}"
+                    "this provider has no fixed address: give the address with base_url"
                     + (f" (it ends in {self.address.path})" if self.hosted else ""),
                     field="provider",
                     value=self.name,
@@ -293,7 +293,7 @@ class Provider(Part):
             return {}
         if api != "chat":
             raise UsageError(
-                f"it needs {option('api', 'chat')}: in a raw prompt, write the model's own switch",
+                "it needs api=chat: in a raw prompt, write the model's own switch",
                 field="thinking",
                 value=thinking,
             )
@@ -310,7 +310,7 @@ class Provider(Part):
         choices = f"expected {' or '.join(sorted(levels))}" if levels else "no value is known that it takes"
         raise UsageError(
             f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
-            f"other fields of a request go into {option('extra_body')}",
+            f"other fields of a request go into extra_body",
             field="thinking",
             value=thinking,
         )
@@ -323,13 +323,13 @@ class Provider(Part):
         if tokens is None:
             return {}
         if api != "chat":
-            raise UsageError(f"it needs {option('api', 'chat')}", field="thinking_tokens", value=tokens)
+            raise UsageError("it needs api=chat", field="thinking_tokens", value=tokens)
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
         if not fitting:
             ways = _known_ways({rule.engine for rule in self.thinking_tokens})
             raise UsageError(
                 f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}"
-                f"{ways}; if you know one, send it by {option('extra_body')}",
+                f"{ways}; if you know one, send it by extra_body",
                 field="thinking_tokens",
                 value=tokens,
             )
@@ -366,12 +366,12 @@ class Provider(Part):
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
             return Objection(
-                f"{self.name} refuses seeds {page}; leave out with {option('seed', None)}", certain=self.seed.checked
+                f"{self.name} refuses seeds {page}; leave out with seed=None (--seed none)", certain=self.seed.checked
             )
         does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
         return Objection(
             f"{self.name} {does} {page}: a sample that is asked again comes out differently; "
-            f"{option('seed', None)} sends none",
+            f"seed=None (--seed none) sends none",
             certain=False,
         )
 
@@ -406,7 +406,7 @@ def load(name: str) -> Provider:
     if name not in provider_names:
         raise UsageError(
             f"there are {', '.join(provider_names)}.{near_names(name, provider_names)}"
-            f" Any other OpenAI-compatible address works with {option('base_url')} alone.",
+            f" Any other OpenAI-compatible address works with base_url alone.",
             field="provider",
             value=visible(name, 60),
         )
@@ -459,16 +459,16 @@ def recognise(url: str) -> Provider:
     return load(GENERIC)
 
 
-_NO_THINKING = option("thinking", None)
+_NO_THINKING = "no thinking"
 
 _CURES: Mapping[str, str] = {
-    "max_completion_tokens": option("provider", GENERIC),
-    "seed": option("seed", None),
-    "random_seed": option("seed", None),
-    "stream": option("stream", False),
+    "max_completion_tokens": f"provider={GENERIC}",
+    "seed": "seed=None (--seed none)",
+    "random_seed": "seed=None (--seed none)",
+    "stream": "stream=False (--no-stream)",
     "enable_thinking": _NO_THINKING,
     "reasoning_effort": _NO_THINKING,
-    "chat_template_kwargs": f"{_NO_THINKING} and {option('chat_template_kwargs', None)}",
+    "chat_template_kwargs": f"{_NO_THINKING} and no chat_template_kwargs",
     "thinking": _NO_THINKING,
     "reasoning": _NO_THINKING,
 }
@@ -515,7 +515,7 @@ def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
     parameters = [engines.our_names().get(name, name) for name in parameters]
     droppable = [name for name in parameters if name in DROPPABLE]
-    cures = [option("drop", droppable)] if droppable else []
+    cures = [f"`drop` ({', '.join(droppable)})"] if droppable else []
     others = (name for name in parameters if name not in DROPPABLE)
-    cures += [_CURES.get(name, f"no {name} in {option('extra_body')}") for name in others]
+    cures += [_CURES.get(name, f"no {name} in extra_body") for name in others]
     return ", ".join(dict.fromkeys(cures))

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit, urlunsplit
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words
 from harness.core import codec
-from harness.core.errors import Sentence, ServerError, near_names, option
+from harness.core.errors import ServerError, near_names
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.records import ServerFacts
@@ -69,7 +69,7 @@ class Pages:
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
     listed: dict[str, dict[str, Any]] | None = None
     server: str = ""
-    no_list: Sentence | None = None
+    no_list: str | None = None
     due: float = math.inf
 
     def seconds(self, timeout: float) -> float:
@@ -114,7 +114,7 @@ def list_models(
     if not isinstance(listed, list):
         raise NoList(
             f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
-            f"{_quote_error(endpoint, body)}; check the port and path of {option('base_url')}"
+            f"{_quote_error(endpoint, body)}; check the port and path of base_url"
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     pages.listed = {entry["id"]: entry for entry in models}
@@ -152,7 +152,7 @@ def find_model(
     if model is None:
         if len(models) == 1:
             return models[0]
-        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with {option('model')}")
+        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with `model`")
     near = near_names(model, list(by_id)[:_COMPARED_MODELS])
     raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
@@ -172,15 +172,15 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     words = _quote_error(endpoint, body)
     if status in (401, 403):
-        cure = f"no key was sent: set OPENAI_API_KEY, or name another variable by {option('api_key_env')}"
+        cure = "no key was sent: set OPENAI_API_KEY, or name another variable by api_key_env"
         if endpoint.api_key:
             cure = (
                 "the key was not accepted: put the right one, without quotes, into the variable that it comes from "
-                f"(see {option('api_key_env')})"
+                "(see api_key_env)"
             )
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
     if status == 404:
-        return f"{endpoint.base_url}{path} does not exist (HTTP 404); {option('base_url')} usually ends in /v1"
+        return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
     return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"

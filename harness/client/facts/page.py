@@ -20,7 +20,7 @@ import httpx
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
 from harness.client.interface import request_head
 from harness.core import http_get
-from harness.core.errors import ServerError, option
+from harness.core.errors import ServerError
 from harness.core.http_get import Page
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
@@ -113,9 +113,9 @@ def _get(
     except httpx.ConnectTimeout as error:
         # A server of plain http takes our TLS greeting for an unfinished request, and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        over_http = f", or if it speaks http, give {option('base_url', plain)}" if plain != endpoint.base_url else ""
+        over_http = f", or if it speaks http, give base_url={plain}" if plain != endpoint.base_url else ""
         raise NoAnswer(
-            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}{over_http}"
+            f"no answer from {address} within {timeout:g} s; check the host of base_url{over_http}"
         ) from error
     except httpx.TimeoutException as error:
         raise SlowAnswer(f"{url} does not answer within {timeout:g} s") from error
@@ -125,10 +125,10 @@ def _get(
             if any(word in cause for word in _NO_TLS):
                 plain = endpoint.base_url.replace("https://", "http://", 1)
                 raise ServerError(
-                    f"{address} does not speak https ({cause}); if it speaks http, give {option('base_url', plain)}"
+                    f"{address} does not speak https ({cause}); if it speaks http, give base_url={plain}"
                 ) from error
             raise ServerError(
-                f"no trusted TLS connection to {address}: {cause}; name the authority to trust by {option('ca_file')}"
+                f"no trusted TLS connection to {address}: {cause}; name the authority to trust by ca_file"
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
@@ -138,7 +138,7 @@ def _get(
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
         to = quote_safely(page.location, secrets)
-        raise ServerError(f"{url} redirects to {to}; give that address as {option('base_url')}")
+        raise ServerError(f"{url} redirects to {to}; give that address as base_url")
     return page
 
 

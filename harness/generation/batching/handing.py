@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence, ServerError, option
+from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
@@ -107,7 +107,7 @@ class ServiceBatches:
         self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
         return name
 
-    def look(self, name: str) -> EndedBatch | Sentence:
+    def look(self, name: str) -> EndedBatch | str:
         """The batch if the service says that it has ended, else a sentence on its state."""
         handed: Handed = self._ledger.batches[name]
         try:
@@ -123,7 +123,7 @@ class ServiceBatches:
             counts = batch.request_counts
             done = f", {counts.completed} of {counts.total} answered" if counts and counts.total else ""
             failed = f", {counts.failed} failed" if counts and counts.failed else ""
-            return Sentence(f"batch {visible(batch.id, 80)} is {visible(batch.status, 40)}{done}{failed}")
+            return f"batch {visible(batch.id, 80)} is {visible(batch.status, 40)}{done}{failed}"
         began = batch.created_at if batch.created_at is not None else time.time()
         ended = batch.ended_at if batch.ended_at is not None else time.time()
         errors = self._service.words(batch)
@@ -133,7 +133,7 @@ class ServiceBatches:
             self._ledger.void(name, errors)
             raise ServerError(
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
-                f"{option('concurrency')} limits the requests that are sent at a time."
+                f"`concurrency` limits the requests that are sent at a time."
             )
         return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence, ServerError
+from harness.core.errors import ServerError
 from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
@@ -54,7 +54,7 @@ class BatchLoop(AskingThread):
         requests: Requests,
         *,
         on_event: Callable[..., None],
-        on_status: Callable[[Sentence], None],
+        on_status: Callable[[str], None],
     ) -> None:
         super().__init__(dispatcher, "batches")
         self._settings = settings
@@ -69,7 +69,7 @@ class BatchLoop(AskingThread):
         self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.
         self._n_results: Counter[str] = Counter()  # By request id.
         self._cuts: Counter[str] = Counter()  # Name of a batch → how often reading its results broke off.
-        self._states: dict[str, Sentence] = {}  # Name of a batch → the last sentence on its state.
+        self._states: dict[str, str] = {}  # Name of a batch → the last sentence on its state.
         self._stopped = threading.Event()
         self._why = ""
 
@@ -171,7 +171,7 @@ class BatchLoop(AskingThread):
             name = provider.hand_in(asks)
             self._batches[name] = set(asks)
             self._waiting = self._waiting[len(asks) :]
-            self._on_status(Sentence(f"handed in: {count_noun(len(asks), 'request')}"))
+            self._on_status(f"handed in: {count_noun(len(asks), 'request')}")
 
     def _look(self, provider: ServiceBatches) -> bool:
         """Look at every batch; return whether one has ended."""
@@ -195,7 +195,7 @@ class BatchLoop(AskingThread):
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
-        self._on_status(Sentence(ended.words))
+        self._on_status(ended.words)
         bound = self._settings.max_body_bytes
         try:
             for line in ended.results:
@@ -223,10 +223,8 @@ class BatchLoop(AskingThread):
         if left or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
             self._on_status(
-                Sentence(
-                    f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
-                    f"of this session"
-                )
+                f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
+                f"of this session"
             )
         for ask in left:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.client.spelling import PromptBounds
-from harness.core.errors import HarnessError, option
+from harness.core.errors import HarnessError
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
@@ -109,7 +109,7 @@ class Ending:
         if self.error is not None:
             return False
         self.error, self.repeats = error, repeats
-        self.why = error.sentence.marked if isinstance(error, HarnessError) else str(error)
+        self.why = error.sentence if isinstance(error, HarnessError) else str(error)
         return True
 
     def by_rule(self, why: str, *, repeats: bool) -> None:
@@ -401,8 +401,8 @@ class Budget:
         return (
             f"{self._used(limit)}. Nothing is begun that could exceed it, and a reply{with_prompt} may take "
             f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: give "
-            f"{option(f'budget_{limit.unit.lower()}')} at least {limit.amount(smallest)}, or a smaller "
-            f"{option('max_tokens')}"
+            f"budget_{limit.unit.lower()} at least {limit.amount(smallest)}, or a smaller "
+            f"max_tokens"
         )
 
     def _used(self, limit: _Limit) -> str:

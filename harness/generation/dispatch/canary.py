@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
-from harness.core.errors import option
 from harness.core.finish_words import ending
 from harness.core.hidden_limit import CutLengths, cut_tokens
 from harness.core.inert import quoted
@@ -41,7 +40,7 @@ A passage longer than a quarter of the tail is not searched for.
 ANSWERS_IN_REASONING = (
     "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
     "Mend its reasoning parser, or let `harness score` read the reasoning too: "
-    f"{option('score.answer_from_reasoning', True)}"
+    "answer_from_reasoning=True (--answer-from-reasoning)"
 )
 """What replies have that are noted as `ALL_REASONING`, and what to do."""
 
@@ -96,7 +95,7 @@ class Canary:
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
         first = f"the first {self._n} samples"
-        on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
+        on = "To continue anyway, give canary=False (--no-canary); stored samples stay."
         if self._empty == self._n:
             return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
         if self._all_reasoning == self._n:
@@ -105,7 +104,7 @@ class Canary:
             return f"{early.sentence}. {on}"
         if self._truncated.n == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
-            raised = f"Raise {option('max_tokens')} and delete the run folder, since a run never mixes settings"
+            raised = "Raise max_tokens and delete the run folder, since a run never mixes settings"
             return f"{first} are all truncated{budget} (finish_reason length). {raised}. {on}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Sentence
 from harness.runs.record import Task
 
 
@@ -21,7 +20,7 @@ class Cause:
     example: str
 
     def __str__(self) -> str:
-        return Sentence(f"{self.count} × {self.kind}: {self.example}")
+        return f"{self.count} × {self.kind}: {self.example}"
 
 
 class Causes:

@@ -24,7 +24,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import CutLengths, ReplyLengths, cut_tokens, reply_checksum
 from harness.core.inert import quoted
 from harness.core.records import Sample
@@ -141,7 +141,7 @@ class Dispatcher:
             # Nobody is asked during a pause, so silence is no sign.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
-                    self.fail(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
+                    self.fail(ServerError(f"{hopeless}. Is the server started, and is base_url right?"))
                 else:
                     self._log("stopped", reason=hopeless)
                     self.stop(hopeless)
@@ -300,8 +300,8 @@ class Dispatcher:
                 self._lanes.answered_by(flight)
                 self.causes.met(task, failure)
                 cures = {
-                    401: f"; {option('api_key_env')} names the variable that holds the key",
-                    404: f"; {option('base_url')} usually ends in /v1",
+                    401: "; api_key_env names the variable that holds the key",
+                    404: "; base_url usually ends in /v1",
                 }
                 cure = cures.get(failure.status or 0, "")
                 # An empty account can be filled; all else needs another command.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.client.address.endpoint import Endpoint, split_weight
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.files import read_named
 from harness.core.inert import visible
 
@@ -39,7 +39,7 @@ class EndpointsFile:
         """The endpoints in the file now. Raises `UsageError` naming file and line."""
         endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
-            position = f"{option('endpoints_file', self.path)}, {where}"
+            position = f"endpoints_file={self.path}, {where}"
             endpoint = self._endpoint(words, position)
             if endpoint.base_url in endpoints:
                 raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Leave one of them out.")
@@ -115,7 +115,7 @@ class EndpointsFile:
             address, weight = split_weight(",".join(words))
             return replace(self._complete(address), weight=weight)
         except UsageError as error:
-            raise UsageError(f"{position}: {error.sentence.marked}") from error
+            raise UsageError(f"{position}: {error.sentence}") from error
 
     def _refused(self, why: str) -> UsageError:
         return UsageError(why, field="endpoints_file", value=self.path)

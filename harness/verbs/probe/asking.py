@@ -21,7 +21,7 @@ from harness.client.address.providers import rejected_fields
 from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
-from harness.core.errors import ServerError, UsageError, option
+from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import Message
 
@@ -342,7 +342,7 @@ class ProbedServer:
             added |= dict.fromkeys(("chat_template_kwargs", *switches), "chat_template_kwargs")
         if not self.answered and (names := rejected_fields(words, added)):
             raise UsageError(
-                f"{option(added[names[0]])}: the server rejects {', '.join(names)}: leave it out ({quoted(words)})"
+                f"{added[names[0]]}: the server rejects {', '.join(names)}: leave it out ({quoted(words)})"
             )
         return rejected_fields(words, self._spare(body))
 

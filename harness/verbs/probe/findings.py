@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import Interrupted, option
+from harness.core.errors import Interrupted
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 
@@ -164,7 +164,7 @@ class ProbeInterrupted(Interrupted):
     """A signal ended the probe. report: the finished checks; the other ones are untested."""
 
     def __init__(self, report: ProbeReport, left: Sequence[str], signum: int) -> None:
-        rest = f"; {option('checks', list(left))} makes these" if left else ""
+        rest = f"; checks={list(left)} makes these" if left else ""
         super().__init__(
             f"stopped by {signal.Signals(signum).name}: {count_noun(len(left), 'check')} of {len(report.findings)} "
             f"were not finished and are untested{rest}.",

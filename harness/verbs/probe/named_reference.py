@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import Sentence, ServerError, UsageError, option
+from harness.core.errors import ServerError, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.verbs.probe.asking import ProbedServer
@@ -64,7 +65,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
             saved = codec.decode(read_named(path, MAX_BYTES), cls)
         except (OSError, codec.DecodeError) as error:
             raise UsageError(
-                f"this file is no saved reference ({error}); {option('save_reference')} writes one",
+                f"this file is no saved reference ({error}); save_reference writes one",
                 field="reference",
                 value=path,
             ) from error
@@ -104,7 +105,7 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
     if Path(named).exists() or Path(named).suffix == ".json":
         if options.further_fields is not None:
             raise UsageError(
-                f"{option(options.further_fields)} is sent to servers only, and a saved reference has the replies to "
+                f"{options.further_fields} is sent to servers only, and a saved reference has the replies to "
                 "plain requests: name a server, or leave the fields out",
                 field="reference",
                 value=named,
@@ -117,16 +118,11 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
     try:
         (server, *_) = probed(who, watcher, options, shared_key=False)
     except (ServerError, UsageError) as error:
-        raise type(error)(_of_reference(error.sentence)) from error
+        sentence = re.sub(r"\bapi_key_env\b", "reference_api_key_env", error.sentence)
+        raise type(error)(sentence) from error
     # A field that the reference alone rejects ends no probe: the comparison is untested, the other checks stand.
     server.answered = True
     return ServerReference(server, server.endpoint.base_url)
-
-
-def _of_reference(sentence: Sentence) -> str:
-    """Return the sentence with the option for the reference's key in place of that for the probed server's key."""
-    # The last character closes the mark. It is not searched for, because the option's value may stand before it.
-    return sentence.marked.replace(option("api_key_env")[:-1], option("reference_api_key_env")[:-1])
 
 
 def is_same_server(ours: ProbedEndpoint, theirs: ProbedServer) -> bool:

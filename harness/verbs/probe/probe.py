@@ -12,7 +12,7 @@ from harness.asking.watching import Watcher
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import ServerError, UsageError, near_names, option
+from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -77,7 +77,7 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     for name in names:
         if name in reference.NAMES and name not in words:
             raise UsageError(
-                f"this check compares the server with a reference: give {option('reference')}, such as the address of "
+                "this check compares the server with a reference: give `reference`, such as the address of "
                 "another server of the model",
                 field="checks", value=name,
             )  # fmt: skip
@@ -184,9 +184,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     with Signals(interrupted, AGAIN_SECONDS):
         servers = probed(options, watcher, options)
         if len(servers) > 1:
-            raise UsageError(
-                f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url"
-            )
+            raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")
         (server,) = servers
         true = named_reference.named_by(options, watcher)
         if isinstance(true, reference.ServerReference) and named_reference.is_same_server(server, true.server):

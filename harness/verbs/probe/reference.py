@@ -122,7 +122,7 @@ class ServerReference:
         except Refused as refused:
             raise Refused(refused.status, refused.words, by) from refused
         except ServerError as error:
-            raise Refused(0, error.sentence.marked, by) from error
+            raise Refused(0, error.sentence, by) from error
 
 
 @dataclass(frozen=True)

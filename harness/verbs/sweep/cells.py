@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
-from harness.core.errors import UsageError, near_names, option
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.runs.sweep_cell import JOIN
@@ -244,9 +244,7 @@ def _axis(
             return steps
     if axis == "servers" and serve is not None:
         if "servers" in content:
-            raise UsageError(
-                f"{file.where(('servers',))}: the file names servers, so {option('serve')} cannot name another"
-            )
+            raise UsageError(f"{file.where(('servers',))}: the file names servers, so `serve` cannot name another")
         fields = dict(serve)
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
@@ -433,7 +431,7 @@ def _group(
         spec["engine"] = server.engine
         if not spec["model"]:
             where = server.where or str(file.path)
-            raise UsageError(f"{where}: the server needs a model: give `models` in the file, or {option('model')}")
+            raise UsageError(f"{where}: the server needs a model: give `models` in the file, or `model`")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             servers.spec_without_download(spec["engine"], spec["model"], **fields)
@@ -509,7 +507,8 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
         return kind.of(**given)
     except UsageError as error:
         if error.field in typed or not options_of(kind).keys() >= {*typed}:
-            error.sentence = error.sentence.of(scope) if scope else error.sentence
+            if scope:
+                raise UsageError(f"{scope}: {error.sentence}") from error
             raise
         raise at_line(where, error) from error
 

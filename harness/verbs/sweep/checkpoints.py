@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.asking.watching import Watcher
-from harness.core.errors import InUse, Sentence, UsageError, option
+from harness.core.errors import InUse, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.verbs.sweep import record
@@ -99,7 +99,7 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
                 left_out[str(path)] = f"{visible(twin.options['model'], 200)} has the same step or name: rename one"
     if not by_step:
         which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder fits it"))
-        waits = f". If the training has written no checkpoint yet, {option('follow', 60)} waits for one"
+        waits = ". If the training has written no checkpoint yet, follow=60 waits for one"
         raise UsageError(
             f"{file.where(('checkpoints',))}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}"
         )
@@ -144,7 +144,7 @@ def follow(
     if not (patterns := visible(", ".join(_patterns(file)), 200)):
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
     minutes = f"{patience_s / 60:g} min"
-    waiting = Sentence(
+    waiting = (
         f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
         f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
@@ -163,7 +163,7 @@ def follow(
                 code = run(settled)
             except InUse as error:
                 if busy != (busy := error.sentence):
-                    watcher.standing(Sentence(f"{error.sentence} The sweep waits until the folder is free"))
+                    watcher.standing(f"{error.sentence} The sweep waits until the folder is free")
             else:
                 tried |= {path: changed_at(path) for path in settled}
                 since, busy = now(), ""
@@ -173,7 +173,7 @@ def follow(
     if code is None:
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
     n = count_noun(len(tried), "checkpoint")
-    watcher.standing(Sentence(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder"))
+    watcher.standing(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder")
     return code
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from harness.asking import prepare
 from harness.benchmarks import catalogue, data, prompts
-from harness.core.errors import HarnessError, UsageError, option
+from harness.core.errors import HarnessError, UsageError
 from harness.generation.context import may_lower
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.settings import DEFAULT_CONCURRENCY
@@ -124,7 +124,7 @@ def _reason_lost(
     if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
         return (
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
-            f"prompt: raise the context, lower max_tokens, or give {option('fit_context', True)}"
+            f"prompt: raise the context, lower max_tokens, or give fit_context=True"
         )
     if questions_asked is None:
         return ""

@@ -5,7 +5,6 @@ The shipped files are the suites: sweeps of a named set of benchmarks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 
 from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
-from harness.core.errors import UNSET, Sentence, UsageError, near_names, spell_options
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.validation import others, problem_of
 from harness.runs.layout import run_around
@@ -197,21 +196,5 @@ def _keys_beside(keys: Keys) -> list[str]:
 
 
 def at_line(where: str, error: UsageError) -> UsageError:
-    """The same error, with `where` ("file:line") before its sentence and its options written as keys of the file."""
-    return UsageError(f"{where}: {spell_options(error.sentence.marked, _as_key)}")
-
-
-def as_keys(sentence: str) -> str:
-    """A sentence about a run, with its options as a sweep's file has them: `max_tokens`, `run: {canary: false}`."""
-
-    def spell(name: str, value: object) -> str:
-        key = _as_key(name, value)
-        return f"run: {{{key}}}" if value is not UNSET and name in _keys_of("Run") else key
-
-    return spell_options(sentence.marked, spell) if isinstance(sentence, Sentence) else sentence
-
-
-def _as_key(name: str, value: object) -> str:
-    """An option as a sweep's file has it: `samples`, or `samples: 4` with a value."""
-    word = name.rpartition(".")[2]
-    return word if value is UNSET else f"{word}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
+    """The same error, with `where` ("file:line") before its sentence."""
+    return UsageError(f"{where}: {error.sentence}")

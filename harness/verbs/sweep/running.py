@@ -23,10 +23,8 @@ from harness.core.errors import (
     HarnessError,
     Interrupted,
     OtherModel,
-    Sentence,
     ServerError,
     UsageError,
-    option,
 )
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -36,7 +34,6 @@ from harness.runs.lock import RunLock
 from harness.runs.record import missing_samples
 from harness.runs.survey import stored_keys
 from harness.verbs.run import sample
-from harness.verbs.sweep import file as files
 from harness.verbs.sweep import record, stamps
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.entry import slug
@@ -169,7 +166,7 @@ class _Group:
             former,
             model=cell.model,
             server=stamps.server(self._group) if sampled or not former.server else former.server,
-            reason=_whole_sentences(_in_one_line(files.as_keys(reason))),
+            reason=_whole_sentences(_in_one_line(reason)),
             code=code,
             **now,
         )
@@ -227,7 +224,7 @@ class _Group:
                 # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with
                 # the true cause.
                 if why := server.ended:
-                    self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
+                    self._watcher.warn(f"{visible(server.name, 80)} ended by itself: {why}")
                     return list(cells[:number])
         return list(cells)
 
@@ -255,9 +252,9 @@ class _Group:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"for new scores, delete {runs} and give the same command"
-            mixed = f"`{option('accept_server_change', True)}` mixes the samples of both models all the same"
+            mixed = "`accept_server_change=True` mixes the samples of both models all the same"
             # The difference comes last: a reason is cut at its end.
-            reason = Sentence(f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}")
+            reason = f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:
@@ -283,7 +280,7 @@ class _Group:
             options = ScoreOptions.of(**options.plain, track=[*owed], step=step, series=series)
         ended = self._score(sweep.folder(cell), options, sweep.judge)
         for sentence in ended.addresses:
-            self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
+            self._watcher.standing(f"{cell.name}: {sentence}")
         reason = f"{UNSCORED}{ended.code}: {ended.reason}" if ended.code else ""
         if ended.unsent:
             reason = UNSENT + ended.reason

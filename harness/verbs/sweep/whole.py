@@ -14,7 +14,7 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import SweepOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import try_judge
 from harness.verbs.score import destinations_of, trackers_named
@@ -102,7 +102,7 @@ def carry_out(
     """
     with running.hold_folder(sweep):
         for words in [*sweep.remarks, *shared_servers.without_model(sweep)]:
-            watcher.warn(Sentence(words))
+            watcher.warn(words)
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
             try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
@@ -115,7 +115,7 @@ def carry_out(
         for result in ended.results.results:
             if result.remark:
                 folder = visible(str(sweep.folder(result.cell)), 200)
-                watcher.warn(Sentence(f"{result.cell.name}: {result.remark}. For new scores, delete {folder}"))
+                watcher.warn(f"{result.cell.name}: {result.remark}. For new scores, delete {folder}")
         return ended
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from harness.core import about, codec
-from harness.core.errors import UsageError, option
+from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
 
 MAX_INLINE_CHARS = 40_000
@@ -109,7 +109,7 @@ def tests_of(reference: str) -> QuestionTests:
     if not whole:
         raise UsageError(
             f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
-            f"with {option('benchmark')} reads the benchmark's data again"
+            f"with `benchmark` reads the benchmark's data again"
         )
     cases, checks, setup = codec.decode(body, tuple[tuple[Case, ...], tuple[str, ...], str])
     return msgspec.structs.replace(tests, cases=cases, checks=checks, setup=setup, stored="")

@@ -25,7 +25,7 @@ from typing import Any
 from harness.asking.watching import Watcher
 from harness.core import errors
 from harness.core.about import __version__, install_line
-from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, UsageError, option
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.generation.network.control import Signals
 
@@ -58,7 +58,7 @@ class Cluster:
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError as error:
-            raise UsageError(f"{option('on', 'ray')} needs the package ray: {install_line('ray')}") from error
+            raise UsageError(f"on=ray needs the package ray: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
         n_tries = TRIES if address.startswith("ray://") else 1
         for tries_left in reversed(range(n_tries)):
@@ -73,7 +73,7 @@ class Cluster:
                 where = "" if address == "auto" else f" at {visible(address, 200)}"
                 raise UsageError(
                     f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/scaling.md), or set "
-                    f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
+                    f"RAY_ADDRESS, or give on=ray://HOST:PORT"
                 ) from error
 
     def __enter__(self) -> Cluster:
@@ -139,7 +139,7 @@ class Cluster:
                     except Exception as error:  # noqa: BLE001  Ray raises its own for a task that it lost
                         failed[index] = _loss_error(names[index], error)
                 if ready:
-                    watcher.standing(Sentence(f"{len(results) - len(waiting)} of {len(results)} tasks have ended"))
+                    watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have ended")
         if signals.caught is not None:
             raise Interrupted("interrupted; what is stored counts, and the same command continues.", signals.caught)
         for index in sorted(failed):
@@ -170,7 +170,7 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
         return "done", work(*arguments)
     # Returned, not raised: Ray wraps a raised exception in its own, whose text is a traceback.
     except HarnessError as error:
-        return type(error).__name__, error.sentence.marked
+        return type(error).__name__, error.sentence
 
 
 def _unpack(kind: str, value: Any, name: str) -> Any:
@@ -181,7 +181,7 @@ def _unpack(kind: str, value: Any, name: str) -> Any:
     if kind == "done":
         return value
     classes = {failure.__name__: failure for failure in _FAILURES}
-    raise classes.get(kind, ServerError)(f"{name}: {Sentence(value).marked}")
+    raise classes.get(kind, ServerError)(f"{name}: {value}")
 
 
 def _last_line(error: Exception) -> str:

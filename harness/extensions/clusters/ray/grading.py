@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence
 from harness.core.records import Grade
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
@@ -47,7 +46,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             ]
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, watcher)
-            watcher.standing(Sentence(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts"))
+            watcher.standing(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts")
             grades.write(files, _join(parts))
             _remove_parts(files)
     return grading.but(fresh=False)

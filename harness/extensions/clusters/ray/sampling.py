@@ -20,7 +20,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
-from harness.core.errors import InUse, Sentence, UsageError, option
+from harness.core.errors import InUse, UsageError
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
@@ -57,15 +57,13 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
     with Cluster(on) as cluster:
         n = n_earlier or n_shards or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
-            watcher.warn(
-                Sentence(f"{option('base_url')} is a local address: each node asks the server on that node itself")
-            )
+            watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
         parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
         plain = options.for_worker()
         arguments = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
-        watcher.standing(Sentence(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}"))
+        watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
         outcomes = cluster.each(run_shard, arguments, names, watcher)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
@@ -105,14 +103,14 @@ def _outcome_of_all(
         counts[cause.kind] += cause.count
         examples.setdefault(cause.kind, cause)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
-    sentences = dict.fromkeys([*notes, *(warning.marked for outcome in outcomes for warning in outcome.warnings)])
+    sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
         complete=all(outcome.complete for outcome in outcomes),
         n_expected=sum(benchmark.n_expected for benchmark in joined),
         n_done=sum(benchmark.n_samples for benchmark in joined),
         n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
-        warnings=[Sentence(sentence) for sentence in sentences],
+        warnings=list(sentences),
         causes=[replace(examples[kind], count=count) for kind, count in counts.most_common()],
         n_missing=sum(outcome.n_missing for outcome in outcomes),
         tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
@@ -127,20 +125,17 @@ def check(options: RunOptions) -> RunOptions:
     defaults = RunOptions()
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
-            raise UsageError(f"it does not go with {option('on')}: every shard has a client of its own", field=name)
+            raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
     if options.base_url or options.provider or options.endpoints_file:
         return options
     if url := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(url,))
-    raise UsageError(
-        f"{option('on')} needs an address that every node reaches: {option('base_url')}, {option('provider')} or "
-        f"{option('endpoints_file')}"
-    )
+    raise UsageError("`on` needs an address that every node reaches: base_url, `provider` or endpoints_file")
 
 
 def _folder(options: RunOptions) -> RunFolder:
     if options.out is None and options.model is None:
-        raise UsageError(f"{option('on')} needs {option('model')} or {option('out')}, to name the run folder")
+        raise UsageError("`on` needs `model` or `out`, to name the run folder")
     return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))
 
 
