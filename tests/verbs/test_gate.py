@@ -6,6 +6,9 @@ For: harness.scoring.gate, harness.verbs.gate, harness.cli.gate.
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,8 +17,9 @@ import pytest
 
 from harness.scoring import gate
 from tests.faults.able import able, sums
-from tests.faults.server import FaultServer
-from tests.system.command import harness
+from tests.faults.server import STALL, FaultServer, Request, Step
+from tests.patience import until
+from tests.system.command import harness, start
 
 
 def policy(folder: Path, url: str, *, benchmark: str = "floor: 85, loss: 15, max_samples: 8", more: str = "") -> None:
@@ -45,6 +49,48 @@ def test_a_sound_model_passes_a_worse_one_fails_and_a_rerun_says_the_same(
     suite = ElementTree.parse(tmp_path / "run" / "gate.xml").getroot()
     assert suite.get("failures") == str(code)
     assert f"**{state}**" in (tmp_path / "run" / "gate.md").read_text()
+
+
+def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> None:
+    limit = 0
+
+    def answer(request: Request) -> Iterable[Step]:
+        return [STALL] if limit and request.number > limit else able(0.7)(request)
+
+    decisions = []
+    for name, limits in (("once", ()), ("killed", (6, 60, 110))):
+        (folder := tmp_path / name).mkdir()
+        sums(folder, 40)
+        with FaultServer(answer) as server:
+            policy(folder, server.base_url, benchmark="floor: 80, loss: 15, max_samples: 8")
+            words = ("gate", "gate.yaml", "--out", "run", "--json")
+            for limit in limits:
+                process = start(folder, words)
+                until(lambda n=limit: len(server.requests) > n, "a request that gets no answer")  # type: ignore[misc]
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                assert not (folder / "run" / "gate.json").exists()
+            limit = 0
+            done = harness(folder, *words)
+        decisions.append((done.code, json.loads(done.out) | {"run": None}))
+        assert len((folder / "hist" / "history.jsonl").read_text().splitlines()) == 1
+    assert decisions[0] == decisions[1]
+    assert decisions[0][1]["checks"][0]["rounds"] * 40 > 110
+
+
+def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Path) -> None:
+    sums(tmp_path, 40)
+    with FaultServer(able(0.9)) as server:
+        url = server.base_url
+        words = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--no-canary", "--temperature", "0.5")
+        assert harness(tmp_path, "run", "--base-url", url, *words, "--out", "base").code == 0
+        assert harness(tmp_path, "score", "base").code == 0
+    with FaultServer(able(0.2)) as server:
+        policy(tmp_path, server.base_url, benchmark="baseline: base, loss: 20")
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    assert done.code == 1
+    assert "differs from the baseline: temperature: 0.5" in done.out
+    assert "seed" not in done.out
 
 
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:

@@ -14,15 +14,20 @@ from numpy.typing import NDArray
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent, in_points
 from harness.reports.scored import ScoredRun
+from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import QuestionTally, gate
 from harness.scoring.stats import sampling_variance_of_mean
 from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "accused", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "waived"]
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
+
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint"}
+"""Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +35,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
     truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
-    sampling; accused: a probe found what spoils a score. reference: the floor, or the baseline's accuracy. rounds:
-    samples of each question that decided. variance: of the sampling error. deviation: of runs, beyond sampling;
-    known_runs: former runs that show it, 0 if the policy states it. why: one line for a person.
+    sampling. reference: the floor, or the baseline's accuracy. rounds: samples of each question that decided.
+    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the
+    policy states it. why: one line for a person.
     """
 
     benchmark: str
@@ -77,7 +82,7 @@ EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 class Halt(msgspec.Struct, frozen=True):
     """Why no more samples come although some benchmark is undecided."""
 
-    state: Literal["missing", "stopped", "accused"]
+    state: Literal["missing", "stopped"]
     why: str
 
 
@@ -121,12 +126,11 @@ def decide(
     checks = []
     for name, watched in policy.benchmarks.items():
         check = _check(policy, name, watched, runs, baselines.get(name), deviation_of(policy, name, history))
-        if halt is not None and check.state in (
-            "undecided",
-            "missing",
-            "fail" if halt.state == "accused" else "missing",
-        ):
+        if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt.state, why=halt.why)
+        if name in baselines and check.state in ("fail", "undecided", "truncated"):
+            changed = _changed(name, baselines[name], next(run for run in runs if name in run.benchmarks))
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
                 if waiver.until >= today:
@@ -194,6 +198,16 @@ def _check(
         why=_in_words(watched, accuracy, reference, n, variance, deviations, state),
     )  # fmt: skip
     return _cut(check, watched, held, compared)
+
+
+def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
+    """The settings and the model's facts that differ from the baseline's, which may be why the score does."""
+    servers = baseline.manifest.provenance, run.manifest.provenance
+    first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
+    changed = setting_differences(first, second, servers) + server_differences(*servers)
+    return [
+        f"differs from the baseline: {difference_in_words(each)}" for each in changed if each.field not in OF_A_GATE
+    ]
 
 
 def _twin(item: QuestionTally, rows: Mapping[str, QuestionTally]) -> bool:

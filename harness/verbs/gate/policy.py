@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -115,14 +116,15 @@ class Policy(Part):
         return max(1, sum(watched.tier == "critical" for watched in self.benchmarks.values()))
 
     def options(self, out: Path | None) -> RunOptions:
-        """The options of the run. out: its folder. Raises `UsageError`."""
+        """The options of the run. out: its folder; each name of a folder draws anew. Raises `UsageError`."""
         if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
             raise UsageError(f"run: {unknown[0]!r} is no option of `harness run`")
-        if "data" in self.run:  # A file of questions is one benchmark, named after the file.
+        run = {"seed": zlib.crc32(out.resolve().name.encode()) if out else 0} | self.run
+        if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()
-            return RunOptions.of(**self.run, samples=watched.max_samples, out=out)
+            return RunOptions.of(**run, samples=watched.max_samples, out=out)
         asked = tuple(f"{name}:{watched.max_samples}" for name, watched in self.benchmarks.items())
-        return RunOptions.of(**self.run, benchmarks=asked, out=out)
+        return RunOptions.of(**run, benchmarks=asked, out=out)
 
 
 def read(path: Path) -> Policy:
