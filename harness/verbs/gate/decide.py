@@ -54,16 +54,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `history.jsonl`: one decided gate. run: names its folders. verdict: as in `Gated`."""
-
-    run: str
-    verdict: str
-    checks: tuple[Checked, ...]
-
-
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision of a gate, the content of `gate.json`.
+    """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
 
     verdict: fail if a critical benchmark fails; else undecided if any of them neither passes nor is waived; else pass.
     """
@@ -86,7 +78,7 @@ class Halt(msgspec.Struct, frozen=True):
     why: str
 
 
-def deviation_of(policy: Policy, benchmark: str, history: Sequence[Entry]) -> gate.Deviations:
+def deviation_of(policy: Policy, benchmark: str, history: Sequence[Gated]) -> gate.Deviations:
     """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
     seen = [
         check
@@ -120,7 +112,7 @@ def rounds_of(questions: Sequence[QuestionTally]) -> NDArray[np.bool_]:
 
 def decide(
     policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
-    history: Sequence[Entry], today: date, halt: Halt | None = None,
+    history: Sequence[Gated], today: date, halt: Halt | None = None,
 ) -> Gated:  # fmt: skip
     """The decision. label: names the runs. baselines: by benchmark. halt: why no more samples come."""
     checks = []

@@ -21,8 +21,7 @@ from harness.core.nouns import count_noun
 from harness.reports.scored import ScoredRun, read_runs
 from harness.scoring import gate
 from harness.scoring.race import planned_looks
-from harness.scoring.stats import Array
-from harness.verbs.gate.decide import Entry, Gated, Halt, decide, deviation_of, reference_of
+from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, reference_of
 from harness.verbs.gate.policy import Policy
 from harness.verbs.graded import GradedRounds
 from harness.verbs.outputs import open_scored
@@ -39,14 +38,14 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def read_history(policy: Policy, label: str) -> list[Entry]:
+def read_history(policy: Policy, label: str) -> list[Gated]:
     """The former decisions, up to that on the runs of this label. Raises `UsageError` for a damaged file."""
     if policy.history is None or not (path := policy.history / "history.jsonl").exists():
         return []
-    entries: list[Entry] = []
+    entries: list[Gated] = []
     for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
         try:
-            entry = codec.decode(line, Entry)
+            entry = codec.decode(line, Gated)
         except codec.DecodeError as error:
             raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
         if entry.run == label:
@@ -159,8 +158,7 @@ def expected(policy: Policy) -> list[Expected]:
         if items:
             score = baselines[name].benchmarks[name].score
             tokens = None if score is None else score.mean_completion_tokens
-            counted = [(float(item.correct), float(item.n)) for item in items if item.n]
-            correct, counts = _columns(counted)
+            correct, counts = np.array([(item.correct, item.n) for item in items if item.n], dtype=float).T
             share = float(gate.share_left(correct, counts))
         critical = policy.critical if watched.tier == "critical" else 1
         of = gate.rules(watched.max_samples, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
@@ -182,12 +180,6 @@ def expected(policy: Policy) -> list[Expected]:
     return result
 
 
-def _columns(rows: Sequence[tuple[float, float]]) -> tuple[Array, Array]:
-    """The right samples and all samples of the questions as two arrays."""
-    correct, counts = np.array(rows).T
-    return correct, counts
-
-
 # ---- what it writes
 
 
@@ -200,11 +192,9 @@ def write(policy: Policy, gated: Gated, folder: Path) -> None:
         policy.history.mkdir(parents=True, exist_ok=True)
         path = policy.history / "history.jsonl"
         kept = [] if not path.exists() else read_named(path, MAX_HISTORY_BYTES).splitlines()
-        entry = Entry(run=gated.run, verdict=gated.verdict, checks=gated.checks)
-        line = codec.encode(entry)
-        place = next((i for i, old in enumerate(kept) if codec.decode(old, Entry).run == gated.run), len(kept))
+        place = next((i for i, old in enumerate(kept) if codec.decode(old, Gated).run == gated.run), len(kept))
         # A gate that is decided again, such as after a kill, keeps its place.
-        kept[place : place + 1] = [line]
+        kept[place : place + 1] = [codec.encode(gated)]
         write_atomically(path, b"".join(each + b"\n" for each in kept))
 
 
