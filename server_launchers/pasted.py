@@ -57,7 +57,7 @@ def read(words: Sequence[str]) -> PastedCommand | None:
         elif field == "api_key":
             raise UsageError(
                 f"{name} shows the key to everybody on this machine: put it into a variable, leave the flag out, and "
-                f"name the variable beside the command with --server-key-env"
+                "name the variable with api_key_env, or --server-key-env"
             )
         elif field is None:
             passed.append(word)

@@ -188,7 +188,8 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     running = [server for server in servers.status() if server.status == "ready"]
     if who.server is None and not running:
         raise ServerError(
-            f"no server is known: give base_url (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
+            f"no server is known: give --base-url URL (or {URL_VARIABLE}), or start one with "
+            "`harness serve ENGINE MODEL`"
         )
     if who.server is None and len(running) > 1:
         names = ", ".join(server.name for server in running)

@@ -68,7 +68,7 @@ def load(name_or_path: str) -> Card:
         if candidate and meant in _names_of(candidate):
             return load_file(file)
     if path.is_file():
-        raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with `data`")
+        raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with --data")
     if tables.is_named_as_data(path):
         raise UsageError(f"there is no file {visible(name_or_path, 100)}")
     if suite := next((file for file in suites() if fold_name(file.stem) == meant), None):

@@ -215,7 +215,7 @@ def _find_question(
         holding = [benchmark for benchmark in benchmarks if question_id in benchmark.questions]
         if len(holding) > 1:
             names = ", ".join(benchmark.name for benchmark in holding)
-            raise UsageError(f"question {visible(question_id, 100)!r} is in {names}; choose one with --benchmark.")
+            raise UsageError(f"question {visible(question_id, 100)!r} is in {names}; choose one with `benchmark`.")
         if holding:
             return holding, question_id, sample
     if os.path.exists(word):  # noqa: PTH110 (a `Path` raises for a word that is too long for a name)

@@ -167,7 +167,7 @@ def score(
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                f"grades without the judge. Its replies are kept, and judge=MODEL with its "
+                f"grades without the judge. Its replies are kept, and --judge MODEL with its "
                 "prompt or rubric brings its grades back"
             )
         _write_grades(options.out, folder, graded)

@@ -184,7 +184,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
 def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
     (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
     assert one.certain
-    assert "drop=temperature,top_p" in one.sentence
+    assert "`drop` (temperature, top_p)" in one.sentence
     assert "learn.microsoft.com" in one.sentence
     assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
 

@@ -19,7 +19,7 @@ SERVERS = Path(__file__).with_name("servers.jsonl")
 """Options → [{"argv", "environment"} of each process], or {"refused": the option at fault}."""
 
 VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-OPTION = re.compile(r"--[a-z][a-z-]*")
+OPTION = re.compile(r"(?<=^harness: )`?([a-z][a-z_]*)`?(?=[:=])|(--[a-z][a-z-]*)")
 
 
 def started(folder: Path, options: str) -> Any:
@@ -27,7 +27,8 @@ def started(folder: Path, options: str) -> Any:
     printed = harness(folder, "serve", *shlex.split(options), extra={"SERVER_KEY": "sk-of-the-server"})
     if printed.code:
         lines = [line for line in printed.err.splitlines() if "Try 'harness" not in line]
-        return {"refused": next(iter(OPTION.findall(" ".join(lines))), None)}
+        named = OPTION.search(" ".join(lines))
+        return {"refused": named and (named[2] or f"--{named[1].replace('_', '-')}")}
     return [process(line) for line in printed.out.splitlines()]
 
 

@@ -63,7 +63,7 @@ def test_a_k_above_the_samples_is_refused_in_one_sentence(tmp_path: Path, run: R
     for words in (("report", "run", "--out", "out"), ("score", "run")):
         done = harness(tmp_path, *words, "--k", "13")
         assert done.code == 2
-        assert "k=[13]: demo: pass@13 needs 13 samples of every question" in done.err
+        assert "k=13: demo: pass@13 needs 13 samples of every question" in done.err
         assert "take k from 1 to 12" in done.err
     assert not (tmp_path / "out").exists()
     assert harness(tmp_path, "report", "run", "--k", "0").code == 2

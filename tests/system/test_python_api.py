@@ -255,7 +255,7 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
         ({"samples": 0}, "samples=0: expected a number greater than or equal to 1"),
         ({"samples": "4"}, "samples='4': expected a valid integer"),
         ({"thinking": "maybe"}, "thinking='maybe': expected 'on', 'off'"),
-        ({"base_url": "http://a", "server": "b"}, "base_url and server both name the server"),
+        ({"base_url": "http://a", "server": "b"}, "base_url and `server` both name the server"),
         ({"base_url": "http://a,wieght=2"}, "base_url='http://a,wieght=2': expected `weight=NUMBER`"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"header": ["X-Secret sk-12345"]}, "^header: expected NAME:VALUE$"),

@@ -563,7 +563,7 @@ def test_a_file_that_is_half_filled_in_is_not_replaced(tmp_path: Path, judged: R
     refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert refused.code == 2
     assert "todo.jsonl exists and holds verdicts" in refused.err
-    assert "--verdicts" in refused.err
+    assert "store its verdicts by `verdicts`" in refused.err
     assert todo.read_bytes() == before
 
 

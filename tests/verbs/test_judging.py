@@ -660,11 +660,11 @@ def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judge-votes", "3"], "--judge-votes is an option of the judge and needs --judge MODEL"),
+        (["--judge-votes", "3"], "judge_votes is an option of the judge and needs --judge MODEL"),
         (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
         (["--judge-header", "a: b"], "with a key from the environment (--judge-api-key-env) at most"),
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
-        (["--judge", "m", "--judge-temperature", "nan"], "judge_temperature=nan: expected a finite number"),
+        (["--judge", "m", "--judge-temperature", "nan"], "judge: temperature=nan: expected a finite number"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
@@ -687,7 +687,7 @@ def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_serv
     words = ["--judge", f"{embedded_server.model}@{embedded_server.base_urls[0]}"]
     done = harness(tmp_path, "score", "run", *words, "--judge-max-tokens", "16")
     assert done.code == 1, done.err
-    assert "judge: 1 of 1 sample (100%) is truncated: raise --judge-max-tokens." in done.err
+    assert "judge: 1 of 1 sample (100%) is truncated: raise max_tokens." in done.err
     assert "1 distinct answer" in done.out
     assert re.search(r"cost in all sessions: 1 request, \d{3,} prompt tokens, \d+ completion tokens", done.out)
 

@@ -323,7 +323,7 @@ def test_a_margin_beside_what_it_cannot_go_with_is_refused(empty: Path, words: s
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
-        ("aime24 --detect 0", "--detect"),
+        ("aime24 --detect 0", "detect=0"),
         ("aime24:64 --versus 4 --published-samples 4", "give one of the two"),
     ],
 )
@@ -337,5 +337,5 @@ def test_what_is_no_plan_is_refused(empty: Path, words: str, expected: str) -> N
 def test_an_accuracy_below_one_percent_is_asked_about(empty: Path) -> None:
     done = harness(empty, "plan", "aime24:64", "--accuracy", "0.8")
     assert done.code == 0
-    assert "0.8 means 0.8 %: for 80 % give --accuracy 80" in " ".join(done.err.split())
+    assert "0.8 means 0.8 %: for 80 % give accuracy=80" in " ".join(done.err.split())
     assert harness(empty, "plan", "aime24:64", "--accuracy", "80").err == ""

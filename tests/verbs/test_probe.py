@@ -109,7 +109,7 @@ def test_the_embedded_server_is_sound_and_a_proxy_before_it_is_found_out(embedde
 def test_a_wrong_path_of_an_address_is_named_by_the_argument(tmp_path: Path) -> None:
     with FaultServer(lambda _request: iter([http(404)])) as server:
         done = harness(tmp_path, "probe", server.base_url.replace("/v1", "/v2"), "--quick")
-    assert "(HTTP 404); URL usually ends in /v1" in done.err
+    assert "(HTTP 404); base_url usually ends in /v1" in done.err
 
 
 # ---- a reference
@@ -440,10 +440,10 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
         done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, extra=KEYS)
         assert done.code == 2
         assert f"{true.base_url} answers HTTP 401" in done.err
-        assert "name another variable by --reference-api-key-env" in done.err
+        assert "name another variable by reference_api_key_env" in done.err
         alone = harness(tmp_path, "probe", server.base_url, "--reference-api-key-env", "THEIRS", extra=KEYS)
     assert alone.code == 2
-    assert "reference_api_key_env: it is the key of a reference server; name that server with --reference" in alone.err
+    assert "reference_api_key_env: it is the key of a reference server; name that server with `reference`" in alone.err
 
 
 # ---- fields that a server rejects

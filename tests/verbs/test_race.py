@@ -254,7 +254,7 @@ def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_pat
         race([one, one])
     bad = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temperature", "--candidate", "b")
     assert bad.code == 2
-    assert "--candidate" in bad.err
+    assert "candidates='a temperature': expected KEY=VALUE" in bad.err
     assert "KEY=VALUE" in bad.err
     nameless = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "", "--candidate", "b")
     assert (nameless.code, "found no name" in nameless.err) == (2, True)

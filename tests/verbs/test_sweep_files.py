@@ -180,7 +180,7 @@ M = D + "models: [m]\n"
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
         (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
-        (M + "servers:\n  - {command: 'vllm serve m --api-key x'}\n", 4, "beside the command with api_key_env"),
+        (M + "servers:\n  - {command: 'vllm serve m --api-key x'}\n", 4, "name the variable with api_key_env"),
         (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "`command` is no command line: No closing quotation"),
         (D + "models: [m, {model: x/M}]\n", 2, "also has the name m"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
@@ -220,13 +220,13 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
     for flag, rest in (
         ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
-        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
+        ("--target-error 1 --shard 1/2", "it does not work with `shard`, since"),
         ("--judge j --judge-votes 0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
         name, _, words = refused.removeprefix("harness: ").partition(": ")
-        assert flag.removeprefix("--judge j ").startswith(name.split()[0])
-        assert words.startswith(rest)
+        assert flag.replace("-", "_").partition(name.partition("=")[0])[1]
+        assert rest in words
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     refused = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
     assert refused.code == 2
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
-    assert "Name the column with answer_key: NAME." in refused.err
+    assert "Name the column with answer_key=NAME." in refused.err
     # Wrong twin: `harness run` has the flag.
     assert "answer_key=NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")

@@ -121,7 +121,7 @@ def test_a_lost_cell_s_reason_has_the_keys_of_the_file_and_ends_with_a_sentence(
 
     assert reason(8, "").endswith(
         "are all empty. Look at the server's chat template and reasoning parser. To continue anyway, give "
-        "run: {canary: false}; stored samples stay."
+        "canary=False (--no-canary); stored samples stay."
     )
     fits = f"it failed. The samples are stored in {'/folder' * 60}"
     assert reason(1, fits) == f"scoring ended with 1: {fits}"

@@ -246,7 +246,7 @@ class _Group:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"for new scores, delete {runs} and give the same command"
-            mixed = "`accept_server_change=True` mixes the samples of both models all the same"
+            mixed = "accept_server_change mixes the samples of both models all the same"
             # The difference comes last: a reason is cut at its end.
             reason = f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
