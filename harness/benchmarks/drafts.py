@@ -10,6 +10,7 @@ Long: a row becomes an identity and references in one step, and each of the two 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import re
@@ -389,7 +390,9 @@ def _conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
     """
     value = row.value[column]
     if isinstance(value, str) and _CONVERSATION.match(value):
-        value = tables.parse_json(value, f"{row.where}, the column {column!r}")
+        # A text that only begins so, such as a question about JSON, is a text.
+        with contextlib.suppress(UsageError):
+            value = tables.parse_json(value, f"{row.where}, the column {column!r}")
     if isinstance(value, str) and value.strip():
         return (), value
     if not isinstance(value, list) or not value:

@@ -74,9 +74,9 @@ def command(
             out = out or Path("results", f"gate-{read.name}")
             with terminal.Terminal() as watcher:
                 gated = running.run_gate(read, out, watcher, _look)
-    folder = out or runs[0]
+    folder = out or (runs[0] if runs[0].is_dir() else runs[0].parent)
     folder.mkdir(parents=True, exist_ok=True)
-    running.write(read, gated, folder if folder.is_dir() else folder.parent)
+    running.write(read, gated, folder)
     if as_json:
         say(gated)
     else:

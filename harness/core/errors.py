@@ -116,7 +116,7 @@ class OtherModel(StoreError):
     def __init__(self, difference: str) -> None:
         super().__init__(
             f"{difference}Ask the former server, or use another run folder; "
-            f"accept_server_change=True mixes them all the same and records it."
+            f"accept_server_change (--accept-server-change) mixes them all the same and records it."
         )
         self.difference = difference.strip()
 

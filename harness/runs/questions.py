@@ -80,7 +80,7 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
     exported = run / "exports" / EXPORT_FORMAT / f"{safe_name(folder.name)}.jsonl"
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
     export = f"harness export {shown_run} --to {EXPORT_FORMAT}"
-    score = f"harness score {shown_file} --benchmark {source}"
+    score = f"harness score {shown_file} --benchmark {shlex.quote(visible(source))}"
     by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
     return f"type `{export}`, and then `{score}`: no reply is asked for again.{by_hand}"
 

@@ -270,8 +270,10 @@ def test_a_conversation_is_sent_as_it_is(tmp_path: Path) -> None:
     (built_question,) = made("mrcr", [row], tmp_path)
     assert [{"role": m.role, "content": m.content} for m in built_question.messages] == [*TURNS, LAST]
     assert (built_question.references, built_question.metadata["random_string_to_prepend"]) == (("x7QRoses.",), "x7Q")
-    (built_question,) = made("graphwalks", [{"prompt": "Edges.", "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
-    assert (built_question.messages[-1].content, built_question.references) == ("Edges.", ("[]",))
+    # A text that only begins as a conversation in JSON does is a text.
+    for text in ("Edges.", '[{"role": "user"}]\nHow many messages are in this JSON?'):
+        (built_question,) = made("graphwalks", [{"prompt": text, "answer_nodes": [], "problem_type": "bfs"}], tmp_path)
+        assert (built_question.messages[-1].content, built_question.references) == (text, ("[]",))
 
 
 @pytest.mark.parametrize(

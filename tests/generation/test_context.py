@@ -58,7 +58,7 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     # The advice is what --fit-context sends, so that it is not refused in its turn.
     fitted = fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=True)
     assert f"give max_tokens={fitted}" in message
-    assert "fit_context=True" in message
+    assert "--fit-context" in message
     assert "\n" not in message
 
 

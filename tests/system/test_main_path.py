@@ -218,7 +218,7 @@ def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Pat
     done = run_demo(tmp_path, toy_server, "--max-tokens", "32768")
     assert done.code == 2
     assert "max_tokens" in done.err
-    assert "fit_context=True" in done.err
+    assert "fit_context" in done.err
     fitted = run_demo(tmp_path, toy_server, "--max-tokens", "32768", "--fit-context", "--limit", "1", "--dry-run")
     assert fitted.code == 0
 

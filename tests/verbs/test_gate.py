@@ -93,6 +93,41 @@ def test_a_failure_beside_a_baseline_names_the_setting_that_changed(tmp_path: Pa
     assert "seed" not in done.out
 
 
+def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) -> None:
+    """Neither a part of the baseline's questions, nor others, nor a run beside one that lacks some, nor one twice."""
+    (other := tmp_path / "other").mkdir()
+    sums(tmp_path, 10)
+    others = sums(other, 10)
+    others.write_text(others.read_text().replace('"q', '"z'))
+    words = ("--id-key", "id", "--samples", "2", "--no-canary")
+    with FaultServer(able(1.0)) as server:
+        data = {"whole": "sums.jsonl", "part": "sums.jsonl --limit 4", "others": "other/sums.jsonl"}
+        for name, given in data.items():
+            more = (*given.split(), *words, "--base-url", server.base_url, "--out", name)
+            assert harness(tmp_path, "run", "--data", *more).code == 0
+            assert harness(tmp_path, "score", name).code == 0
+        policy(tmp_path, server.base_url, benchmark="baseline: whole, loss: 20, max_samples: 2")
+        for runs in (("part",), ("others",), ("whole", "part")):
+            done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")
+            assert (done.code, "sums (critical): missing: " in done.out) == (4, True), (runs, done.out)
+        twice = harness(tmp_path, "gate", "gate.yaml", "whole", "whole", "--out", "seen")
+        assert (twice.code, "a run is named twice" in twice.err) == (2, True)
+        text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")
+        (tmp_path / "gate.yaml").write_text(text)
+        new = harness(tmp_path, "gate", "gate.yaml", "--out", "new")
+    assert (new.code, "lacks 10 of 10 questions of its baseline" in new.out) == (4, True), new.out
+
+
+def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
+    sums(tmp_path, 20)
+    with FaultServer(able(0.8)) as server:
+        policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 1")
+        assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code != 2
+        policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 16")
+        changed = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+    assert (changed.code, "looks are planned once" in changed.err) == (2, True)
+
+
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
     sums(tmp_path, 40)
     with FaultServer(able(0.4)) as server:
@@ -108,7 +143,8 @@ def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:
     [
         ("loss: 2", "", "either a floor or a baseline"),
         ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
-        ("floor: 1, loss: 2", "", "more than the floor"),
+        ("floor: 1.5, loss: 2", "", "more than the floor"),
+        ("floor: 0.8, loss: 0.02", "", "a floor is in points: write 80 for 80 %"),
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),

@@ -145,22 +145,16 @@ def _check(
     deviations: gate.Deviations,
 ) -> Checked:  # fmt: skip
     """The decision on one benchmark by the samples alone."""
-    held = [run.benchmarks[name].questions for run in runs if name in run.benchmarks]
-    compared = () if baseline is None or name not in baseline.benchmarks else baseline.benchmarks[name].questions
-    if compared:
-        rows = {item.question.question_id: item for item in compared if item.n}
-        held = [tuple(item for item in of if _twin(item, rows)) for of in held]
-        ids = {item.question.question_id for of in held for item in of}
-        compared = tuple(item for item in compared if item.question.question_id in ids)
-    parts = [part for part in map(rounds_of, held) if part.size and (not held or part.shape[1] == len(held[0]))]
+    compared = () if baseline is None else tuple(item for item in baseline.benchmarks[name].questions if item.n)
+    held, missing = _held(name, runs, compared)
+    parts = [rounds_of(of) for of in held]
     blank = Checked(
         benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
         loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
-        known_runs=deviations.known, why="no round of it is complete",
+        known_runs=deviations.known, why=missing or "no round of it is complete",
     )  # fmt: skip
-    if not parts or (watched.baseline is not None and not compared):
-        why = "it shares no question with its baseline" if parts else blank.why
-        return msgspec.structs.replace(blank, why=why)
+    if missing or not parts or not all(part.size for part in parts):
+        return blank
     reference = reference_of(watched, parts[0].shape[1], compared)
     rounds = np.concatenate(parts)
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
@@ -202,10 +196,26 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
     ]
 
 
-def _twin(item: QuestionTally, rows: Mapping[str, QuestionTally]) -> bool:
-    """Whether the baseline has this very question."""
-    twin = rows.get(item.question.question_id)
-    return twin is not None and twin.question.row_digest == item.question.row_digest
+def _held(
+    name: str, runs: Sequence[ScoredRun], compared: Sequence[QuestionTally]
+) -> tuple[list[list[QuestionTally]], str]:
+    """The questions of each run, in one order, and why they cannot be decided on; empty if they can.
+
+    compared: the questions of the baseline, which every run must have, and which alone count; empty with a floor.
+    """
+    held: list[list[QuestionTally]] = []
+    wanted = {(item.question.question_id, item.question.row_digest) for item in compared}
+    for run in runs:
+        items = run.benchmarks[name].questions if name in run.benchmarks else ()
+        rows = {(item.question.question_id, item.question.row_digest): item for item in items}
+        wanted = wanted or set(rows)
+        if absent := len(wanted - rows.keys()):
+            of = "its baseline" if compared else "the other runs"
+            return [], f"{visible(run.label, 80)} lacks {absent} of {count_noun(len(wanted), 'question')} of {of}"
+        if not compared and set(rows) != wanted:
+            return [], f"{visible(run.label, 80)} holds other questions than the other runs"
+        held.append([rows[key] for key in sorted(wanted)])
+    return held, ""
 
 
 def _cut(

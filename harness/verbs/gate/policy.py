@@ -69,6 +69,8 @@ class Watched(Part):
     def _one_reference(self) -> Watched:
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
+        if self.floor is not None and 0 < self.floor <= 1:
+            raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g} %")
         if self.floor is not None and self.loss > self.floor:
             raise ValueError(f"a loss of {self.loss:g} points is more than the floor of {self.floor:g}")
         if self.floor_samples is not None and self.floor is None:
@@ -108,6 +110,11 @@ class Policy(Part):
         for name in ("benchmarks", "samples", "out", "target_error", "shard"):
             if name in self.run:
                 raise ValueError(f"the gate sets {name} itself: leave it out of run")
+        for name in ("limit", "filter", "ids"):
+            if name in self.run and any(watched.baseline is None for watched in self.benchmarks.values()):
+                raise ValueError(
+                    f"run: {name} asks other questions than a floor is for: name a baseline of the same ones"
+                )
         return self
 
     @property

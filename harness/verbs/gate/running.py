@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -69,8 +70,10 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
 
 def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     """Decide on scored runs that exist. Raises `StoreError` if one is damaged or not scored."""
-    label = " ".join(sorted(str(source.resolve()) for source in sources))
+    if len({source.resolve() for source in sources}) < len(sources):
+        raise UsageError("a run is named twice, and would count as two")
     runs = read_runs([open_scored(source) for source in sources])
+    label = " ".join(sorted(map(_named, sources, runs)))
     return decide(policy, label, runs, read_baselines(policy), read_history(policy, label), _today())
 
 
@@ -79,25 +82,30 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
 
     The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
     """
-    label, today = str(out.resolve()), _today()
-    baselines, history = read_baselines(policy), read_history(policy, label)
+    baselines, today = read_baselines(policy), _today()
     with prepare(policy.options(out), watcher) as prepared:
+        _refuse_other_names(policy, [each.name for each in prepared.sets])
         graded = GradedRounds(prepared.folder, prepared.sets)
 
         def now(halt: Halt | None = None) -> Gated:
             begun = prepared.folder.manifest.exists()
+            if begun:
+                _settle(policy, out)
             for name in policy.benchmarks if begun else ():
                 graded.of(name)
             runs = read_runs([prepared.folder]) if begun else []
-            return decide(policy, label, runs, baselines, history, today, halt)
+            label = _named(out, runs[0]) if runs else ""
+            return decide(policy, label, runs, baselines, read_history(policy, label), today, halt)
 
-        first = True
+        first, before = True, [-1]
         while True:
             gated = now()
             on_look(gated)
-            wanted = _wanted(policy, gated)
-            if not wanted:
+            wanted, rounds = _wanted(policy, gated), [check.rounds for check in gated.checks]
+            # Samples that make no round more, such as of questions that the baseline lacks, never will.
+            if not wanted or (not first and rounds == before):
                 return gated
+            before = rounds
             try:
                 if (n_missing := _sample(prepared, wanted, watcher, first=first)) > 0:
                     words = (
@@ -107,6 +115,32 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
             except StoppedByRule as stop:
                 return now(Halt("stopped", str(stop)))
             first = False
+
+
+def _named(place: Path, run: ScoredRun) -> str:
+    """The name of a run in the history: a folder that is made anew is another run."""
+    return f"{place.resolve()} {run.manifest.created}"
+
+
+def _refuse_other_names(policy: Policy, names: Sequence[str]) -> None:
+    """Raise `UsageError` if a benchmark of the policy has another name of its own: an alias, or a card's file."""
+    for own, written in zip(names, policy.benchmarks, strict=False):
+        if own not in policy.benchmarks:
+            raise UsageError(f"the benchmark {visible(written, 200)} is called {own}: write that name in the policy")
+
+
+def _settle(policy: Policy, out: Path) -> None:
+    """Store what the looks are planned by, at the first start. Raises `UsageError` if it has changed since.
+
+    Looks that are planned anew after some were taken would break the promised rate of false alarms.
+    """
+    planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
+    path = out / "gate.plan.json"
+    if path.exists():
+        if codec.decode(read_named(path, MAX_HISTORY_BYTES), dict[str, Any]) != planned:
+            raise UsageError(f"{out}: its gate began by another policy, and looks are planned once: name another --out")
+        return
+    write_atomically(path, codec.pretty(planned))
 
 
 def _wanted(policy: Policy, gated: Gated) -> dict[str, int]:
@@ -150,7 +184,9 @@ def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history = read_baselines(policy), read_history(policy, "")
     result = []
-    for question_set in questions_of(policy.options(None)).sets:
+    sets = questions_of(policy.options(None)).sets
+    _refuse_other_names(policy, [each.name for each in sets])
+    for question_set in sets:
         name, n_questions = question_set.name, len(question_set.questions)
         watched = policy.benchmarks[name]
         items = baselines[name].benchmarks[name].questions if name in baselines else ()

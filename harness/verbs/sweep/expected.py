@@ -124,7 +124,7 @@ def _reason_lost(
     if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
         return (
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
-            f"prompt: raise the context, lower max_tokens, or give fit_context=True"
+            f"prompt: raise the context, lower max_tokens, or set fit_context"
         )
     if questions_asked is None:
         return ""
