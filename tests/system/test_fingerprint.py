@@ -87,7 +87,7 @@ def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> No
         assert not warned(ask(first))
         with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0") as refused:
             ask(other, samples=2)
-        assert "accept_server_change=True" in str(refused.value)
+        assert "accept_server_change (--accept-server-change)" in str(refused.value)
         run = ask(other, samples=2, accept_server_change=True)
     assert same(run) == {other.base_url: 0}
     (warning,) = warned(run)
