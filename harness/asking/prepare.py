@@ -202,7 +202,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             watcher.warn(doubt)
     _check_verifiers(sets)
     if options.shard is not None:
-        sets = shards.divide(sets, options.shard, lambda note: watcher.warn(note))
+        sets = shards.divide(sets, options.shard, watcher.warn)
     prices = listed_prices(options.prices)
     return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
@@ -87,6 +87,20 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
         answered=answer_finder(prepared.sets),
         account=prepared.account,
     )
+
+
+def sample_to(prepared: Prepared, rounds: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> Outcome:
+    """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
+
+    first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
+    Raises what `generate` and `end_if_signalled` raise.
+    """
+    settings = prepared.settings
+    few = {name: replace(settings.benchmarks[name], samples=n) for name, n in rounds.items()}
+    stage = replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first)
+    outcome = generate(prepared, stage, watcher)
+    end_if_signalled(outcome, prepared, watcher)
+    return outcome
 
 
 def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -58,10 +58,6 @@ class Spent:
         """Return the tokens of both."""
         return Spent(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
 
-    def less(self, earlier: Spent) -> Spent:
-        """Return the tokens of this without those of `earlier`, which it holds."""
-        return Spent(*(a - b for a, b in zip(astuple(self), astuple(earlier), strict=True)))
-
     @property
     def sure(self) -> Sure:
         """How sure the tokens are: as the least sure of the replies."""
@@ -74,7 +70,13 @@ class Spent:
 
     def sentence(self, prices: Prices | None) -> str:
         """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""
-        return sum_in_words([(self, prices)])
+        if prices is None:
+            return f"{self.hedge}{self.in_tokens}"
+        most = prices.usd(self.prompt_tokens, self.completion_tokens)
+        unsure = prices.usd(self.unsure_prompt_tokens, self.unsure_completion_tokens)
+        # A log of an older version does not say which tokens are unsure.
+        least = f"at least {amount(most - unsure)}, " if unsure and self.sure == "at most" else ""
+        return f"{least}{self.hedge}{usd_in_words(most)} for {self.hedge}{self.in_tokens}"
 
     @property
     def in_tokens(self) -> str:
@@ -89,26 +91,6 @@ class Spent:
             requests = count_noun(self.n_estimated, "request")
             text += f"; {requests} without stated usage and without max_tokens are estimated"
         return text
-
-
-def sum_in_words(parts: Sequence[tuple[Spent, Prices | None]]) -> str:
-    """A sentence as `Spent.sentence` on the sum of several runs.
-
-    parts: tokens and prices of each run; if one has no prices, no cost is stated.
-    """
-    total = Spent()
-    most = unsure = 0.0
-    for spent, prices in parts:
-        total = total.plus(spent)
-        if prices is not None:
-            most += prices.usd(spent.prompt_tokens, spent.completion_tokens)
-            unsure += prices.usd(spent.unsure_prompt_tokens, spent.unsure_completion_tokens)
-    # A sum that leaves one run out would look like the whole cost.
-    if any(prices is None for _, prices in parts):
-        return f"{total.hedge}{total.in_tokens}"
-    # A log of an older version does not say which tokens are unsure.
-    least = f"at least {amount(most - unsure)}, " if unsure and total.sure == "at most" else ""
-    return f"{least}{total.hedge}{usd_in_words(most)} for {total.hedge}{total.in_tokens}"
 
 
 @dataclass(slots=True)

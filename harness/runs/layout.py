@@ -30,6 +30,9 @@ from harness.runs.line_file import LineFile, make_folder
 RACE_PLAN = "race.json"
 """Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
 
+GATE_PLAN = "gate.plan.json"
+"""Name of the file that fixes the looks of a gate; it lies in the gate's run folder."""
+
 T = TypeVar("T")
 RESULTS = Path("results")
 """The folder of runs that are given no other."""

@@ -206,10 +206,10 @@ def play(
 
 def moved(chances: Array, accuracy: Array) -> Array:
     """Chances whose mean is `accuracy`, (R,); each question keeps its place. chances: (R, Q)."""
-    mean, wanted = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
-    lower = chances * wanted / np.maximum(mean, 1e-12)
-    higher = 1 - (1 - chances) * (1 - wanted) / np.maximum(1 - mean, 1e-12)
-    return np.asarray(np.where(wanted < mean, lower, higher).clip(0, 1))
+    mean, target = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
+    lower = chances * target / np.maximum(mean, 1e-12)
+    higher = 1 - (1 - chances) * (1 - target) / np.maximum(1 - mean, 1e-12)
+    return np.asarray(np.where(target < mean, lower, higher).clip(0, 1))
 
 
 class Forecast(NamedTuple):
@@ -249,19 +249,19 @@ def forecast(
     # No run lies beyond what is possible, on either side.
     run = truth + np.minimum(sd, min(truth, 1 - truth) / 2.5) * rng.standard_normal(n).clip(-2.5, 2.5)
 
-    def at(fallen: float, wanted: float) -> Played:
-        return play(rng, moved(drawn, run - fallen), of, reference, wanted, deviations)
+    def at(fallen: float, loss: float) -> Played:
+        return play(rng, moved(drawn, run - fallen), of, reference, loss, deviations)
 
-    wanted_power = (1 + power) / 2 if deviations.known else power
+    required = (1 + power) / 2 if deviations.known else power
     well, lost = at(0.0, loss), at(loss, loss)
-    found, findable = float(lost.failed.mean()), None
-    low, high = (0.0, loss) if found >= wanted_power else (loss, 0.95 * truth)
-    if found >= wanted_power or (high > low and at(high, high).failed.mean() >= wanted_power):
+    power_of_loss, findable = float(lost.failed.mean()), None
+    low, high = (0.0, loss) if power_of_loss >= required else (loss, 0.95 * truth)
+    if power_of_loss >= required or (high > low and at(high, high).failed.mean() >= required):
         while high - low > 0.001:
             middle = (low + high) / 2
-            low, high = (low, middle) if at(middle, middle).failed.mean() >= wanted_power else (middle, high)
+            low, high = (low, middle) if at(middle, middle).failed.mean() >= required else (middle, high)
         findable = high
     return Forecast(
-        float(well.failed.mean()), float(well.passed.mean()), float(well.rounds.mean()), found,
+        float(well.failed.mean()), float(well.passed.mean()), float(well.rounds.mean()), power_of_loss,
         float(lost.rounds.mean()), findable,
     )  # fmt: skip

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.asking import session
 from harness.asking.options import RaceRules, RunOptions
 from harness.asking.prepare import Prepared, default_folder, prepare
-from harness.asking.session import end_if_signalled, generate
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
@@ -248,12 +248,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        prepared, settings = entered[name], entered[name].settings
-        few = {benchmark: replace(settings.benchmarks[benchmark], samples=n)}
-        # Only the first session of a candidate takes the fingerprint of its endpoints.
-        stage = replace(settings, benchmarks=few, fingerprint=settings.fingerprint and name not in n_owed)
-        outcome = generate(prepared, stage, watcher)
-        end_if_signalled(outcome, prepared, watcher)
+        outcome = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in n_owed)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         # Each look is a session, and later ones warn of the same with larger numbers.
         for sentence in outcome.warnings:

@@ -125,7 +125,10 @@ def test_the_looks_of_a_gate_are_planned_once(tmp_path: Path) -> None:
         assert harness(tmp_path, "gate", "gate.yaml", "--out", "run").code != 2
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 16")
         changed = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
+        (tmp_path / "run" / "gate.plan.json").write_text("{")
+        damaged = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
     assert (changed.code, "looks are planned once" in changed.err) == (2, True)
+    assert (damaged.code, "gate.plan.json is not the plan of a gate" in damaged.err) == (3, True)
 
 
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:

@@ -93,6 +93,12 @@ def deviation_of(policy: Policy, benchmark: str, history: Sequence[Gated]) -> ga
     )
 
 
+def rules_of(policy: Policy, watched: Watched, most: int) -> gate.Rules:
+    """The looks of a benchmark with at most `most` rounds; critical ones share the chance of a false alarm."""
+    critical = policy.critical if watched.tier == "critical" else 1
+    return gate.rules(most, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+
+
 def reference_of(watched: Watched, n_questions: int, baseline: Sequence[QuestionTally]) -> gate.Reference:
     """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor."""
     if watched.floor is not None:
@@ -121,7 +127,7 @@ def decide(
         if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt.state, why=halt.why)
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
-            changed = _changed(name, baselines[name], next(run for run in runs if name in run.benchmarks))
+            changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
@@ -159,8 +165,7 @@ def _check(
     rounds = np.concatenate(parts)
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
     most = watched.max_samples if len(parts) == 1 else 1
-    critical = policy.critical if watched.tier == "critical" else 1
-    of = gate.rules(most, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+    of = rules_of(policy, watched, most)
     state: State = "undecided"
     n = 0
     for look, planned in enumerate(of.looks):
@@ -204,17 +209,17 @@ def _held(
     compared: the questions of the baseline, which every run must have, and which alone count; empty with a floor.
     """
     held: list[list[QuestionTally]] = []
-    wanted = {(item.question.question_id, item.question.row_digest) for item in compared}
+    keys = {(item.question.question_id, item.question.row_digest) for item in compared}
     for run in runs:
         items = run.benchmarks[name].questions if name in run.benchmarks else ()
         rows = {(item.question.question_id, item.question.row_digest): item for item in items}
-        wanted = wanted or set(rows)
-        if absent := len(wanted - rows.keys()):
+        keys = keys or set(rows)
+        if absent := len(keys - rows.keys()):
             of = "its baseline" if compared else "the other runs"
-            return [], f"{visible(run.label, 80)} lacks {absent} of {count_noun(len(wanted), 'question')} of {of}"
-        if not compared and set(rows) != wanted:
+            return [], f"{visible(run.label, 80)} lacks {absent} of {count_noun(len(keys), 'question')} of {of}"
+        if not compared and set(rows) != keys:
             return [], f"{visible(run.label, 80)} holds other questions than the other runs"
-        held.append([rows[key] for key in sorted(wanted)])
+        held.append([rows[key] for key in sorted(keys)])
     return held, ""
 
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from harness.asking.prepare import Prepared, prepare, questions_of
-from harness.asking.session import end_if_signalled, generate
+from harness.asking.prepare import prepare, questions_of
+from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
-from harness.core.files import read_named, write_atomically
+from harness.core.files import read_named, read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.scored import ScoredRun, read_runs
+from harness.runs.layout import GATE_PLAN
 from harness.scoring import gate
 from harness.scoring.race import planned_looks
-from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, reference_of
+from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, reference_of, rules_of
 from harness.verbs.gate.policy import Policy
 from harness.verbs.graded import GradedRounds
 from harness.verbs.outputs import open_scored
 
 MAX_HISTORY_BYTES = 64 * 1024 * 1024
 """Largest history.jsonl that is read, in bytes."""
+
+MAX_PLAN_BYTES = 1024 * 1024
+"""Largest plan of a gate that is read, in bytes."""
+
+HISTORY = "history.jsonl"
+"""Name of the file of former decisions in the policy's folder `history`."""
 
 OnLook = Callable[[Gated], None]
 """Receives the state of the gate after each look."""
@@ -41,31 +49,32 @@ def _today() -> date:
 
 def read_history(policy: Policy, label: str) -> list[Gated]:
     """The former decisions, up to that on the runs of this label. Raises `UsageError` for a damaged file."""
-    if policy.history is None or not (path := policy.history / "history.jsonl").exists():
-        return []
-    entries: list[Gated] = []
-    for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
+    return [] if policy.history is None else list(takewhile(lambda entry: entry.run != label, _entries(policy.history)))
+
+
+def _entries(history: Path) -> list[Gated]:
+    """All former decisions. Raises `UsageError` for a damaged file."""
+    path, entries = history / HISTORY, []
+    lines = read_named(path, MAX_HISTORY_BYTES).splitlines() if path.exists() else []
+    for number, line in enumerate(lines, 1):
         try:
-            entry = codec.decode(line, Gated)
+            entries.append(codec.decode(line, Gated))
         except codec.DecodeError as error:
             raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
-        if entry.run == label:
-            break
-        entries.append(entry)
     return entries
 
 
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     """The baseline of each benchmark that has one. Raises `UsageError` if it lacks the benchmark, or its score."""
-    found = {}
+    baselines = {}
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
             if name not in run.benchmarks or not any(item.n for item in run.benchmarks[name].questions):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
-            found[name] = run
-    return found
+            baselines[name] = run
+    return baselines
 
 
 def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
@@ -88,26 +97,27 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
         graded = GradedRounds(prepared.folder, prepared.sets)
 
         def now(halt: Halt | None = None) -> Gated:
-            begun = prepared.folder.manifest.exists()
-            if begun:
-                _settle(policy, out)
-            for name in policy.benchmarks if begun else ():
-                graded.of(name)
-            runs = read_runs([prepared.folder]) if begun else []
-            label = _named(out, runs[0]) if runs else ""
+            runs, label = [], ""
+            if prepared.folder.manifest.exists():
+                _settle(policy, prepared.folder.path)
+                for name in policy.benchmarks:
+                    graded.of(name)
+                runs = read_runs([prepared.folder])
+                label = _named(out, runs[0])
             return decide(policy, label, runs, baselines, read_history(policy, label), today, halt)
 
         first, before = True, [-1]
         while True:
             gated = now()
             on_look(gated)
-            wanted, rounds = _wanted(policy, gated), [check.rounds for check in gated.checks]
+            targets, rounds = _next_rounds(policy, gated), [check.rounds for check in gated.checks]
             # Samples that make no round more, such as of questions that the baseline lacks, never will.
-            if not wanted or (not first and rounds == before):
+            if not targets or (not first and rounds == before):
                 return gated
             before = rounds
             try:
-                if (n_missing := _sample(prepared, wanted, watcher, first=first)) > 0:
+                outcome = sample_to(prepared, targets, watcher, first=first)
+                if n_missing := outcome.n_owed or outcome.n_missing:
                     words = (
                         f"{count_noun(n_missing, 'sample')} could not be had: see the warnings, and repeat the command"
                     )
@@ -135,34 +145,23 @@ def _settle(policy: Policy, out: Path) -> None:
     Looks that are planned anew after some were taken would break the promised rate of false alarms.
     """
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
-    path = out / "gate.plan.json"
-    if path.exists():
-        if codec.decode(read_named(path, MAX_HISTORY_BYTES), dict[str, Any]) != planned:
-            raise UsageError(f"{out}: its gate began by another policy, and looks are planned once: name another --out")
-        return
-    write_atomically(path, codec.pretty(planned))
+    remedy = "Put an intact copy back, or name another folder for the gate."
+    first = read_record(out / GATE_PLAN, dict[str, Any], MAX_PLAN_BYTES, what="the plan of a gate", remedy=remedy)
+    if first is None:
+        write_atomically(out / GATE_PLAN, codec.pretty(planned))
+    elif first != planned:
+        raise UsageError(f"{out}: its gate began by another policy, and looks are planned once: name another --out")
 
 
-def _wanted(policy: Policy, gated: Gated) -> dict[str, int]:
+def _next_rounds(policy: Policy, gated: Gated) -> dict[str, int]:
     """The samples of each question that the next look needs, of all benchmarks; empty if none is open."""
-    wanted, more = {}, False
+    targets, more = {}, False
     for check in gated.checks:
         goes_on = check.state in ("undecided", "missing") and check.rounds < check.max_rounds
         looks = planned_looks(1, policy.benchmarks[check.benchmark].max_samples)
-        wanted[check.benchmark] = next(n for n in looks if n > check.rounds) if goes_on else max(1, check.rounds)
+        targets[check.benchmark] = next(n for n in looks if n > check.rounds) if goes_on else max(1, check.rounds)
         more |= goes_on
-    return wanted if more else {}
-
-
-def _sample(prepared: Prepared, wanted: Mapping[str, int], watcher: Watcher | None, *, first: bool) -> int:
-    """Sample each benchmark to its number of rounds; return how many samples are missing."""
-    settings = prepared.settings
-    few = {name: replace(each, samples=wanted[name]) for name, each in settings.benchmarks.items()}
-    outcome = generate(
-        prepared, replace(settings, benchmarks=few, fingerprint=settings.fingerprint and first), watcher
-    )  # fmt: skip
-    end_if_signalled(outcome, prepared, watcher)
-    return outcome.n_owed or outcome.n_missing
+    return targets if more else {}
 
 
 # ---- before it starts
@@ -196,11 +195,10 @@ def expected(policy: Policy) -> list[Expected]:
             tokens = None if score is None else score.mean_completion_tokens
             correct, counts = np.array([(item.correct, item.n) for item in items if item.n], dtype=float).T
             share = float(gate.share_left(correct, counts))
-        critical = policy.critical if watched.tier == "critical" else 1
-        of = gate.rules(watched.max_samples, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
         deviations = deviation_of(policy, name, history)
+        rules = rules_of(policy, watched, watched.max_samples)
         seen = gate.forecast(
-            n_questions, of, reference_of(watched, n_questions, items), watched.loss / 100, policy.power / 100,
+            n_questions, rules, reference_of(watched, n_questions, items), watched.loss / 100, policy.power / 100,
             deviations, min(share, 0.8), repeats=1000,
         )  # fmt: skip
         result.append(
@@ -226,12 +224,11 @@ def write(policy: Policy, gated: Gated, folder: Path) -> None:
     write_atomically(folder / "gate.xml", junit(gated).encode())
     if policy.history is not None:
         policy.history.mkdir(parents=True, exist_ok=True)
-        path = policy.history / "history.jsonl"
-        kept = [] if not path.exists() else read_named(path, MAX_HISTORY_BYTES).splitlines()
-        place = next((i for i, old in enumerate(kept) if codec.decode(old, Gated).run == gated.run), len(kept))
-        # A gate that is decided again, such as after a kill, keeps its place.
-        kept[place : place + 1] = [codec.encode(gated)]
-        write_atomically(path, b"".join(each + b"\n" for each in kept))
+        entries = _entries(policy.history)
+        # A gate that is decided again, such as after a kill, keeps its line.
+        number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
+        entries[number : number + 1] = [gated]
+        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
 
 
 def markdown(gated: Gated) -> str:
