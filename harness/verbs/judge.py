@@ -319,7 +319,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
-        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (judge_max_tokens)"
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     prompt = judge.prompt
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
     return (
