@@ -29,7 +29,7 @@ ELSEWHERE: dict[str, str] = dict(
                 "judge-prompt judge-api-key-env"
             ),
             "A judge is asked with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE.": (
-                "judge-header judge-api-key-file judge-ca-file"
+                "judge-header judge-api-key-file"
             ),
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
@@ -114,6 +114,9 @@ ELSEWHERE: dict[str, str] = dict(
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
             "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
+            ),
+            "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (
+                "ca-file judge-ca-file cacert ca-bundle"
             ),
             "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
         }
