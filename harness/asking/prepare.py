@@ -283,8 +283,8 @@ _SET_BY = {
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
-    "deadlines.first_token": ("first_token_timeout",),
-    "deadlines.idle": ("idle_timeout",),
+    "deadlines.first_token": ("timeout",),
+    "deadlines.idle": ("timeout",),
     "order": (),
     "salvage": (),
     "accept_missing": (),
@@ -617,8 +617,8 @@ def _settings(
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset(options.drop),
         deadlines=Deadlines(
-            first_token=options.first_token_timeout or deadlines.first_token,
-            idle=options.idle_timeout or deadlines.idle,
+            first_token=options.timeout or deadlines.first_token,
+            idle=options.timeout or deadlines.idle,
         ),
     )
     settings = RunSettings(

@@ -57,7 +57,7 @@ ELSEWHERE: dict[str, str] = dict(
             "num-test-sample",
             "prompt": "prompt-type prompt-template template",
             "system_prompt": "system system-message system-instruction",
-            "first_token_timeout": "timeout request-timeout read-timeout",
+            "timeout": "first-token-timeout idle-timeout request-timeout read-timeout",
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
             "judge": "grader-model judge-model eval-model",
@@ -82,7 +82,8 @@ ELSEWHERE: dict[str, str] = dict(
                 "metrics-port metrics-host"
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent no-progress",
+            "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
                 "batch-file"

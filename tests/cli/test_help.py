@@ -169,8 +169,8 @@ def test_the_short_help_of_a_sweep_shows_the_options_of_its_examples() -> None:
 def test_help_all_shows_every_command_with_its_rare_options() -> None:
     text = asked("--help-all")
     assert all(f"Usage: cli {name} " in text for name, _ in commands())
-    assert "--first-token-timeout" in text
-    assert "--first-token-timeout" not in asked("run", "--help")
+    assert "--timeout" in text
+    assert "--timeout" not in asked("run", "--help")
 
 
 def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(

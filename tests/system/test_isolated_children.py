@@ -278,7 +278,7 @@ class Player:
             other,
             codes=(0, 1),
         )
-        self("sweep", "lanes.yaml", "--no-progress")
+        self("sweep", "lanes.yaml")
         self("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", self.base_urls[0])
         self("serve", "command", "--name", "kept", "--detach", *server)
         self("serve", "stop", "kept")
