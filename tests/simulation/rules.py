@@ -296,9 +296,7 @@ class Rules:
         self.bill.longest = max(self.bill.longest, new)
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(billed + kept, new)
-        self.bill.sure = min(
-            self.bill.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0
-        )
+        self.bill.sure = self.bill.sure and prompt is not None and bool(stated)
         true = (stated or length) - kept
         self.bill.true_tokens += max(0, true)
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
@@ -361,7 +359,7 @@ class Rules:
         prompt, new = self._most_prompt(task[:2]), self.max_tokens if self.max_tokens is not None else n_events
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(prompt, new)
-        self.bill.sure = min(self.bill.sure, 0 if self.max_tokens is None else 1)
+        self.bill.sure = False
         true = self.world.lengths.randint(0, 5000)
         self.bill.true_tokens += true
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0], true)
@@ -652,14 +650,14 @@ class Rules:
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
+            spent.n_unstated, beside.n_unstated, beside.prompt_tokens,
             beside.completion_tokens, counts.failures, counts.duplicates,
         )  # fmt: skip
-        if theirs != sums or spent.n_stated != sums.finished - sums.unstated:
+        if theirs != sums:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        hedge = ("about ", "at most ", "")[self.bill.sure]
+        hedge = "" if self.bill.sure else "about "
         reasons = [
             f"{hedge}{used:.4g} of {total:.4g} USD used"
             if unit == "USD"

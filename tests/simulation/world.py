@@ -317,8 +317,8 @@ class Disk(msgspec.Struct, eq=False):
 class Bill(msgspec.Struct):
     """What the replies to one command have used: as its budget counts (used), and as the servers know (true).
 
-    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: 2: every reply stated its
-    usage; 1: one had a bound; 0: one had none.
+    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: whether every reply
+    stated its usage.
     """
 
     used_tokens: int = 0
@@ -328,7 +328,7 @@ class Bill(msgspec.Struct):
     longest: int = 0
     n_done: int = 0
     n_first: int = 0
-    sure: int = 2
+    sure: bool = True
 
 
 class World:

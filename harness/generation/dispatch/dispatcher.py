@@ -206,7 +206,6 @@ class Dispatcher:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
         self.tally.beside = self.tally.beside.plus(spent)
-        self._budget.used_beside(spent)
 
     # ---- how a request ended
 
