@@ -160,8 +160,7 @@ def _cost(spent: Spent, prices: Prices | None) -> RaceCost:
     return RaceCost(
         prompt_tokens=spent.prompt_tokens,
         completion_tokens=spent.completion_tokens,
-        fingerprint_tokens=spent.fingerprint_tokens,
-        sure=spent.sure,
+        n_unstated=spent.n_unstated,
         usd=None if prices is None else prices.usd(spent.prompt_tokens, spent.completion_tokens),
     )
 

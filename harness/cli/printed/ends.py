@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -68,15 +66,13 @@ class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RaceCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ended sessions of a candidate's run were billed for. prompt_tokens, completion_tokens: with those of the
-    fingerprints, which fingerprint_tokens counts. sure: how sure the tokens are: stated by the server, the most that
-    they can be, or an estimate. usd: None if no prices are given.
+    """What all ended sessions of a candidate's run were billed for. n_unstated: requests whose tokens no server
+    stated; they count with the most possible. usd: None if no prices are given.
     """
 
     prompt_tokens: int
     completion_tokens: int
-    fingerprint_tokens: int
-    sure: Literal["stated", "at most", "about"]
+    n_unstated: int
     usd: float | None
 
 
