@@ -304,7 +304,6 @@ def report(
     published: Sequence[PublishedScore] = (),
     *,
     repeat: Repeat | None = None,
-    show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
@@ -313,13 +312,12 @@ def report(
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks, judges: as in
-    `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
-    run or a file is damaged, `UsageError` for a k larger than the number of samples.
+    repeat: returns the command that repeats a run. ks: more k for pass@k, pass^k and maj@k, beside those in the scores.
+    known_as, remarks, judges: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
+    `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(
-        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
+        run_folders, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
         named_by_sweep=True,
     )  # fmt: skip
     if not runs:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from harness.benchmarks import catalogue
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
@@ -172,7 +173,8 @@ def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
         return []
     named = changed[:MAX_NAMED_QUESTIONS]
     before, now = (_questions(side, set(named)) for side in (first, ours))
-    texts, answers = _same_prompt(ours, first), not (ours.benchmark.withheld or first.benchmark.withheld)
+    texts = _same_prompt(ours, first)
+    answers = all(catalogue.may_publish(s.benchmark.name, s.benchmark.record.settings) for s in (ours, first))
     words = ", ".join(
         f"{visible(name, 40)}{_change(before.get(name), now.get(name), texts=texts, answers=answers)}" for name in named
     )

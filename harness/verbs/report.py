@@ -36,7 +36,6 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
         folders,
         published,
         repeat=repeat,
-        show_withheld=options.show_withheld,
         ks=options.k,
         known_as=known_as,
         remarks=remarks(),
