@@ -14,13 +14,11 @@ from harness.cli import terminal
 from harness.cli.agreement import SHOWN_DISAGREEMENTS, disagreement_lines, matrix_lines
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
-from harness.core.money import usd_in_words
 from harness.core.nouns import are, count_noun, in_percent
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
     from harness.core.money import Prices
-    from harness.scoring.judging import JudgeCost
     from harness.scoring.two_judges import JudgesAgreement
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
     from harness.verbs.judging_costs import ExpectedJudging
@@ -40,7 +38,10 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
             click.echo(line, err=stderr)
     costs = [report.cost for report in judged.reports if report.cost.replies]
     if len(costs) > 1:
-        click.echo(f"the judge, on all benchmarks: {_cost(reduce(type(costs[0]).plus, costs))}", err=stderr)
+        click.echo(
+            f"the judge, on all benchmarks: cost in all sessions: {reduce(type(costs[0]).plus, costs).words}",
+            err=stderr,
+        )
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
@@ -133,7 +134,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_hidden:
         parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
-    yield f"  {_cost(report.cost)}"
+    yield f"  cost in all sessions: {report.cost.words}"
     counts = (
         "the judge's verdict counts"
         if judge.override
@@ -159,9 +160,3 @@ def _beside(agreement: JudgesAgreement) -> Iterator[str]:
         yield f"    {quoted(key.question_id)} sample {key.sample_index}: {ours}, by {name} {theirs} (×{n})"
     if (left := len(agreement.differing) - SHOWN_DISAGREEMENTS) > 0:
         yield f"    and {left:,} more"
-
-
-def _cost(cost: JudgeCost) -> str:
-    """What the judge's replies took, in words."""
-    money = "" if cost.usd is None or not cost.n_stated else f", {usd_in_words(cost.usd)}"
-    return f"cost in all sessions: {count_noun(cost.requests, 'request')}, {cost.tokens_in_words}{money}"
