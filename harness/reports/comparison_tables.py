@@ -18,8 +18,7 @@ MAX_MOVED = 15
 
 
 COUNTS_GRADER = (
-    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand and "
-    "what audits say"
+    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand"
 )
 """The footnote of a table between runs of which one has verdicts by hand."""
 
