@@ -127,7 +127,7 @@ class Prepared:
 
         It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
-        return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
+        return servers.facts_of_joining(endpoint, self.settings.model, hosted=self.hosted)
 
     @property
     def contexts(self) -> list[int]:
@@ -278,7 +278,7 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 """The options that select questions."""
 
 _SET_BY = {
-    "endpoints": ("base_url", "server", "serve", "endpoints_file"),
+    "endpoints": ("base_url", "serve"),
     "batch": ("batch",),
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
@@ -587,7 +587,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     """
     reached = None
     try:
-        reached = servers.find(options, options.endpoints_file)
+        reached = servers.find(options)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
@@ -630,7 +630,6 @@ def _settings(
         set_by=_set_by(options, reached.provider, looks),
         key_variable=servers.key_variable(options),
         transport=options.transport,
-        ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),
