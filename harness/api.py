@@ -266,7 +266,7 @@ def report(
 
     runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
     None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
-    show_withheld: also show questions whose card asks not to publish them. Raises `UsageError`, `StoreError`.
+    Raises `UsageError`, `StoreError`.
     """
     verbs.check("report", options)
     report_options = ReportOptions.of(**options)

@@ -146,7 +146,6 @@ class ReportKeywords(TypedDict, total=False):
     k: int | Sequence[int]
     out: FilePath | None
     plots: FilePath | None
-    show_withheld: bool
 
 
 class ExportKeywords(TypedDict, total=False):
