@@ -8,13 +8,11 @@ Long: the questions and the servers decide the settings together, and share the 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +29,13 @@ from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
 from harness.benchmarks import catalogue, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.recipe import StoredQuestions
 from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
-from harness.core.errors import ServerError, StoreError, UsageError, as_keyword, near_names
+from harness.core.errors import ServerError, UsageError, as_keyword, near_names
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.money import Prices
@@ -61,7 +58,6 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.runs import RunFolder
-from harness.runs import questions as stored_questions
 from harness.runs.layout import named_folder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
@@ -375,7 +371,6 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
             ids=options.ids,
             filters=options.filter,
             api=options.api,
-            stored_by=partial(_stored_questions, options),
         )
     except UsageError as error:
         if not (options.data and options.benchmarks):
@@ -384,20 +379,6 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
             f"{error.sentence.removesuffix('.')}. The file is read as data of the benchmark "
             f"{card.name}; without the name {card.name} it is read as questions of your own"
         ) from error
-
-
-def _stored_questions(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
-    """The questions of the benchmark `name` that the run folder holds, if they were made by `recipe`; else None.
-
-    None too if the run folder is not known yet, or is damaged: damage is reported later, when the folder is opened.
-    """
-    folder = _known_folder(options)
-    if folder is None:
-        return None
-    with contextlib.suppress(StoreError):
-        record = Manifest.load(folder).benchmarks.get(name)
-        return None if record is None else stored_questions.made_by(folder.benchmark(name), record, recipe)
-    return None
 
 
 def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
