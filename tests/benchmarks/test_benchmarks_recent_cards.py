@@ -22,7 +22,7 @@ import pytest
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.prompts import BOXED
+from harness.benchmarks.prompts import BOXED, Example, Prompt
 from harness.benchmarks.sources import documents, tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
@@ -282,6 +282,17 @@ def test_a_conversation_is_sent_as_it_is(tmp_path: Path) -> None:
         ([*TURNS, LAST], {}, [*TURNS, LAST | {"content": "Prepend x7Q to the 1st poem.\n" + BOXED}]),
         ([*TURNS, LAST], {"prompt": "qwen_boxed"}, [{"role": "system", "content": BOXED}, *TURNS, LAST]),
         ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 holds a conversation, which the completions API cannot"),
+        (
+            [{"role": "system", "content": "Be short."}, *TURNS, LAST],
+            {"prompt": Prompt(name="one", examples=(Example(question="Q", answer="A"),))},
+            [
+                {"role": "system", "content": "Be short."},
+                LAST | {"content": "Q"},
+                TURNS[1] | {"content": "A"},
+                *TURNS,
+                LAST,
+            ],
+        ),
         (
             [{"role": "system", "content": "Be short."}, LAST],
             {"prompt": "qwen_boxed"},
