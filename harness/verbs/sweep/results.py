@@ -123,11 +123,8 @@ class CellResult:
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
-        """The comparison with the nearest published score of this metric; None if none is published.
-
-        A score of another attention budget or prompt comes last in the order of `harness.scoring.beside`.
-        """
-        return next((comparison for comparison in self.published if comparison.published.metric == metric), None)
+        """The comparison with the published score of this metric that stands beside the cell; None without one."""
+        return beside.nearest(self.published, metric, self.suite)
 
 
 class Aggregate(NamedTuple):

@@ -68,7 +68,8 @@ class Suite(Part):
 
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "verdict", "error",
-    "reported_error", "tokens", "reported_tokens", "previous", "improvement", "reported_improvement",
+    "error_per_question", "reported_error", "tokens", "reported_tokens", "previous", "improvement",
+    "reported_improvement",
 ]  # fmt: skip
 
 
@@ -77,9 +78,10 @@ class TableOptions(Part):
 
     layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark, a row per model;
     benchmarks = a table per model, a row per benchmark. shown: the columns of the layouts models and benchmarks, in
-    order; reported: what the suite's source reports, or else the nearest published score; sources: every source with
-    its number; vendor: what the model's own authors report; previous, improvement: the earlier best that the source
-    prints, and the points above it.
+    order; reported: what the suite's source reports, or else a source with the run's settings (of a sweep that is no
+    suite: the nearest published score); sources: every source with its number; vendor: what the model's own authors
+    report; error_per_question: the mean over questions of sd/√n, as SGLang's benchmark reports it; previous,
+    improvement: the earlier best that the source prints, and the points above it.
     columns: the axis of a grid; default: the first of servers, sampling, prompts, models with several entries.
     base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
     benchmark.

@@ -39,7 +39,6 @@ from harness.verbs.sweep.columns import (
     published_text,
     score_text,
     sources_text,
-    verdict_text,
 )
 from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -157,7 +156,12 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row.values()])
+        writer.writerow(
+            [
+                csv_cell(visible(cell)) if isinstance(cell, str) and name not in _SIGNED else cell
+                for name, cell in row.items()
+            ]
+        )
     return buffer.getvalue()
 
 
@@ -166,10 +170,24 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
+_PRINTED = (
+    *("reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
+    *("previous", "improvement", "reported_improvement"),
+)
+"""Columns of the tables that stand in `table.csv` as they are printed."""
+
+_SIGNED = ("improvement", "reported_improvement")
+"""Columns of signed numbers, which a spreadsheet does not run as formulas."""
+
+
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
+    texts = column_texts(_PRINTED, result, k, Notes(marked=False))
+    printed: dict[str, Any] = {
+        name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)
+    }
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -195,6 +213,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         sources=sources_text(result),
         change=result.since_before.difference.value if result.since_before else None,
         p_change=result.p_since_before,
+        **printed,
     )
 
 
@@ -278,8 +297,7 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     nearest = result.nearest("pass@1") if result.score is not None else None
     if nearest is None or results.sweep.suite is None:
         return ""
-    verdict = verdict_text(result)
-    return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
+    return f", reported {published_text(result, nearest, notes)}: {result.standing}"
 
 
 def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
