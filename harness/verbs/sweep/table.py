@@ -185,9 +185,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
     texts = column_texts(_PRINTED, result, k, Notes(marked=False))
-    printed: dict[str, Any] = {
-        name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)
-    }
+    printed: dict[str, Any] = {name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)}
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
