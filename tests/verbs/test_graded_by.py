@@ -152,7 +152,7 @@ def test_compare_and_report_warn_alike_of_a_judging_that_has_not_ended(tmp_path:
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT)
     (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
-    words = ("--judge", "judge@http://127.0.0.1:9", "--judge-prompt", "rubric.txt")
+    words = ("--judge", "judge@http://127.0.0.1:9,prompt=rubric.txt")
     down = harness(tmp_path, "score", "b", *words)
     assert down.code == 2
     assert "now without the judge, in place of those by judge@verdict; the same command" in " ".join(down.err.split())
