@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import harness
 from harness.asking.options import VerifyOptions
@@ -27,6 +28,7 @@ from harness.verbs.sweep import run_notes, table, whole
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
 from harness.viewer.pages import benchmark_page
+from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
 
 LIMO = "GAIR/LIMO"
@@ -65,11 +67,26 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def budgets(tmp_path: Path, *names: str) -> str:
+def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
     servers = [{"name": name, "command": ["serve", "--port", "{port}"]} for name in names]
-    content = {"extends": "seer4", "models": [QWEN], "servers": servers}
+    content = {"extends": "seer4", "models": [QWEN], "servers": servers, "except": [], **more}
     (tmp_path / "budgets.yaml").write_text(json.dumps(content))
     return "budgets.yaml"
+
+
+def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) -> None:
+    shipped = yaml.safe_load((CHECKOUT / "datasets/suites/seer4.yaml").read_text("utf-8"))
+    names = ["full", "b1024", "b2048", "b4096", "b6144", "b8192"]
+    found = swept(budgets(tmp_path, *names, **{"except": shipped["except"]}), {})
+    assert len(found.sweep.cells) == 20, "as many as SeerAttention's tables have of a model"
+    heads = {shown.title.partition(":")[0]: shown.columns[1:] for shown in table.tables(found)}
+    assert heads["aime24"] == ("full", "b2048", "b4096", "b6144", "b8192")
+    assert heads["gpqa_diamond"] == ("full", "b1024", "b2048", "b4096", "b6144")
+    assert [mean.point["servers"] for mean in found.aggregates] == ["full", "b2048", "b4096", "b6144"]
+    # One model lacks a column that another has: its cell is a gap, and the next one is not moved.
+    some = {"models": [QWEN, "Qwen/Qwen3-8B"], "except": [{"models": "qwen3-4b", "servers": "b1024"}]}
+    grid = table.tables(swept(budgets(tmp_path, "full", "b1024", "b2048", **some), {}))[0]
+    assert [line[2] == "–" for line in grid.rows] == [True, False]
 
 
 def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:

@@ -385,6 +385,9 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
     by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
         by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
+    # A point of which the file leaves out benchmarks has no mean.
+    n_benchmarks = len(sweep.axes["benchmarks"])
+    by_point = {point: listed for point, listed in by_point.items() if len(listed) == n_benchmarks}
     if base is None or base[0] == "benchmarks":
         return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
     rows: dict[OtherEntries, list[list[CellResult]]] = {}

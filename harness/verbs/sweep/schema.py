@@ -176,6 +176,16 @@ _REPEATS: Mapping[str, Any] = {
 }
 
 
+_LEFT_OUT: Mapping[str, Any] = {
+    "except": (
+        list[dict[Literal["models", "servers", "prompts", "sampling", "benchmarks"], str | list[str]]],
+        _may_be_left_out(
+            description="Cells to leave out: each names entries of some axes, and means all cells of them."
+        ),
+    ),
+}
+
+
 @cache
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
@@ -237,6 +247,7 @@ def sweep_model() -> type[BaseModel]:
         sampling=(_some(sampling), _may_be_left_out()),
         **_REPEATS,
         benchmarks=(_some(benchmarks), _may_be_left_out(description="May be left out if the extended file has them.")),
+        **_LEFT_OUT,
         score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
         table=(TableOptions, _may_be_left_out()),

@@ -229,20 +229,27 @@ def _of_cells(results: Results) -> Iterator[Table]:
     across = columns_axis(sweep) if layout == "grid" else None
     others = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across]
     split, down = (others, ["benchmarks"]) if layout == "benchmarks" else (["benchmarks"], others or ["benchmarks"])
-    columns = [short(entry.label) for entry in sweep.axes[across]] if across is not None else ["accuracy"]
-    by_step = curves.series(results) if layout == "grid" and len(columns) == 1 else {}
+    entries = sweep.axes[across] if across is not None else ()
+    by_step = curves.series(results) if layout == "grid" and len(entries) <= 1 else {}
     for part in _points(results.results, split):
         shown, notes = _with(results.results, part), Notes()
         # The table of a benchmark's steps has the same accuracies.
         if part.get("benchmarks") in by_step and not any(item.published or item.other_questions for item in shown):
             continue
         ks = {sweep.table.k_of(result.cell.benchmark) for result in shown}
+        here = [entry for entry in entries if _with(shown, {str(across): entry.name})]
+        columns = [short(entry.label) for entry in here] or ["accuracy"]
         heads = columns if layout == "grid" else column_heads(sweep.table.shown, ks)
         rows = []
         for point in _points(shown, down):
             cells = _with(shown, point)
             if layout == "grid":
-                texts = [score_text(cell, notes) + _beside(results, cell, notes) for cell in cells]
+                # A cell that the file leaves out is a gap.
+                parts = [_with(cells, {str(across): entry.name}) for entry in here] or [cells]
+                texts = [
+                    "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in part) or ABSENT
+                    for part in parts
+                ]
             else:
                 (cell,) = cells
                 texts = column_texts(sweep.table.shown, cell, sweep.table.k_of(cell.cell.benchmark), notes)
