@@ -110,7 +110,7 @@ class Policy(Part):
 
 
 def _with_published(policy: Policy, path: Path) -> Policy:
-    """The policy with a floor for each baseline `published`: the score of its model whose settings it shares.
+    """The policy with a floor for each baseline `published`: the score of its model that shares most settings.
 
     `published: TITLE` takes that of one source. Raises `UsageError` if it is not one.
     """
@@ -126,6 +126,8 @@ def _with_published(policy: Policy, path: Path) -> Policy:
             if score.metric == "pass@1" and title.strip() in ("", score.source.title)
             if all(policy.run.get(key, value) == value for key, value in score.settings.items())
         ]
+        shared = [len(score.settings.keys() & policy.run.keys()) for score in scores]
+        scores = [score for score, n in zip(scores, shared, strict=True) if n == max(shared)]
         if len({score.value for score in scores}) != 1:
             titles = ", ".join(f"{in_percent(each.value)} ({visible(each.source.title, 80)})" for each in scores[:8])
             raise UsageError(
