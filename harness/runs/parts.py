@@ -137,11 +137,7 @@ def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
             settings[name] = [*a, *(value for value in b if value not in a)]
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
-    # If one part plans the same number for every question, so does the whole run; the samples that the other part's
-    # allocation leaves out are then missing.
-    both = mine.plan.by_question and theirs.plan.by_question
-    allocated = {**theirs.plan.by_question, **mine.plan.by_question} if both else msgspec.UNSET
-    plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids, allocated=allocated)
+    plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids)
     return msgspec.structs.replace(mine, plan=plan, settings=settings)
 
 

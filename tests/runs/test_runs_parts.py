@@ -124,12 +124,11 @@ def test_questions_stand_in_the_order_of_the_folders(quick_path: Path) -> None:
     assert ids == ["q2", "q0", "q1"]
 
 
-def test_a_plan_by_questions_holds_where_all_folders_have_one() -> None:
+def test_a_selection_holds_where_all_folders_have_one() -> None:
     plans = {
         "ids": Plan(samples=1, question_ids=["q0"]),
         "more": Plan(samples=1, question_ids=["q1", "q0"]),
         "all": Plan(samples=1),
-        "each": Plan(samples=1, allocated={"q0": 4}),
     }
 
     def joined(*names: str) -> Plan:
@@ -137,9 +136,6 @@ def test_a_plan_by_questions_holds_where_all_folders_have_one() -> None:
 
     assert joined("ids", "more").question_ids == ["q0", "q1"]
     assert joined("ids", "all").question_ids is joined("all", "ids").question_ids is None
-    assert joined("each", "each").by_question == {"q0": 4}
-    assert not joined("each", "all").by_question
-    assert not joined("all", "each").by_question
 
 
 def test_a_log_that_cannot_be_read_is_one_sentence(quick_path: Path) -> None:
