@@ -8,6 +8,7 @@ Long: the questions and the servers decide the settings together, and share the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +28,10 @@ from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, shards, usual_columns
+from harness.benchmarks import catalogue, drafts, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
@@ -279,8 +280,8 @@ _SET_BY = {
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
-    "deadlines.first_token": ("first_token_timeout",),
-    "deadlines.idle": ("idle_timeout",),
+    "deadlines.first_token": ("timeout",),
+    "deadlines.idle": ("timeout",),
     "order": (),
     "salvage": (),
     "accept_missing": (),
@@ -305,7 +306,7 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
     """
     if not options.data or options.benchmarks:
         return
-    usual = {"question": (options.question_key, QUESTION_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
+    usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
         fitting = (usual_columns.find((name,), first) for name in names)
         present = list(dict.fromkeys(name for name in fitting if name is not None))
@@ -480,9 +481,11 @@ def _first_row(options: RunOptions) -> Mapping[str, object]:
 
 def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
-    columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
-    column = usual_columns.find(columns, first)
-    text = "" if column is None else str(first[column])
+    columns = (options.question_key,) if options.question_key else ASKED_COLUMNS
+    column, text = usual_columns.find(columns, first), ""
+    if column is not None:
+        with contextlib.suppress(UsageError):  # the reader of the questions reports it
+            text = drafts.conversation(tables.Row("", dict(first)), column)[1]
     if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"
@@ -598,8 +601,8 @@ def _settings(
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset(options.drop),
         deadlines=Deadlines(
-            first_token=options.first_token_timeout or deadlines.first_token,
-            idle=options.idle_timeout or deadlines.idle,
+            first_token=options.timeout or deadlines.first_token,
+            idle=options.timeout or deadlines.idle,
         ),
     )
     settings = RunSettings(

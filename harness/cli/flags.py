@@ -306,14 +306,11 @@ _SERVE_OPTION = click.option(
 _SHOWN = under(
     OUTPUT,
     click.option(
-        "--no-progress",
-        "progress",
+        "--quiet",
+        "-q",
         is_flag=True,
-        flag_value=False,
-        default=True,
-        help="Show no progress. NO_COLOR takes the colours out of it.",
+        help="Print only warnings, errors and results. NO_COLOR takes the colours out of the progress.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
 )
 
 FIRST = (

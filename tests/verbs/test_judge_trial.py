@@ -53,7 +53,7 @@ def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list
     row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
     (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
-    return [*words, "--no-progress", "--judge", f"judge@{judge}", *more]
+    return [*words, "--judge", f"judge@{judge}", *more]
 
 
 def n_sampled(server: FaultServer) -> int:
@@ -347,7 +347,7 @@ def test_a_judge_is_asked_about_what_an_own_function_could_not_decide(
             "--out",
             "out",
         ]
-        done = harness(tmp_path, *words, "--no-progress", "--no-fingerprint")
+        done = harness(tmp_path, *words, "--no-fingerprint")
         assert done.code == 0, done.err
         by_judge = ("--judge", f"judge@{judge.base_url}")
         scored = harness(tmp_path, "score", "out", *by_judge, "--json")

@@ -94,36 +94,8 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
 
 
 @pytest.mark.usefixtures("questions")
-def test_the_end_states_what_all_sessions_of_each_candidate_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FaultServer(able(0.6)) as one, FaultServer(able(0.6, shift=1)) as two:
-        given = [*words(one.base_url, two.base_url), "--samples", "4"]
-        given[-3] += " prices=1,10"
-        done = harness(tmp_path, *given)
-        posts = [request for request in two.requests if request.method == "POST"]
-        cost = f"{len(posts) * 9:,} tokens in, {len(posts) * 50:,} out"
-        usd = len(posts) * (9 + 10 * 50) / 1e6
-        assert f"all sessions of tuned: {usd:.4f} USD for {cost}" in done.out.splitlines()
-        (unpriced,) = [line for line in done.out.splitlines() if line.startswith("all sessions of base: ")]
-        assert "USD" not in unpriced
-        costs = json.loads(harness(tmp_path, *given, "--json").out)["costs"]
-        monkeypatch.chdir(tmp_path)
-        raced = reasoning_harness.race(
-            candidates={"base": {"base_url": one.base_url}, "tuned": {"base_url": two.base_url}},
-            data="sums.jsonl", id_key="id", canary=False, samples=4, out="out",
-        )  # fmt: skip
-        assert len([request for request in two.requests if request.method == "POST"]) == len(posts)
-    assert costs["tuned"] == {
-        "prompt_tokens": len(posts) * 9, "completion_tokens": len(posts) * 50, "n_unstated": 0,
-        "usd": pytest.approx(usd),
-    }  # fmt: skip
-    assert costs["base"]["usd"] is None
-    assert raced.spent["tuned"].completion_tokens == len(posts) * 50
-
-
-@pytest.mark.usefixtures("questions")
-def test_a_race_takes_one_fingerprint_of_each_candidate_however_many_looks_it_has(tmp_path: Path) -> None:
+def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
+    """However many looks it has; the next start takes another, since the server may be another by then."""
 
     def reply(request: Request) -> Iterator[Step]:
         greedy = request.method == "POST" and request.json["temperature"] == 0

@@ -65,22 +65,11 @@ class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
     withheld: str = ""
 
 
-class RaceCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ended sessions of a candidate's run were billed for. n_unstated: requests whose tokens no server
-    stated; they count with the most possible. usd: None if no prices are given.
-    """
-
-    prompt_tokens: int
-    completion_tokens: int
-    n_unstated: int
-    usd: float | None
-
-
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a race ended.
 
     decided: every standing is clear. standings: by candidate, without the baseline. samples: of each question, by
-    candidate. folders: of the runs, by candidate. costs: of the runs, by candidate.
+    candidate. folders: of the runs, by candidate.
     """
 
     baseline: str
@@ -89,7 +78,6 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     standings: dict[str, RaceStanding]
     samples: dict[str, int]
     folders: dict[str, str]
-    costs: dict[str, RaceCost]
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
