@@ -37,9 +37,6 @@ from harness.runs.record import Plan
 DIGEST_CHARS = 12
 """A run names a server by this many first characters of the digest of its facts."""
 
-MAX_SESSIONS = 200
-"""Largest number of sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
-
 WEIGHTS = ("files.weights_sha256", "files.weights_sample")
 """Facts that identify weights wherever they lie; the first that both servers state decides."""
 
@@ -101,11 +98,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         """
         named = {url: _name(facts) for url, facts in endpoints.items()}
         session = Session(started=started, endpoints=named, accepted=list(accepted))
-        sessions = [*self.sessions, session]
-        if len(sessions) > MAX_SESSIONS:
-            sessions = [sessions[0], *sessions[1 - MAX_SESSIONS :]]
         servers = {**self.servers, **{named[url]: facts for url, facts in endpoints.items()}}
-        return msgspec.structs.replace(self, servers=servers, sessions=sessions)
+        return msgspec.structs.replace(self, servers=servers, sessions=[*self.sessions, session])
 
     def joined(self, url: str, facts: ServerFacts) -> Provenance:
         """The provenance with one more endpoint in the last session."""
