@@ -124,7 +124,7 @@ class Prepared:
 
         It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
-        return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
+        return servers.facts_of_joining(endpoint, self.settings.model, hosted=self.hosted)
 
     @property
     def contexts(self) -> list[int]:
@@ -275,13 +275,13 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 """The options that select questions."""
 
 _SET_BY = {
-    "endpoints": ("base_url", "server", "serve", "endpoints_file"),
+    "endpoints": ("base_url", "serve"),
     "batch": ("batch",),
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
-    "deadlines.first_token": ("first_token_timeout",),
-    "deadlines.idle": ("idle_timeout",),
+    "deadlines.first_token": ("timeout",),
+    "deadlines.idle": ("timeout",),
     "order": (),
     "salvage": (),
     "accept_missing": (),
@@ -571,7 +571,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     """
     reached = None
     try:
-        reached = servers.find(options, options.endpoints_file)
+        reached = servers.find(options)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
@@ -601,8 +601,8 @@ def _settings(
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset(options.drop),
         deadlines=Deadlines(
-            first_token=options.first_token_timeout or deadlines.first_token,
-            idle=options.idle_timeout or deadlines.idle,
+            first_token=options.timeout or deadlines.first_token,
+            idle=options.timeout or deadlines.idle,
         ),
     )
     settings = RunSettings(
@@ -614,7 +614,6 @@ def _settings(
         set_by=_set_by(options, reached.provider, looks),
         key_variable=servers.key_variable(options),
         transport=options.transport,
-        ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
@@ -54,7 +54,8 @@ class QuestionSet:
     the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
     public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
-    (`harness.benchmarks.shards`). made: what a run's manifest says about the making of questions from a local file.
+    (`harness.benchmarks.shards`). data_file: the file of this machine from which the rows were read, as the card names
+    it; None for any other source.
     """
 
     name: str
@@ -75,7 +76,7 @@ class QuestionSet:
     given_data: str | None = None
     without_card: bool = False
     part: ShardPart | None = None
-    made: Mapping[str, object] = field(default_factory=dict)
+    data_file: str | None = None
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -193,14 +194,16 @@ def _from_source(
             f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
             "holds it once"
         )
-    facts: dict[str, Any] = {
-        "n_all": n_all,
-        "rows_digest": rows_digest,
-        "dataset_digest": digest_of_each(key.hex() for key in sorted(seen.identities)),
-        "origin": source.origin,
-        "notes": tuple(notes),
-    }
-    return replace(blank, questions=selected, **facts, made=facts if chooser.is_local_file(card) else {})
+    return replace(
+        blank,
+        questions=selected,
+        n_all=n_all,
+        rows_digest=rows_digest,
+        dataset_digest=digest_of_each(key.hex() for key in sorted(seen.identities)),
+        origin=source.origin,
+        data_file=source.origin if chooser.reads_a_file(card) else None,
+        notes=tuple(notes),
+    )
 
 
 class _Seen:

@@ -24,8 +24,13 @@ ELSEWHERE: dict[str, str] = dict(
             "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
             "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
             "judge-provider",
-            "A judge is asked with a key from the environment (--judge-api-key-env) at most.": "judge-header "
-            "judge-api-key-file judge-ca-file",
+            "An option of the judge stands behind its name: --judge MODEL,scope=wrong,votes=3 (docs/judge.md).": (
+                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency "
+                "judge-prompt judge-api-key-env"
+            ),
+            "A judge is asked with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE.": (
+                "judge-header judge-api-key-file"
+            ),
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
             "server_pp": "pp-size pipeline-parallel-size",
@@ -43,19 +48,19 @@ ELSEWHERE: dict[str, str] = dict(
             "max-output-tokens "
             "max-length max-tokens-per-call",
             "model": "model-name model-name-or-path model-path model-id model-args",
-            "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
+            "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
+            "openai-api-base address",
             "provider": "model-provider backend-name",
-            "api_key_env/judge_api_key_env": "api-key openai-api-key key",
+            "api_key_env": "api-key openai-api-key key",
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",
             "prompt": "prompt-type prompt-template template",
             "system_prompt": "system system-message system-instruction",
-            "first_token_timeout": "timeout request-timeout read-timeout",
+            "timeout": "first-token-timeout idle-timeout request-timeout read-timeout",
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
-            "judge_model": "grader-model judge-model eval-model",
-            "server": "server-name",
+            "judge": "grader-model judge-model eval-model",
             "thinking": "reasoning-effort effort enable-thinking",
             "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
@@ -77,11 +82,9 @@ ELSEWHERE: dict[str, str] = dict(
                 "metrics-port metrics-host"
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent no-progress",
+            "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
-            "A run only tries its judge; this is an option of the scoring: `harness score RUN --judge MODEL …`.": (
-                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency"
-            ),
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
                 "batch-file"
             ),
@@ -110,8 +113,11 @@ ELSEWHERE: dict[str, str] = dict(
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
-            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
+            "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
+            ),
+            "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (
+                "ca-file judge-ca-file cacert ca-bundle"
             ),
             "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
         }

@@ -95,7 +95,7 @@ class SamplingSession:
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
-        # Benchmarks whose questions are written anew.
+        # Benchmarks whose questions `adopt` has to write.
         self._unwritten: list[str] = []
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
@@ -166,7 +166,7 @@ class SamplingSession:
             self._check_context({o.benchmark for o in rows}, context_of)
         for name, question_set in self._question_sets.items():
             self._note_questions(name, question_set)
-        self._unwritten = list(self._question_sets)
+        self._unwritten = [*self._question_sets]
         if not self._bound:
             self.adopt()
         later = {name: n for name in ("stage", "announced") if (n := getattr(self._settings, name))}
@@ -262,6 +262,11 @@ class SamplingSession:
                 **({} if question_set.card_file is None else {CARD: question_set.card_file}),
                 **({} if question_set.given_data is None else {DATA: question_set.given_data}),
                 **({WITHOUT_CARD: True} if question_set.without_card else {}),
+                **(
+                    {stored_questions.MADE: {"origin": file, "rows_digest": question_set.rows_digest}}
+                    if (file := question_set.data_file) is not None
+                    else {}
+                ),
                 **_selection_record(question_set),
             },
         )
@@ -286,13 +291,14 @@ class SamplingSession:
         self._on_surplus(sentence)
 
     def _note_questions(self, name: str, question_set: QuestionSet) -> None:
-        """Note in the manifest which questions the questions file holds, so that scoring can check the file."""
+        """Note in the manifest a checksum of the questions that the file will hold, so that scoring can check it.
+
+        Raises `StoreError` if one of them differs from what was asked before.
+        """
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        note = stored_questions.to_note(
-            folder, question_set.selection, question_set.made, with_stored=name in self._bound
-        )
-        record = msgspec.structs.replace(record, settings={**record.settings, **note})
-        self._manifest = self._manifest.extend(name, record)
+        together = stored_questions.merge(folder, question_set.selection, with_stored=name in self._bound)
+        settings = {**record.settings, stored_questions.DIGEST: stored_questions.seal(together)}
+        self._manifest = self._manifest.extend(name, msgspec.structs.replace(record, settings=settings))
 
     def _recorded_fit(self, name: str) -> int | None:
         """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, zip_longest
 
@@ -23,7 +23,8 @@ DIGEST = "questions_digest"
 _SEAL = "seal-1:"
 
 MADE = "questions_made"
-"""The setting that says how the questions were made (`QuestionSet.made`). Absent if the file holds others, too."""
+"""The setting that says from which local file the questions were made (`origin`), and the checksum of its rows
+(`rows_digest`); absent for questions of another source."""
 
 EXPORT_FORMAT = "llmeval"
 """The format of an export that `harness score` reads with the question, the reference and the reply of each sample."""
@@ -134,19 +135,6 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
     return stored if ids is None else Packed(Question, (stored[numbers[question_id]] for question_id in ids))
-
-
-def to_note(
-    folder: BenchmarkFolder, questions: Sequence[Question], made: Mapping[str, object], *, with_stored: bool = True
-) -> dict[str, object]:
-    """Return the settings that go into the manifest when `write` stores `questions`.
-
-    These are a checksum of all questions in the file and, if the file holds no others, `made`: how they were made.
-    with_stored: as in `merge`. Raises `StoreError` when two questions have one id, or one differs from what was asked
-    before.
-    """
-    together = merge(folder, questions, with_stored=with_stored)
-    return {DIGEST: seal(together), **({MADE: dict(made)} if made and together is questions else {})}
 
 
 def seal(questions: Iterable[Question]) -> str:

@@ -116,7 +116,7 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
     with FaultServer(
         lambda request: iter([models("m")]) if request.method == "GET" else completion("print(1)", tokens=5)
     ) as server:
-        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-progress", "--no-fingerprint"]
+        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-fingerprint"]
         done = harness(tmp_path, "run", "sums.yaml", *words)
     assert done.code == 0, done.err
     said = " ".join(done.err.split())

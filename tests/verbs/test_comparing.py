@@ -563,7 +563,7 @@ def test_costs_of_other_questions_than_the_compared_are_said_to_be(tmp_path: Pat
 def test_the_costs_of_a_run_of_which_a_server_stated_some_tokens_are_unknown(tmp_path: Path) -> None:
     """A mean over a part of the samples would be compared with one over others."""
     record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=PRICES)
-    scored = ScoredBenchmark("demo", record, None, (), withheld=False, known_as=None)
+    scored = ScoredBenchmark("demo", record, None, (), known_as=None)
     assert SampleCosts.of(scored) == SampleCosts()
     stored = Score.load(write_run(tmp_path / "run").benchmark("demo"))
     assert stored is not None

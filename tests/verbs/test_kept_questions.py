@@ -1,11 +1,10 @@
-"""A resume asks the questions of the run, and refuses changed ones; the message says how to grade by these."""
+"""A resume asks the same questions; where the data have changed, it is refused, and says how to grade by them."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from click.testing import CliRunner
 
 import harness
 from harness.asking.options import RunOptions
-from harness.asking.prepare import prepare, questions_of
+from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.core.errors import StoreError
@@ -56,34 +55,6 @@ def asked_by(folder: Path, **given: Any) -> int:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
             assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
-
-
-def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> None:
-    data(tmp_path, [*ROWS[:-1], {**ROWS[-1], "answer": "9"}])
-    with pytest.raises(StoreError, match="dataset_digest"):
-        asked_by(tmp_path, samples=2)
-
-
-def spoilt_file(run: RunFolder) -> None:
-    path = run.benchmark("sums").questions
-    path.write_bytes(path.read_bytes().replace(b'"references":["1"]', b'"references":["7"]'))
-
-
-def removed_file(run: RunFolder) -> None:
-    run.benchmark("sums").questions.unlink()
-
-
-@pytest.mark.parametrize("spoil", [spoilt_file, removed_file])
-def test_a_file_that_was_changed_is_refused_and_a_missing_one_written_again(
-    run: RunFolder, tmp_path: Path, spoil: Callable[[RunFolder], None]
-) -> None:
-    spoil(run)
-    if spoil is spoilt_file:
-        with pytest.raises(StoreError, match="has changed since this run began"):
-            asked_by(tmp_path, samples=2)
-    else:
-        assert asked_by(tmp_path, samples=2) == 6
-        assert len(questions.read(run.benchmark("sums"))) == 6
 
 
 def test_only_a_refusal_of_changed_data_alone_says_how_to_grade_by_them(tmp_path: Path) -> None:
@@ -161,31 +132,25 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert warnings("longer.jsonl", [*ROWS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []
 
 
-def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:
-    data(tmp_path, [{**row, "answer": "7"} for row in ROWS])
-    with pytest.raises(StoreError, match="dataset_digest") as refused:
-        asked_by(tmp_path, system_prompt="Be brief.")
-    assert "q0" not in str(refused.value)
-
-
-def test_a_score_of_a_smaller_selection_counts_its_questions_alone(run: RunFolder, tmp_path: Path) -> None:
-    assert asked_by(tmp_path, limit=3) == 0
-    assert len(questions.read(run.benchmark("sums"))) == 6
-    assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
-
-
-def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Path) -> None:
-    data(tmp_path, ROWS)
-    first = asked_by(tmp_path, shard="1/2")
-    (stored,) = questions_of(options(tmp_path, shard="1/2")).sets
-    assert (first, len(stored.questions), len(stored.selection)) == (3, 3, 6)
-    assert asked_by(tmp_path, shard="1/2") == 0
-    keys = {one.key for one in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))}
-    assert keys == {Key(question.question_id, 0) for question in stored.questions}
-
-
-def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path: Path) -> None:
+def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(
+    run: RunFolder, tmp_path: Path
+) -> None:
     path = run.benchmark("sums").questions
-    before = path.stat()
+    before, inode = path.read_bytes(), path.stat().st_ino
+    assert asked_by(tmp_path, limit=3) == 0
+    assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
     assert asked_by(tmp_path, samples=2) == 6
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert (path.read_bytes(), path.stat().st_ino) == (before, inode), "not written again"
+    path.unlink()
+    assert asked_by(tmp_path, samples=3) == 6
+    assert path.read_bytes() == before
+    path.write_bytes(before.replace(b'"references":["1"]', b'"references":["7"]'))
+    with pytest.raises(StoreError, match="has changed since this run began"):
+        asked_by(tmp_path, samples=4)
+
+
+def test_a_shard_asks_its_part_and_stores_the_questions_of_all(tmp_path: Path) -> None:
+    data(tmp_path, ROWS)
+    assert [asked_by(tmp_path, shard="1/2") for _ in range(2)] == [3, 0]
+    folder = RunFolder(tmp_path / "run").benchmark("sums")
+    assert (len(questions.read(folder)), len({one.key for one in read_samples(folder)})) == (6, 3)

@@ -37,8 +37,8 @@ def read(card: Card) -> Rows:
     return gym.read(source)
 
 
-def is_local_file(card: Card) -> bool:
-    """Whether the rows are read from a file on this machine."""
+def reads_a_file(card: Card) -> bool:
+    """Whether the card's rows are read from a file of this machine, which is there."""
     source = card.source
     return isinstance(source, FileSource) and "://" not in source.path and local_path(card, source).is_file()
 
