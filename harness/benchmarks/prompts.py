@@ -160,7 +160,7 @@ PROMPTS: dict[str, Prompt] = {
             template="{question}\n" + BOXED,
             used_by="DeepSeek-R1, Qwen3, SGLang's reasoning benchmark, LLMEval, SeerAttention",
         ),
-        Prompt(name="boxed_prefix", template=BOXED + "\n{question}", used_by="scripts that put the instruction first"),
+        Prompt(name="boxed_prefix", template=BOXED + " Question: {question}", used_by="efficient-reasoning"),
         Prompt(name="none", used_by="data that carry their own instruction"),
         Prompt(name="qwen_boxed", system=BOXED, used_by="Qwen2.5-Math, LIMO"),
         Prompt(name="deepseek_r1", system=SYSTEM_PROMPTS["deepseek_r1"], used_by="DeepSeek-R1-Zero, LLMEval"),

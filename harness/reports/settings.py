@@ -29,7 +29,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     settings_by_path,
 )
-from harness.scoring.beside import UNKNOWN
+from harness.scoring.comparison_published import UNKNOWN
 from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.workload import Workload
 

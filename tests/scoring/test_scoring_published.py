@@ -76,7 +76,7 @@ def test_a_shipped_number_is_its_authors_only_if_they_own_the_source_or_are_quot
             seen += score.by == "authors"
             if score.by == "authors":
                 assert own or path.stem in QUOTES_AUTHORS, (path.name, score.model)
-            elif not score.quoted and not path.stem.startswith("nemo-skills"):  # tutorials of a library
+            elif not score.quoted:
                 assert not own, (path.name, score.model)
     assert seen > 400
 
