@@ -16,6 +16,7 @@ from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent, in_points
 from harness.core.records import Grade
+from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import QuestionTally, gate
@@ -24,7 +25,7 @@ from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
 from harness.verbs.graded import complete_rounds
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
@@ -38,11 +39,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one benchmark. Fractions.
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
-    truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
-    sampling. reference: the floor, or the baseline's accuracy. rounds: samples of each question that decided,
-    0.25 if one sample of a quarter of them did.
-    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the
-    policy states it. why: one line for a person.
+    truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
+    server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
+    of each question that decided, 0.25 if one sample of a quarter of them did. variance: of the sampling error.
+    deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the policy states it. why: one line
+    for a person.
     """
 
     benchmark: str
@@ -134,6 +135,9 @@ def decide(
             {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, history),
             n_questions.get(name),
         )  # fmt: skip
+        stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
+        if stopped and policy.run.get("canary", True) and check.state != "pass":
+            check = msgspec.structs.replace(check, state="canary", why=stopped[0])
         if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
