@@ -158,12 +158,27 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
     others = sums(other, 10)
     others.write_text(others.read_text().replace('"q', '"z'))
     words = ("--id-key", "id", "--samples", "2", "--no-canary")
-    with FaultServer(able(1.0)) as server:
-        data = {"whole": "sums.jsonl", "part": "sums.jsonl --limit 4", "others": "other/sums.jsonl"}
+    with FaultServer(able(1.0)) as server, FaultServer(able(0.0)) as wrong:
+        data = {
+            "worse": "sums.jsonl",
+            "whole": "sums.jsonl",
+            "part": "sums.jsonl --limit 4",
+            "others": "other/sums.jsonl",
+        }
         for name, given in data.items():
-            more = (*given.split(), *words, "--base-url", server.base_url, "--out", name)
+            more = (
+                *given.split(),
+                *words,
+                "--base-url",
+                (wrong if name == "worse" else server).base_url,
+                "--out",
+                name,
+            )
             assert harness(tmp_path, "run", "--data", *more).code == 0
             assert harness(tmp_path, "score", name).code == 0
+        policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
+        worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")
+        assert (worse.code, "a loss of 20 points is more than sums has in worse: 0.0" in worse.err) == (2, True)
         policy(tmp_path, server.base_url, benchmark="baseline: whole, loss: 20, max_samples: 2")
         for runs in (("part",), ("others",), ("whole", "part")):
             done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")

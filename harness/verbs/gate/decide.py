@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from harness.core import codec
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent, in_points
-from harness.core.records import Grade
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
@@ -169,7 +168,7 @@ def _check(
     which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
     """
     watched = policy.benchmarks[name]
-    held = [{item.question.question_id: item for item in run.questions} for run in runs]
+    held = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
     ids = in_order(compared or (held[0] if held else ()), runs[0].record.identity.get("seed") if runs else 0)
     whole = len(compared) or n_questions or len(ids)
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
@@ -187,7 +186,7 @@ def _check(
     @cache
     def rounds_of(n: int) -> list[NDArray[np.bool_]]:
         """The complete rounds of each run on the first `n` questions."""
-        return [complete_rounds([_grades_of(rows, each, compared) for each in ids[:n]]) for rows in held]
+        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in held]
 
     for number, look in enumerate(looks):
         n, n_rounds = math.ceil(min(look, 1) * whole), math.ceil(look)
@@ -215,14 +214,10 @@ def _check(
     return check if check.state == "missing" else _cut(check, watched, asked, compared.values())
 
 
-def _grades_of(
-    rows: Mapping[str, QuestionTally], question_id: str, compared: Mapping[str, QuestionTally]
-) -> Sequence[Grade]:
-    """A run's grades of a question; none if the baseline's question of this id is another one."""
-    row, other = rows.get(question_id), compared.get(question_id)
-    if row is None or (other is not None and other.question.row_digest != row.question.row_digest):
-        return ()
-    return row.grades
+def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline's question of this id, if it has one, is the same. Of a long run not all digests are kept."""
+    first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
+    return len({first, second} - {""}) < 2
 
 
 def _lacking(
@@ -231,7 +226,7 @@ def _lacking(
 ) -> str:  # fmt: skip
     """Why these runs are not of the questions that the benchmark is held against; empty if they are."""
     if compared:
-        absent = max((sum(not _grades_of(rows, each, compared) for each in compared) for rows in held), default=0)
+        absent = max((len(compared.keys() - rows.keys()) for rows in held), default=0)
         return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
     if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
         return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
@@ -277,8 +272,6 @@ def _in_words(
     )
     if state == "undecided":
         own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
-        line += (
-            f": a loss of {watched.loss:g} points is neither seen nor excluded ({own}); give more max_samples, a larger"
-        )
-        line += " loss, or several runs"
+        line += f": a loss of {count_points(f'{watched.loss:g}')} is neither seen nor excluded ({own}); "
+        line += "give more max_samples, a larger loss, or several runs"
     return line

@@ -20,7 +20,7 @@ from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
 from harness.core.packed import Packed
 from harness.core.records import Question
@@ -54,9 +54,15 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
-            if name not in run.benchmarks or not any(item.n for item in run.benchmarks[name].questions):
+            items = run.benchmarks[name].questions if name in run.benchmarks else ()
+            if not any(item.n for item in items):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+            held = in_percent(value := reference_of(watched, 0, [item for item in items if item.n]).value)
+            if 100 * value < watched.loss:
+                raise UsageError(
+                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: {held}"
+                )
             baselines[name] = run
     return baselines
 
