@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from harness.core.inert import visible
+from harness.core.money import usd_in_words
+from harness.core.nouns import count_noun
 
 MAX_NAME_CHARS = 100
 """A judge's name is cut to this length in a sentence."""
@@ -40,22 +42,15 @@ class JudgeCost(msgspec.Struct, frozen=True):
         )
 
     @property
-    def tokens_in_words(self) -> str:
-        """The tokens, and of how many replies they are known."""
+    def words(self) -> str:
+        """Requests, tokens, and money if it is known."""
+        requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:
-            return "tokens unknown, since the server states none"
+            return f"{requests}, tokens unknown, since the server states none"
         partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
-        return f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens{partly}"
-
-
-class JudgeBill(NamedTuple):
-    """What one judge took for one benchmark of a run. judge: its model and prompt, as in `Judging`, without the number
-    of votes. cost: None if its folder cannot be read.
-    """
-
-    benchmark: str
-    judge: str
-    cost: JudgeCost | None
+        money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
+        tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
+        return f"{requests}, {tokens}{partly}{money}"
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from harness.benchmarks import catalogue
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
@@ -172,7 +173,8 @@ def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
         return []
     named = changed[:MAX_NAMED_QUESTIONS]
     before, now = (_questions(side, set(named)) for side in (first, ours))
-    texts, answers = _same_prompt(ours, first), not (ours.benchmark.withheld or first.benchmark.withheld)
+    texts = _same_prompt(ours, first)
+    answers = all(catalogue.may_publish(s.benchmark.name, s.benchmark.record.settings) for s in (ours, first))
     words = ", ".join(
         f"{visible(name, 40)}{_change(before.get(name), now.get(name), texts=texts, answers=answers)}" for name in named
     )
@@ -279,16 +281,14 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: a person judged {samples} otherwise than the grader")
     if not parts:
         return []
-    with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
-    advice = f"`harness compare` (option samples) {with_hands}"
+    advice = "`harness compare` (option samples) has the difference with verdicts by hand"
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
 
 
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    used = ", with which `harness compare` (option samples) compares" if audit.partial else ""
-    return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 def both_undecided(ours: Side, first: Side) -> BothUndecided | None:

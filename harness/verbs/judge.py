@@ -65,7 +65,6 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import ScoreWarning, warned
-from harness.scoring.two_judges import JudgesAgreement, agreements
 from harness.verbs import judge_account
 
 MAX_TOKENS = 4096
@@ -133,15 +132,13 @@ class Server:
     """The server that runs the judge.
 
     asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
-    (endpoint, model) → context in tokens; None if the server does not state it. ca_file: certificate authority for
-    https.
+    (endpoint, model) → context in tokens; None if the server does not state it.
     """
 
     endpoints: tuple[Endpoint, ...]
     asker: Asker
     concurrency: int
     context_of: Callable[[Endpoint, str], int | None] = stated_context
-    ca_file: Path | None = None
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
@@ -319,7 +316,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
-        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (judge_max_tokens)"
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     prompt = judge.prompt
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
     return (
@@ -361,7 +358,6 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
         asker=reached.asker(looks),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         context_of=looks.context_of,
-        ca_file=who.ca_file,
     )
 
 
@@ -373,8 +369,7 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
-    replies. first_grader: who graded before the judge, the rules or a function of the user's own. others: how far the
-    judge agrees with each judge of a former score of the run.
+    replies. first_grader: who graded before the judge, the rules or a function of the user's own.
     """
 
     benchmark: str
@@ -386,7 +381,6 @@ class JudgeReport:
     n_decided: int
     n_hidden: int
     cost: JudgeCost
-    others: tuple[JudgesAgreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -678,7 +672,6 @@ def _ask(
         ),
         out=folder.path,
         concurrency=server.concurrency,
-        ca_file=server.ca_file,
         prices=judge.prices,
         patience=patience or Patience(),
         fit_context=True,
@@ -738,9 +731,7 @@ def _apply(
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
-    others: tuple[JudgesAgreement, ...] = ()
     if graded.folder.path.is_dir():
-        others = tuple(agreements(judge.name, by_key, opinions.read(graded.folder), graded.grades))
         opinions.replace(graded.folder, judge.name, by_key)
     compared = agreement(graded.grades, by_key)
     decided = [
@@ -759,7 +750,6 @@ def _apply(
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
         cost=cost,
-        others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
     # Beside the settings: these decide no verdict, and two scores do not differ in them.

@@ -12,15 +12,13 @@ from typing import Annotated
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.money import Prices
 from harness.core.records import Sample
-from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs import RunFolder, read_samples
 from harness.runs.layout import RunLog
 from harness.runs.session_costs import MAX_LINE_BYTES
-from harness.scoring.judge_replies import judges_of
-from harness.scoring.judging import JudgeBill, JudgeCost
+from harness.scoring.judging import JudgeCost
 
 PRICED = "samples_priced"
 """The event of the log of a judge's folder: prices were given."""
@@ -65,20 +63,6 @@ def total_cost(folder: RunFolder, benchmark: str, prices: Prices | None) -> Judg
     if prices is None or (cost.replies and not cost.n_stated):
         return cost  # replies of unknown length were not free
     return msgspec.structs.replace(cost, usd=prices.usd(cost.prompt_tokens, cost.completion_tokens))
-
-
-def bills_of(folder: RunFolder) -> list[JudgeBill]:
-    """What each judge took for each benchmark of a run, also a judge or rubric whose verdicts no score has any more."""
-    bills = []
-    for benchmark in Manifest.load(folder).benchmarks:
-        for judge, manifest in judges_of(folder.benchmark(benchmark)):
-            name = f"{manifest.model}@{manifest.benchmarks[benchmark].identity.get('prompt')}"
-            try:
-                cost = total_cost(judge, benchmark, None)
-            except StoreError:  # its own `harness score` reports the damage
-                cost = None
-            bills.append(JudgeBill(benchmark, name, cost))
-    return bills
 
 
 def recorded_prices(folder: RunFolder) -> Prices | None:

@@ -241,7 +241,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
         raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}?")
     card = catalogue.load_or_make(source.name)
     # Only a file of this machine is read for its number of questions.
-    n_questions = card.questions or (questions.build(card).n_all if chooser.fingerprint(card) is not None else None)
+    n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
             f"the card {visible(source.name, 80)} does not state its number of questions: write `questions: N` into "
