@@ -22,7 +22,6 @@ from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import (
-    JudgeBills,
     KnownAs,
     Remarks,
     ScoredBenchmark,
@@ -308,20 +307,18 @@ def report(
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
-    judges: JudgeBills | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
     repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks, judges: as in
+    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks: as in
     `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
     run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(
-        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
-        named_by_sweep=True,
-    )  # fmt: skip
+        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, named_by_sweep=True
+    )
     if not runs:
         raise StoreError("none of the runs can be read")
     shown = {run.label for run in runs}

@@ -22,7 +22,6 @@ from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
-from harness.scoring.judging import JudgeBill
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
@@ -66,7 +65,7 @@ class ScoredRun:
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
     records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
     remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that names the run's
-    benchmark; None if the name is that of the run's files. judges: what each judge took, by the files' benchmarks.
+    benchmark; None if the name is that of the run's files.
     """
 
     label: str
@@ -77,7 +76,6 @@ class ScoredRun:
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()
     sweep: Path | None = None
-    judges: tuple[JudgeBill, ...] = ()
 
     @property
     def scores(self) -> list[Score]:
@@ -100,10 +98,6 @@ Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 """A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
 
 
-JudgeBills: TypeAlias = Callable[[RunFolder], Sequence[JudgeBill]]
-"""A function that returns what each judge of a run took, by benchmark."""
-
-
 def read_runs(
     folders: Sequence[RunFolder],
     *,
@@ -111,7 +105,6 @@ def read_runs(
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
-    judges: JudgeBills | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
     """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
@@ -149,7 +142,6 @@ def read_runs(
             is_sampling,
             tuple(remarks(folder)) if remarks else (),
             sweep,
-            tuple(judges(folder)) if judges else (),
         )
 
     for _, run in readable(folders, read):

@@ -28,7 +28,6 @@ from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
@@ -66,7 +65,6 @@ from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import ScoreWarning, warned
 from harness.scoring.two_judges import JudgesAgreement, agreements
-from harness.verbs import judge_account
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -83,7 +81,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
-    prices: of the judge's tokens; None: those that its folder records, if any.
+    prices: of the judge's tokens; None if they are not known.
     key_variable: the environment variable that the user named for the key; None without one.
     """
 
@@ -333,19 +331,6 @@ def _of_judge(model: str, error: ServerError) -> ServerError:
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
 
-def refuse_unserved(who: JudgeOptions) -> None:
-    """Raise `ServerError` if the judge's server answers and has no model of that name.
-
-    Any other failure is left to the judge's session, which goes on when the same command is given again.
-    """
-    try:
-        servers.look(servers.find(who), who, Watcher())
-    except NotServed as error:
-        raise _of_judge(who.model or "", error) from error
-    except HarnessError:
-        return
-
-
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """Look at the judge's server, and make its asker and the length of its context.
 
@@ -417,37 +402,34 @@ def score_with_judge(
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    by_rules: the benchmarks as `grade_run` grades them. Their grades and scores are written before the first request
-    and stand if the judge's session fails; a warning of these scores then says that the judging has not ended. An
-    answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
+    by_rules: the benchmarks as `grade_run` grades them. Stored scores stay as they are until the judge's session has
+    ended. If it fails, a benchmark without a score gets that of the rules, with a warning that the judging has not
+    ended. An answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
     on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
     """
-    graded = []
-    for benchmark in by_rules:
-        publish(_mark_unfinished(benchmark, judge))
-        graded.append(benchmark)
+    graded = [*by_rules]
     cases = [_cases(benchmark, judge) for benchmark in graded]
     folder = judge.folder(run)
-    # A scoring without prices counts by those of the scorings before.
-    judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(len(votes) for replies in stored for votes in replies.votes.values())
-    are_owed = any(replies.owed for replies in stored)
-    if are_owed:
+    if any(replies.owed for replies in stored):
         for path in (run.path, run.path / "judge", folder.path):
             make_folder(path)
-    if folder.path.is_dir():
-        judge_account.keep_prices(folder, judge.prices)
-    if are_owed:
-        with serve() as server:
-            outcome = _ask(folder, cases, judge, server, on_progress=on_progress, resume_command=resume_command)
+        try:
+            with serve() as server:
+                outcome = _ask(folder, cases, judge, server, on_progress=on_progress, resume_command=resume_command)
+        except (HarnessError, KeyboardInterrupt):
+            for benchmark in graded:
+                if not benchmark.folder.scores.exists():
+                    publish(_mark_unfinished(benchmark, judge))
+            raise
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
     agreeable = _agreeable(stored, "run")
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
-        cost = judge_account.total_cost(folder, replies.benchmark, judge.prices)
+        cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
         after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",

@@ -15,7 +15,6 @@ from harness.reports.settings import checksum_table, decided_table, failure_tabl
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, readable, runs_in
 from harness.scoring import load_published
-from harness.verbs.judge_account import bills_of
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.verbs.run_remarks import remarks
@@ -40,7 +39,6 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
         ks=options.k,
         known_as=known_as,
         remarks=remarks(),
-        judges=bills_of,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 

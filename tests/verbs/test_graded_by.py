@@ -13,7 +13,6 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from harness.core.errors import HarnessError
 from harness.core.records import Grade, GradeRules, Question
 from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
 from harness.runs import questions
@@ -147,30 +146,20 @@ def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
     assert not [*grading_warnings(former, msgspec.structs.replace(former, graders=former.graders[1:]))]
 
 
-def test_compare_and_report_warn_alike_of_a_judging_that_has_not_ended(tmp_path: Path) -> None:
-    """The judge is down when its rubric has changed: score, compare and report say whose verdicts the score has."""
+def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tmp_path: Path) -> None:
+    """The judge is down when its rubric has changed: compare and report warn alike of the run that had no score."""
     judged(tmp_path, "a", VERDICT)
     judged(tmp_path, "b", VERDICT)
+    write_run(tmp_path / "c", ROWS)
     (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
     words = ("--judge", "judge@http://127.0.0.1:9", "--judge-prompt", "rubric.txt")
-    down = harness(tmp_path, "score", "b", *words)
-    assert down.code == 2
-    assert "now without the judge, in place of those by judge@verdict; the same command" in " ".join(down.err.split())
-    compared, reported = said(tmp_path, "compare", "a", "b"), said(tmp_path, "report", "a", "b")
-    for text in (compared, reported):
+    before = {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()}
+    assert [harness(tmp_path, "score", name, *words).code for name in "bc"] == [2, 2]
+    assert {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()} == before
+    for text in (said(tmp_path, "compare", "a", "c"), said(tmp_path, "report", "a", "c")):
         assert f"the judging of the run by judge@{with_rubric(COMMON).name} has not ended" in text
         assert "graded by different graders: the run by" in text
-
-
-def test_what_a_stopped_judging_leaves_stands_before_the_command_to_resume_with() -> None:
-    error = HarnessError("stopped: 3 of 4 are stored. Resume with: harness score x --judge m")
-    error.add("The scores are now without the judge", before=" Resume with: harness score x --judge m")
-    assert str(error).endswith(
-        "are stored. The scores are now without the judge. Resume with: harness score x --judge m"
-    )
-    plain = HarnessError("no such key.")
-    plain.add("The scores are now without the judge", before=" Resume with: harness score x --judge m")
-    assert str(plain) == plain.sentence == "no such key. The scores are now without the judge"
+    assert "has not ended" not in said(tmp_path, "compare", "a", "b")
 
 
 def test_an_equal_grading_is_not_named(tmp_path: Path) -> None:

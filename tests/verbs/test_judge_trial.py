@@ -87,7 +87,7 @@ def test_the_sentence_of_a_refused_judge_is_that_of_scoring(tmp_path: Path) -> N
         harness(tmp_path, *words[: words.index("--judge")])
         scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
         (line,) = (line for line in scored.err.splitlines() if line.startswith("harness: ") and "no such key" in line)
-        assert line.partition(". The stored scores are now")[0] in refused.err
+        assert line in refused.err
 
 
 def test_a_judge_that_refuses_the_key_is_named_with_its_option(tmp_path: Path) -> None:
