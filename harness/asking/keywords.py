@@ -47,7 +47,6 @@ class RunKeywords(TypedDict, total=False):
     serve: str | Mapping[str, Any] | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
-    ca_file: FilePath | None
     concurrency: int | None
     endpoints_file: FilePath | None
     api: Api
@@ -198,7 +197,6 @@ class ProbeKeywords(TypedDict, total=False):
     server: str | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
-    ca_file: FilePath | None
     reference: str | None
     reference_api_key_env: str | None
     save_reference: FilePath | None

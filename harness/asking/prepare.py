@@ -127,7 +127,7 @@ class Prepared:
 
         It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
-        return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
+        return servers.facts_of_joining(endpoint, self.settings.model, hosted=self.hosted)
 
     @property
     def contexts(self) -> list[int]:
@@ -630,7 +630,6 @@ def _settings(
         set_by=_set_by(options, reached.provider, looks),
         key_variable=servers.key_variable(options),
         transport=options.transport,
-        ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
         patience=Patience(attempts=options.attempts or patience.attempts),

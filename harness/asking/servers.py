@@ -350,7 +350,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
         for look, pages in _ask_all(
-            now, reached.provider, model, who, due, read_lists=read_lists, ask_concurrency=ask_concurrency
+            now, reached.provider, model, due, read_lists=read_lists, ask_concurrency=ask_concurrency
         ):
             if look.info is not None:
                 model = look.info.id
@@ -377,7 +377,6 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         [(look.endpoint, pages) for look, pages in zip(looks, read, strict=True) if look.failure is None],
         model,
         own_pages=not reached.provider.hosted,
-        ca_file=who.ca_file,
     )
     # `described` has one entry for each endpoint that answered, in the order of `looks`.
     facts = iter([reached.own.over(description) for description in described])
@@ -391,7 +390,6 @@ def _ask_all(
     endpoints: Sequence[Endpoint],
     provider: Provider,
     model: str | None,
-    who: WhichServer,
     due: float,
     *,
     read_lists: bool,
@@ -409,12 +407,12 @@ def _ask_all(
         """Ask one endpoint about its models and its concurrency; returns the answers and the pages that were read."""
         pages = discovery.Pages(due=due)
         try:
-            info = _model(provider, endpoint, model, who.ca_file, pages) if read_lists else None
+            info = _model(provider, endpoint, model, pages) if read_lists else None
         except NoAnswer as error:
             return Look(endpoint=endpoint, failure=error), pages
         concurrency = None
         if ask_concurrency:
-            concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file, pages=pages)
+            concurrency = discovery.stated_concurrency(endpoint, pages=pages)
         return Look(endpoint=endpoint, info=info, concurrency=concurrency), pages
 
     if len(endpoints) == 1:
@@ -428,18 +426,16 @@ def _should_list(provider: Provider, model: str | None) -> bool:
     return model is not None and provider.hosted and provider.models_list.lists == "all"
 
 
-def _model(
-    provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None, pages: discovery.Pages
-) -> ModelInfo | None:
+def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
     """Return the endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or lacks it.
 
     A hosted provider's list may be incomplete: None if the model is missing there, or if a list that is known to be
     incomplete cannot be read.
     """
     if model is None or not provider.hosted:
-        return discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
+        return discovery.find_model(endpoint, model, pages=pages)
     try:
-        listed = discovery.list_models(endpoint, ca_file=ca_file, pages=pages)
+        listed = discovery.list_models(endpoint, pages=pages)
     except discovery.NoList as error:
         pages.no_list = error.sentence
         return None
@@ -450,12 +446,12 @@ def _model(
     return next((info for info in listed if info.id == model), None)
 
 
-def facts_of_joining(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: bool) -> ServerFacts:
+def facts_of_joining(endpoint: Endpoint, model: str, *, hosted: bool) -> ServerFacts:
     """Facts of an endpoint that joins a run. Raises `ServerError` where it is down or lacks the model."""
     pages = discovery.Pages()
     if not hosted:
-        discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
-    return discovery.describe([(endpoint, pages)], model, own_pages=not hosted, ca_file=ca_file)[0]
+        discovery.find_model(endpoint, model, pages=pages)
+    return discovery.describe([(endpoint, pages)], model, own_pages=not hosted)[0]
 
 
 # ---- servers that are started

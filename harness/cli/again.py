@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from harness.asking.options import JudgeOptions
+from harness.core.options import options_of
 from harness.verbs.again import NO_JUDGE
 
 
@@ -24,15 +26,12 @@ def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] = NO_JUDGE)
     for name, value in options.items():
         if name != "benchmarks":
             words += _words(parameters[name], value)
-    return shlex.join([*words, *_judge_words(parameters, judge)])
+    return shlex.join([*words, *_judge_words(judge)])
 
 
 def score_command(run: str, judge: Mapping[str, Any]) -> str:
     """The command `harness score RUN` by a judge if there are fields of `JudgeOptions`."""
-    from harness.cli.score import command
-
-    parameters = {parameter.name: parameter for parameter in command.params}
-    return shlex.join(["harness", "score", run, *_judge_words(parameters, judge)])
+    return shlex.join(["harness", "score", run, *_judge_words(judge)])
 
 
 def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
@@ -43,13 +42,17 @@ def serve_command(engine: str, model: str, fields: Mapping[str, Any]) -> str:
     return shlex.join(["harness", "serve", engine, model, *words, "--detach"])
 
 
-def _judge_words(parameters: Mapping[str, click.Parameter], judge: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words that name the judge, of the options that the command takes."""
-    if judge.get("base_url"):
-        judge = {**judge, "model": f"{judge['model']}@{judge['base_url'][0]}"}
-    for name, value in judge.items():
-        if value is not False and (parameter := parameters.get(f"judge_{name}")):
-            yield from _words(parameter, value)
+def _judge_words(judge: Mapping[str, Any]) -> list[str]:
+    """The words that name the judge; none without one."""
+    if not judge:
+        return []
+    address = f"@{judge['base_url'][0]}" if judge.get("base_url") else ""
+    keyed = (
+        f",{name}={json.dumps(value) if isinstance(value, bool) else value}"
+        for name, value in judge.items()
+        if name not in ("model", "base_url") and name in options_of(JudgeOptions) and value is not False
+    )
+    return ["--judge", f"{judge['model']}{address}{''.join(keyed)}"]
 
 
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:

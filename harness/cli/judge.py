@@ -94,13 +94,13 @@ def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices |
     """The lines to print on what the judge would be asked about one source."""
     judge, name = expected.judge, visible(str(source), 100)
     if not expected.n_answers:
-        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (--judge-scope {judge.scope})"
+        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
     votes = f" × {count_noun(judge.votes, 'vote')}" if judge.votes > 1 else ""
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
     yield (
         f"{name}: {visible(judge.model, 100)} would be asked {count_noun(expected.n_requests, 'time')} "
-        f"({count_noun(expected.n_answers, 'distinct answer')}{votes}{stored}; --judge-scope {judge.scope})"
+        f"({count_noun(expected.n_answers, 'distinct answer')}{votes}{stored}; scope={judge.scope})"
     )
     if len(expected.benchmarks) > 1:
         for benchmark, of in expected.benchmarks.items():
@@ -121,7 +121,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     """The lines to print on the judge's verdicts for one benchmark."""
     name = visible(report.benchmark, 100)
     if not report.n_answers:
-        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (--judge-scope {judge.scope})"
+        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
@@ -138,7 +138,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         "the judge's verdict counts"
         if judge.override
         else f"where judge and {report.first_grader} differ, the {report.first_grader} "
-        f"{'count' if report.first_grader == 'rules' else 'counts'} (see --judge-override)"
+        f"{'count' if report.first_grader == 'rules' else 'counts'} (override=true lets the judge count)"
     )
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
     for agreement in report.others:

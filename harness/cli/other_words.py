@@ -24,8 +24,13 @@ ELSEWHERE: dict[str, str] = dict(
             "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
             "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
             "judge-provider",
-            "A judge is asked with a key from the environment (--judge-api-key-env) at most.": "judge-header "
-            "judge-api-key-file judge-ca-file",
+            "An option of the judge stands behind its name: --judge MODEL,scope=wrong,votes=3 (docs/judge.md).": (
+                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency "
+                "judge-prompt judge-api-key-env"
+            ),
+            "A judge is asked with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE.": (
+                "judge-header judge-api-key-file"
+            ),
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
             "server_dp": "dp-size data-parallel-size data-parallel",
             "server_pp": "pp-size pipeline-parallel-size",
@@ -45,7 +50,7 @@ ELSEWHERE: dict[str, str] = dict(
             "model": "model-name model-name-or-path model-path model-id model-args",
             "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
             "provider": "model-provider backend-name",
-            "api_key_env/judge_api_key_env": "api-key openai-api-key key",
+            "api_key_env": "api-key openai-api-key key",
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",
@@ -54,7 +59,7 @@ ELSEWHERE: dict[str, str] = dict(
             "first_token_timeout": "timeout request-timeout read-timeout",
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
-            "judge_model": "grader-model judge-model eval-model",
+            "judge": "grader-model judge-model eval-model",
             "server": "server-name",
             "thinking": "reasoning-effort effort enable-thinking",
             "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
@@ -79,9 +84,6 @@ ELSEWHERE: dict[str, str] = dict(
             "Verdicts are kept in the run's folder, always.": "cache-path",
             "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
-            "A run only tries its judge; this is an option of the scoring: `harness score RUN --judge MODEL …`.": (
-                "judge-scope judge-votes judge-override judge-temperature judge-max-tokens judge-concurrency"
-            ),
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
                 "batch-file"
             ),
@@ -112,6 +114,9 @@ ELSEWHERE: dict[str, str] = dict(
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
             "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
+            ),
+            "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (
+                "ca-file judge-ca-file cacert ca-bundle"
             ),
             "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
         }

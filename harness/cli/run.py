@@ -14,7 +14,7 @@ from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import flags, terminal
-from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
+from harness.cli.flags import FIRST, give, judge_of, run_given, run_options
 from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -54,11 +54,11 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"), context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
-@flags.tried_judge_options
+@flags.judge_option
 @flags.env_file_option
 def command(
     dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, shards: int | None, **given: Any
@@ -90,12 +90,12 @@ def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, where: OnR
         raise UsageError("--on does not work with --pilot: make the pilot without --on")
     if scores and (pilot or where.on is not None):
         raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
-    if pilot and given["judge_model"]:
+    if pilot and given["judge"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
     for default in flags.environment_values(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
-    judge = judge_options_of({name: value for name, value in given.items() if name.startswith("judge_")})
+    judge = judge_of(given["judge"])
     if dry_run:
         show(options, where, judge)
     elif pilot:
@@ -171,13 +171,8 @@ def _print_end(ran: Ran) -> int:
 
 def _score_with(folder: Path) -> str:
     """The command that scores the run, with the judge that was tried."""
-    context = click.get_current_context()
-    words: list[str] = []
-    for parameter in context.command.params:
-        if (parameter.name or "").startswith("judge_") and (value := context.params[str(parameter.name)]):
-            for member in value if parameter.multiple else [value]:
-                is_switch = isinstance(parameter, click.Option) and parameter.is_flag
-                words += [parameter.opts[-1], *([] if is_switch else [str(member)])]
+    judge = click.get_current_context().params["judge"]
+    words = [] if judge is None else ["--judge", judge]
     return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(words)])}"
 
 

@@ -421,7 +421,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     def opened() -> Transport:
         from harness.client.transport import open_transport  # not needed where nothing is owed
 
-        return open_transport(settings.transport, ca_file=settings.ca_file, secrets=settings.spelling.secrets)
+        return open_transport(settings.transport, secrets=settings.spelling.secrets)
 
     return opened
 

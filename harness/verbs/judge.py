@@ -131,15 +131,13 @@ class Server:
     """The server that runs the judge.
 
     asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
-    (endpoint, model) → context in tokens; None if the server does not state it. ca_file: certificate authority for
-    https.
+    (endpoint, model) → context in tokens; None if the server does not state it.
     """
 
     endpoints: tuple[Endpoint, ...]
     asker: Asker
     concurrency: int
     context_of: Callable[[Endpoint, str], int | None] = stated_context
-    ca_file: Path | None = None
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
@@ -317,7 +315,7 @@ def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     if vote(reply, judge.prompt) is not None:
         return ""
     if reply.truncated:
-        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (judge_max_tokens)"
+        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     prompt = judge.prompt
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
     return (
@@ -346,7 +344,6 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
         asker=reached.asker(looks),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         context_of=looks.context_of,
-        ca_file=who.ca_file,
     )
 
 
@@ -660,7 +657,6 @@ def _ask(
         ),
         out=folder.path,
         concurrency=server.concurrency,
-        ca_file=server.ca_file,
         prices=judge.prices,
         patience=patience or Patience(),
         fit_context=True,

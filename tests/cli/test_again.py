@@ -254,12 +254,12 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     def judge_lines(score: Score) -> list[str]:
         return lines_again(manifest(demo={}), "run", [score], run_command, score_command, serve_command)[-1:]
 
-    assert judge_lines(with_key) == ["harness score run-again --judge m --judge-api-key-env JUDGE_KEY"]
+    assert judge_lines(with_key) == ["harness score run-again --judge m,api_key_env=JUDGE_KEY"]
     assert judge_lines(score) == ["harness score run-again --judge m"]
     # A function of one's own may leave answers to a judge, without whom the run would be refused.
     own = msgspec.structs.replace(with_key, graders=("mine:grade@0123456789ab+judge:m@verdict",))
     *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], run_command, score_command, serve_command)
-    assert run_line.endswith(" --out run-again --judge m --judge-api-key-env JUDGE_KEY")
+    assert run_line.endswith(" --out run-again --judge m,api_key_env=JUDGE_KEY")
     *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], python_call, python_scoring, python_server)
     assert run_line.endswith(", out='run-again', judge=harness.Judge(model='m', api_key_env='JUDGE_KEY'))")
     *_, run_line, _ = lines_again(manifest(demo={}), "run", [with_key], run_command, score_command, serve_command)

@@ -10,7 +10,7 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import VERBS
 from harness.asking.servers import spec_without_download
-from harness.cli.flags import described_server, environment_values, judge_options_of
+from harness.cli.flags import described_server, environment_values, judge_of
 from harness.cli.run import command as run
 from harness.core.errors import UsageError
 from harness.core.options import SEED, options_of
@@ -114,10 +114,10 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     ],
 )
 def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, address: tuple[str, ...]) -> None:
-    words = parsed(run, ["demo", "--judge", typed])
-    judge = judge_options_of({name: value for name, value in words.items() if name.startswith("judge_")})
-    assert judge is not None
-    assert (judge.model, judge.base_url) == (model, address)
+    for keys, votes in (("", 1), (",votes=3,prompt=limo", 3)):
+        judge = judge_of(parsed(run, ["demo", "--judge", f"{typed}{keys}"])["judge"])
+        assert judge is not None
+        assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
 
 
 @pytest.mark.parametrize(

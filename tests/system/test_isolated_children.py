@@ -262,7 +262,7 @@ class Player:
         data = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "1")
         self("run", *data, "--out", "r", "--serve", "command", "--model", "able", *flags)
         self("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
-        judge = ("--judge", f"judge@{self.judge_url}", "--judge-scope", "all")
+        judge = ("--judge", f"judge@{self.judge_url},scope=all")
         self("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
         one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
         self(

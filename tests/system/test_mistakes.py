@@ -109,7 +109,7 @@ def server() -> Iterator[FaultServer]:
         ("run demo --top-p 2", "top_p=2"),
         ("run demo --samples 0", "samples=0: expected"),
         ("run demo --idle-timeout nan", "idle_timeout=nan: expected"),
-        ("run demo --ca-file nowhere.pem", "ca_file='nowhere.pem': there is no such file"),
+        ("run demo --ca-file nowhere.pem", "SSL_CERT_FILE=FILE"),
         ("run demo --out=", "the path is empty"),
         ("run demo --base-url=", "base_url is empty"),
         ("grade 5 5 --relative-tolerance nan", "relative_tolerance=nan: expected a finite number"),

@@ -249,8 +249,8 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     assert sent >= {CANARIES[place] for place in travelling}, "the keys did not travel"
 
     judge = in_url(server.base_url, CANARIES["judge-url"])
-    commands("score", "a", "--judge", f"m@{judge}", "--judge-scope", "all")
-    keyed = ("--judge", f"m@{server.base_url}", "--judge-api-key-env", "JUDGE_KEY", "--judge-scope", "all")
+    commands("score", "a", "--judge", f"m@{judge},scope=all")
+    keyed = ("--judge", f"m@{server.base_url},api_key_env=JUDGE_KEY,scope=all")
     commands("score", "b", *keyed, JUDGE_KEY=CANARIES["judge-key"])
     commands("report", "a", "b", "--out", "page")
     commands("show", "a", "q1:0")
@@ -345,7 +345,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]
     (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")
-    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])}", "--judge-scope", "all")
+    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])},scope=all")
     commands("score", "theirs.jsonl", *keys, *judge, "--out", "theirs", "--json", code=(*seen,))
     assert commands.leaks() == []
     assert leaking_files(tmp_path, {tmp_path / "keys.env"}) == []

@@ -152,7 +152,7 @@ def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tm
     judged(tmp_path, "b", VERDICT)
     write_run(tmp_path / "c", ROWS)
     (tmp_path / "rubric.txt").write_text(COMMON, "utf-8")
-    words = ("--judge", "judge@http://127.0.0.1:9", "--judge-prompt", "rubric.txt")
+    words = ("--judge", "judge@http://127.0.0.1:9,prompt=rubric.txt")
     before = {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()}
     assert [harness(tmp_path, "score", name, *words).code for name in "bc"] == [2, 2]
     assert {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()} == before

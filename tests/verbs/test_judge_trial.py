@@ -219,9 +219,9 @@ def test_a_judge_that_calls_the_right_answer_wrong_is_warned_of_unless_a_rubric_
     tmp_path: Path, word: str, rubric: bool, warned: bool
 ) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is a palindrome of ten letters.")
-    more = ["--judge-prompt", "./rubric.txt"] if rubric else []
+    more = ",prompt=./rubric.txt" if rubric else ""
     with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url, *more))
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + more))
     said = " ".join(done.err.split())
     verdict = word.lower()
     assert f"it called the right answer {verdict} and the wrong answer {verdict}" in said
@@ -241,7 +241,7 @@ def test_the_warning_of_a_judge_that_says_no_is_in_python_too(tmp_path: Path, mo
 def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is short. Reply with yes or no only.")
     with FaultServer(SERVED) as server, FaultServer(saying("Short.\nyes")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url, "--judge-prompt", "./rubric.txt"))
+        done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt=./rubric.txt"))
     assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
     assert "a rubric must not ask for another" in done.err
 
@@ -256,15 +256,6 @@ def test_a_dead_server_of_the_judge_is_named_as_the_judges(tmp_path: Path, first
         done = harness(tmp_path, *words)
     assert done.code == 2
     assert "harness: the judge judge: no server answers at 127.0.0.1:9" in done.err
-
-
-def test_the_flags_of_a_judge_need_a_judge(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server:
-        words = run_words(tmp_path, server, "http://127.0.0.1:9")
-        words[words.index("--judge")] = "--judge-prompt"
-        done = harness(tmp_path, *words)
-    assert (done.code, n_sampled(server)) == (2, 0)
-    assert "judge_prompt is an option of the judge and needs --judge MODEL" in done.err
 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +296,7 @@ def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
 
 def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_path: Path) -> None:
     with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
-        words = run_words(tmp_path, server, judge.base_url, "--judge-api-key-env", "NOT_SET_ANYWHERE")
+        words = run_words(tmp_path, server, f"{judge.base_url},api_key_env=NOT_SET_ANYWHERE")
         refused = harness(tmp_path, *words)
         assert (refused.code, n_sampled(server), n_sampled(judge)) == (2, 0, 0), refused.err
         sentence = (

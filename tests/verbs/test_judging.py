@@ -235,10 +235,8 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
     (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
     with FaultServer(ruling_by(RULING)) as server:
-        words = ["--judge", f"judge@{server.base_url}", "--judge-prompt", "./rubric.txt"]
-        words += ["--judge-votes", "2", "--judge-scope", "all", "--judge-override"]
-        words += ["--judge-api-key-env", "JUDGE_KEY"]
-        assert harness(tmp_path, "score", "run", *words).code == 0
+        keys = "prompt=./rubric.txt,votes=2,scope=all,override=true,api_key_env=JUDGE_KEY"
+        assert harness(tmp_path, "score", "run", "--judge", f"judge@{server.base_url},{keys}").code == 0
     assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
     page = unescape((tmp_path / "reported" / "report.html").read_text("utf-8"))
     cells = dict(re.findall(r"<tr>\s*<t[hd][^>]*>([^<]*)</t[hd]>\s*<td[^>]*>([^<]*)</td>\s*</tr>", page))
@@ -256,7 +254,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
         "max_tokens": "4,096", "base_url": server.base_url,
     }  # fmt: skip
     (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
-    assert "--judge-api-key-env JUDGE_KEY" in line
+    assert ",api_key_env=JUDGE_KEY" in line
     assert "sk-of-the-judge" not in page
     run.path.rename(tmp_path / "run-again")
     again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
@@ -606,7 +604,7 @@ def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_
         yield Pause(0.02)
 
     with FaultServer(unhurried) as server:
-        words = ["score", "run", "--judge", f"judge@{server.base_url}", "--judge-concurrency", "2"]
+        words = ["score", "run", "--judge", f"judge@{server.base_url},concurrency=2"]
         words += ["--workers", "1"]
         for _ in range(2):
             before = len(asked_of(server))
@@ -629,7 +627,7 @@ def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_
 
 def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Path, run: RunFolder) -> None:
     with FaultServer(ruling_by({**RULING, "5": True})) as server:
-        words = ["score", "run", "--judge", f"judge@{server.base_url}", "--judge-scope", "all"]
+        words = ["score", "run", "--judge", f"judge@{server.base_url},scope=all"]
         shown = harness(tmp_path, *words)
         as_json = harness(tmp_path, *words, "--json")
     assert shown.code == as_json.code == 0, shown.err
@@ -644,14 +642,13 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 
 
 def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path: Path, run: RunFolder) -> None:
-    def shown(ruling: dict[str, bool | None], *more: str) -> str:
+    def shown(ruling: dict[str, bool | None], more: str = "") -> str:
         with FaultServer(ruling_by(ruling)) as server:
-            judge = ["--judge", f"judge@{server.base_url}"]
-            return harness(tmp_path, "score", "run", *judge, "--judge-scope", "all", *more).out
+            return harness(tmp_path, "score", "run", "--judge", f"judge@{server.base_url},scope=all{more}").out
 
     assert "agrees with" not in shown({**RULING, "5": True})
     assert "agrees with" not in shown({**RULING, "5": True}), "the same judge is no second one"
-    second = shown({**RULING, "5": False}, "--judge-votes", "3")
+    second = shown({**RULING, "5": False}, ",votes=3")
     assert re.search(
         r"agrees with the judge judge@verdict on 3 of 4 distinct answers \(75\.0 %, new questions ", second
     )
@@ -662,12 +659,15 @@ def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judge-votes", "3"], "judge_votes is an option of the judge and needs --judge MODEL"),
+        (["--judge-votes", "3"], "stands behind its name: --judge MODEL,scope=wrong,votes=3"),
         (["--judge-base-url", "http://127.0.0.1:9"], "at an address behind its name: --judge MODEL@URL"),
-        (["--judge-header", "a: b"], "with a key from the environment (--judge-api-key-env) at most"),
+        (["--judge-header", "a: b"], "with a key from the environment at most: --judge MODEL,api_key_env=VARIABLE"),
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
-        (["--judge", "m", "--judge-temperature", "nan"], "judge: temperature=nan: expected a finite number"),
-        (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
+        (["--judge", "m,temperature=nan"], "judge: temperature=nan: expected a finite number"),
+        (["--judge", "m,votes=x"], "judge: votes: 'x' is not a valid integer"),
+        (["--judge", "m,vote=3"], "judge: a judge has no key vote; there are "),
+        (["--judge", ",votes=3"], "judge: model: give the name of the model that judges"),
+        (["--judge", "m,prompt=verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
 )
@@ -686,8 +686,8 @@ def short_run(tmp_path: Path) -> RunFolder:
 
 @pytest.mark.server
 def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_server: RunningServer) -> None:
-    words = ["--judge", f"{embedded_server.model}@{embedded_server.base_urls[0]}"]
-    done = harness(tmp_path, "score", "run", *words, "--judge-max-tokens", "16")
+    judge = f"{embedded_server.model}@{embedded_server.base_urls[0]},max_tokens=16"
+    done = harness(tmp_path, "score", "run", "--judge", judge)
     assert done.code == 1, done.err
     assert "judge: 1 of 1 sample (100%) is truncated: raise max_tokens." in done.err
     assert "1 distinct answer" in done.out

@@ -34,8 +34,8 @@ ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", R
 """Three distinct answers to judge, as equal answers to one question count once; the rules decide two samples."""
 
 
-def output_of(folder: Path, *words: str) -> str:
-    done = CliRunner().invoke(score, [str(folder), "--judge", "judge", "--workers", "1", *words])
+def output_of(folder: Path, *words: str, keys: str = "") -> str:
+    done = CliRunner().invoke(score, [str(folder), "--judge", f"judge{keys}", "--workers", "1", *words])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -56,27 +56,25 @@ def files_in(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files}
 
 
-def judged(server: FaultServer, folder: Path, *words: str) -> list[Request]:
+def judged(server: FaultServer, folder: Path, *words: str, keys: str = "") -> list[Request]:
     """The requests for verdicts that scoring sends."""
     before = len(asked_of(server))
-    CliRunner().invoke(score, [str(folder), "--judge", f"judge@{server.base_url}", "--workers", "1", *words])
+    CliRunner().invoke(score, [str(folder), "--judge", f"judge@{server.base_url}{keys}", "--workers", "1", *words])
     return [request for request in server.requests if request.method == "POST"][before:]
 
 
 @pytest.mark.parametrize(
-    ("words", "n"),
-    [((), 3), (("--judge-votes", "3"), 9), (("--judge-scope", "all"), 4), (("--judge-max-tokens", "7"), 3)],
+    ("keys", "n"),
+    [("", 3), (",votes=3", 9), (",scope=all", 4), (",max_tokens=7", 3)],
 )
-def test_the_requests_and_their_bounds_hold_against_what_is_sent(
-    tmp_path: Path, words: tuple[str, ...], n: int
-) -> None:
+def test_the_requests_and_their_bounds_hold_against_what_is_sent(tmp_path: Path, keys: str, n: int) -> None:
     folder = write_run(tmp_path / "run", ROWS).path
     before = files_in(folder)
     with FaultServer(ruling_by(RULING)) as server:
-        output = output_of(folder, *words, "--judge", f"judge@{server.base_url}", "--dry-run")
+        output = output_of(folder, "--dry-run", keys=f"@{server.base_url}{keys}")
         assert not server.requests
         assert files_in(folder) == before
-        sent = judged(server, folder, *words)
+        sent = judged(server, folder, keys=keys)
     requests, prompt, new = promised(output)
     assert requests == len(sent) == n
     # A token has at least one byte, so no server can count more tokens than the messages have bytes and its marks.
@@ -89,18 +87,17 @@ def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
     """Also those without a verdict; more votes then cost only the further votes."""
     folder = write_run(tmp_path / "run", ROWS).path
     with FaultServer(ruling_by({"burning": False})) as server:
-        judged(server, folder, "--judge-temperature", "0.6")
-    dry = ("--judge-temperature", "0.6", "--dry-run")
-    output = output_of(folder, *dry)
+        judged(server, folder, keys=",temperature=0.6")
+    output = output_of(folder, "--dry-run", keys=",temperature=0.6")
     assert promised(output)[0] == 0
     assert "3 distinct answers − 3 stored replies" in output
-    more = ("--judge-temperature", "0.6", "--judge-votes", "2")
-    assert promised(output_of(folder, *more, "--dry-run"))[0] == 3
+    more = ",temperature=0.6,votes=2"
+    assert promised(output_of(folder, "--dry-run", keys=more))[0] == 3
     with FaultServer(ruling_by(RULING)) as server:
-        assert len(judged(server, folder, *more)) == 3
-    assert promised(output_of(folder, *more, "--dry-run")) == (0, 0, 0)
+        assert len(judged(server, folder, keys=more)) == 3
+    assert promised(output_of(folder, "--dry-run", keys=more)) == (0, 0, 0)
     shutil.rmtree(folder / "judge")
-    assert promised(output_of(folder, *more, "--dry-run"))[0] == 6
+    assert promised(output_of(folder, "--dry-run", keys=more))[0] == 6
 
 
 def test_an_answer_whose_request_failed_is_asked_again(tmp_path: Path) -> None:

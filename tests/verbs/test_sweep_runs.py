@@ -343,7 +343,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
 
     with FaultServer(answering("able")) as server, FaultServer(judging) as judge:
         name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}]})
-        judged = ["--judge", f"judge@{judge.base_url}", "--judge-scope", "all"]
+        judged = ["--judge", f"judge@{judge.base_url},scope=all"]
         words = ["sweep", name, "--base-url", server.base_url, *judged, "--no-progress"]
         mute = harness(tmp_path, *words)
         assert mute.code == 1, mute.err

@@ -110,9 +110,6 @@ class WhichServer(Options):
             secret=True,
         ),
     ] = ()
-    ca_file: Annotated[
-        Path | None, Option("PEM file of the certificate authority to trust for https.", under=WHOM, file=True)
-    ] = None
     concurrency: Annotated[
         int | None,
         Option("Requests in flight. Default: what the server states, else 64.", under=LIMITS, least=1),

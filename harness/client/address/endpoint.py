@@ -22,17 +22,12 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, without_user_info
-
-if TYPE_CHECKING:
-    import ssl
 
 _SOCKET_SCHEME = "http+unix"
 """Scheme of a unix socket's URL, as other HTTP clients write it.
@@ -324,16 +319,3 @@ def expand_dns(url: str, resolve: Resolve | None = None) -> list[str]:
 
 def _resolve(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
-# ---- certificate authorities
-
-
-def tls_context(ca_file: Path) -> ssl.SSLContext:
-    """TLS settings for a client that trusts only the certificate authorities in a PEM file. Raises `UsageError`."""
-    import ssl  # most runs trust the usual authorities
-
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"{error}; expected a PEM file of certificates", field="ca_file", value=ca_file) from error

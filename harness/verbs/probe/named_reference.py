@@ -114,7 +114,7 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
     url, _, model = named.partition("#")
     url = servers.address_of_running(url) or url
     key_variable = options.reference_api_key_env
-    who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, api_key_env=key_variable)
+    who = WhichServer.of(base_url=url, model=model or None, api_key_env=key_variable)
     try:
         (server, *_) = probed(who, watcher, options, shared_key=False)
     except (ServerError, UsageError) as error:

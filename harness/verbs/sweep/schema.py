@@ -29,7 +29,7 @@ from server_launchers.spec import ENGINES, OPTIONS, flag_of
 OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
-JUDGE_OWN = ("provider", "header", "ca_file")
+JUDGE_OWN = ("provider", "header")
 """Options of a judge that are not keys of a file's `judge`: the process that scores a cell does not accept them."""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"

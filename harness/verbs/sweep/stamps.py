@@ -12,7 +12,7 @@ from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.record import CellRecord
 
 _NO_MATTER = (
-    "header", "api_key_env", "ca_file", "concurrency",
+    "header", "api_key_env", "concurrency",
     "rpm", "attempts", "first_token_timeout", "idle_timeout", "prices",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
