@@ -719,6 +719,9 @@ def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_
         name = write(tmp_path, "s.yaml", content)
         done = harness(tmp_path, "sweep", name, "--no-progress")
         assert done.code == 0, done.err
+        scored = (tmp_path / "results/s/x+a/a/scores.json").stat()
+        assert harness(tmp_path, "sweep", name, "--no-progress").code == 0
+        assert (tmp_path / "results/s/x+a/a/scores.json").stat() == scored, "the same model: nothing is scored anew"
         server.answer = answering("other")
         other = harness(tmp_path, "sweep", name, "--no-progress")
     assert other.code == 1
