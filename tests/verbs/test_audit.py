@@ -245,6 +245,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
 
 # --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
+    assert "name a file that ends in .jsonl" in harness(tmp_path, "audit", "run", "--out", "todo.csv").err
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
