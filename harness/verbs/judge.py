@@ -423,14 +423,14 @@ def score_with_judge(
             raise
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
-    agreeable = _agreeable(stored, "run")
+    agreeable = _agreeable(stored)
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
         cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
         after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
-            (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
+            agreeable if replies.votes else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark, judge.scope),
@@ -512,17 +512,17 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
+def _agreeable(stored: Sequence[_Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; else empty.
 
-    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of the
-    benchmarks that are looked at together. whole: what they are together, in words.
+    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
+    benchmarks.
     """
     rulings = Counter(majority(votes) for replies in stored for votes in replies.votes.values())
     if rulings[True] < MIN_ALIKE or rulings[False]:
         return ""
     return (
-        f"the judge called {rulings[True]:,} distinct answers of this {whole} correct and none wrong: it may call "
+        f"the judge called {rulings[True]:,} distinct answers of this run correct and none wrong: it may call "
         "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 

@@ -13,10 +13,8 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from harness.core.records import Grade, GradeRules, Question
+from harness.core.records import Grade, Question
 from harness.grading.second.judge_prompts import VERDICT, JudgePrompt, with_rubric
-from harness.runs import questions
-from harness.runs.line_file import write_lines
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.score import Score, score_benchmark
@@ -58,24 +56,6 @@ def test_another_temperature_of_one_judge_is_named_by_diff_and_compare(tmp_path:
     compared = said(tmp_path, "compare", "a", "b")
     assert "the judge graded the two runs with other settings (baseline → run: judge: temperature: 0 → 0.7)" in compared
     assert "different graders" not in compared
-
-
-def test_beside_a_judge_a_function_of_ones_own_is_not_called_rules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own_words.py").write_text("def decide(answer, question): return None\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
-    with FaultServer(ruling_by({"making": True, "4": True})) as server:
-        words = ["--judge", f"judge@{server.base_url}"]
-        write_run(tmp_path / "rules", ROWS)
-        assert "rules | judge" in harness(tmp_path, "score", "rules", *words).out
-        own = write_run(tmp_path / "own", ROWS).benchmark("prose")
-        rules = GradeRules(grader="own_words:decide")
-        write_lines(own.questions, [msgspec.structs.replace(it, rules=rules) for it in questions.read(own)])
-        text = harness(tmp_path, "score", "own", *words).out
-    assert "own grader | judge" in text
-    assert "rules" not in text.partition("judged by")[2]
 
 
 WRONG_TWINS = {

@@ -229,16 +229,6 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     assert accounted(folder) == JudgeCost(3, 3, n, n * TOKENS_IN, n * TOKENS_OUT, money)
 
 
-def test_python_takes_the_prices_of_a_judge_as_the_command_does(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", ROWS).path
-    with FaultServer(ruling_by(RULING)) as server:
-        judge = Judge(model="judge", base_url=server.base_url)
-        (in_python,) = api.score(folder, judge=judge, prices=(1000, 2000), workers=1)
-    assert in_python.judging
-    assert in_python.judging.cost == accounted(folder)
-    assert accounted(folder).usd == pytest.approx(3 * A_REPLY_USD)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from harness.asking.options import ReportOptions
-from harness.cli import sweep as cli_sweep
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -279,23 +278,6 @@ def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None
     assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
 
 
-def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
-    training: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_runs(training, {"demo": {10: 0.1}})
-    planned = sweeps.plan_of("s.yaml", {}, {})
-    write_record(planned, planned.cells[0])
-
-    def interrupted(sweep: Any, _watcher: Any, on_cell: Any, *_: Any) -> None:
-        on_cell(record.read(sweep.out, sweep.cells[0].name))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sweeps, "carry_out", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        cli_sweep._run(planned, verify=False, as_json=False)
-    assert "ck-step_20+demo" in (training / "table.md").read_text("utf-8").replace("\\_", "_")
-
-
 def write_suite() -> None:
     """Make the sweep's file in the present folder a suite with means."""
     suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
@@ -305,20 +287,6 @@ def write_suite() -> None:
 def mean_table(swept: Results) -> Table:
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("Mean of"))
     return shown
-
-
-def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmarks(
-    training: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.1} for name in BENCHMARKS})
-    write_suite()
-    changed = "ck/step_20 changed after its samples were made"
-    monkeypatch.setattr(
-        "harness.verbs.run_remarks.changed_model", lambda folder: [changed] if "step_20" in folder.path.name else []
-    )
-    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
-    mark = f" [{shown.notes.index(changed) + 1}]"
-    assert [row[-2].count(mark) for row in shown.rows] == [0, 1, 0], "once for both benchmarks; other steps have none"
 
 
 def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
