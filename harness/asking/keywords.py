@@ -43,12 +43,10 @@ class RunKeywords(TypedDict, total=False):
     model: str | None
     base_url: Texts
     provider: str | None
-    server: str | None
     serve: str | Mapping[str, Any] | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     concurrency: int | None
-    endpoints_file: FilePath | None
     api: Api
     transport: TransportName
     preset: str | None
@@ -194,7 +192,6 @@ class ProbeKeywords(TypedDict, total=False):
 
     model: str | None
     provider: str | None
-    server: str | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     reference: str | None

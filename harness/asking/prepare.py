@@ -278,7 +278,7 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 """The options that select questions."""
 
 _SET_BY = {
-    "endpoints": ("base_url", "server", "serve", "endpoints_file"),
+    "endpoints": ("base_url", "serve"),
     "batch": ("batch",),
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
@@ -587,7 +587,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     """
     reached = None
     try:
-        reached = servers.find(options, options.endpoints_file)
+        reached = servers.find(options)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails

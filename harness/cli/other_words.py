@@ -48,7 +48,8 @@ ELSEWHERE: dict[str, str] = dict(
             "max-output-tokens "
             "max-length max-tokens-per-call",
             "model": "model-name model-name-or-path model-path model-id model-args",
-            "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
+            "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
+            "openai-api-base address",
             "provider": "model-provider backend-name",
             "api_key_env": "api-key openai-api-key key",
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
@@ -60,7 +61,6 @@ ELSEWHERE: dict[str, str] = dict(
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
             "judge": "grader-model judge-model eval-model",
-            "server": "server-name",
             "thinking": "reasoning-effort effort enable-thinking",
             "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
@@ -112,7 +112,7 @@ ELSEWHERE: dict[str, str] = dict(
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
-            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
+            "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
             ),
             "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (

@@ -143,7 +143,7 @@ _OURS = (
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
-        "--endpoints` follows a folder of such files (*.url).",
+        "--base-url FOLDER` follows a folder of such files (*.url).",
     ),
 )
 """Flags of every engine's command, besides those that describe the server."""

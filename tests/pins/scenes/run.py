@@ -191,7 +191,7 @@ def refusals(stage: Stage) -> None:
     write_sums(stage.folder, 2)
     wrong: tuple[dict[str, Any], ...] = (
         {"temperature": -1.0}, {"samples": 0}, {"thinking": "maybe"}, {"preset": "qwq"}, {"extra_body": "[1]"},
-        {"base_url": "http://a", "server": "b"}, {"out": ""}, {"drop": "everything"},
+        {"base_url": "http://a", "serve": "vllm"}, {"out": ""}, {"drop": "everything"},
     )  # fmt: skip
     for keywords in wrong:
         stage.both("run", data="sums.jsonl", **keywords)

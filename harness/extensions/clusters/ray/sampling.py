@@ -36,7 +36,7 @@ FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
 _ONE_CLIENT = (
-    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
+    "shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
@@ -126,11 +126,11 @@ def check(options: RunOptions) -> RunOptions:
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
             raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
-    if options.base_url or options.provider or options.endpoints_file:
+    if options.base_url or options.provider:
         return options
     if url := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(url,))
-    raise UsageError("`on` needs an address that every node reaches: base_url, `provider` or endpoints_file")
+    raise UsageError("`on` needs an address that every node reaches: base_url or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:
