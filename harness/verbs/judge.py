@@ -13,8 +13,7 @@ import shlex
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -140,8 +139,8 @@ class Server:
     context_of: Callable[[Endpoint, str], int | None] = stated_context
 
 
-Serve = Callable[[], AbstractContextManager[Server]]
-"""Looks up the judge's server for the length of a `with` block; called for the trial, and when replies are missing."""
+Serve = Callable[[], Server]
+"""Looks up the judge's server; called for the trial, and when replies are missing."""
 
 
 def judge_of(
@@ -167,15 +166,7 @@ def judge_of(
         prices=prices,
     )
 
-    @contextmanager
-    def serve() -> Iterator[Server]:
-        try:
-            server = _server(options, watcher)
-        except UsageError as error:
-            raise UsageError(f"judge: {error.sentence}") from error
-        yield server
-
-    return judge, serve
+    return judge, lambda: _server(options, watcher)
 
 
 WRONG_ANSWER = "no such answer"
@@ -226,8 +217,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     name = visible(judge.model, 80)
     watcher.standing(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s")
     try:
-        with serve() as server, TemporaryDirectory() as folder:
-            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+        with TemporaryDirectory() as folder:
+            replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
         if not may_start or not isinstance(error, ServerError):
             raise
@@ -332,13 +323,15 @@ def _of_judge(model: str, error: ServerError) -> ServerError:
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """Look at the judge's server, and make its asker and the length of its context.
 
-    Raises `ServerError`, which names the judge: the run may have another server.
+    Raises `ServerError` and `UsageError` that name the judge: the run may have another server.
     """
     try:
         reached = servers.find(who)
         looks = servers.look(reached, who, watcher)
     except ServerError as error:
         raise _of_judge(who.model or "", error) from error
+    except UsageError as error:
+        raise UsageError(f"judge: {error.sentence}") from error
     return Server(
         endpoints=reached.endpoints,
         asker=reached.asker(looks),
@@ -414,8 +407,7 @@ def score_with_judge(
         for path in (run.path, run.path / "judge", folder.path):
             make_folder(path)
         try:
-            with serve() as server:
-                outcome = _ask(folder, cases, judge, server, on_progress=on_progress, resume_command=resume_command)
+            outcome = _ask(folder, cases, judge, serve(), on_progress=on_progress, resume_command=resume_command)
         except (HarnessError, KeyboardInterrupt):
             for benchmark in graded:
                 if not benchmark.folder.scores.exists():

@@ -10,8 +10,7 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -21,8 +20,6 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
 from harness.core.errors import ServerError
 from harness.core.records import GradeRules
 from harness.grading import GRADER
@@ -32,7 +29,7 @@ from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
-from harness.verbs.judge import JudgeSettings, Serve, Server
+from harness.verbs.judge import JudgeSettings
 from server_launchers.keeping.supervisor import RunningServer
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http, models
@@ -561,25 +558,10 @@ def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_serv
 NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
-def by(engine: str | None) -> Callable[[FaultServer], Serve]:
-    """A judge whose server is of that engine."""
-
-    def served(server: FaultServer) -> Serve:
-        asker = Asker(model="judge", engine=engine)
-        endpoints = (Endpoint.parse(server.base_url),)
-        return lambda: nullcontext(Server(endpoints=endpoints, asker=asker, concurrency=4))
-
-    return served
-
-
-def neutral_sent(server: FaultServer) -> list[dict[str, Any]]:
-    asked = [request.json for request in server.requests if request.method == "POST"]
-    return [{name: body[name] for name in NEUTRAL if name in body} for body in asked]
-
-
 def test_a_judges_server_fills_nothing_in(run: RunFolder) -> None:
     with FaultServer(ruling_by(RULING)) as server:
-        judged = judge_run(run, by("vllm")(server))
-        assert neutral_sent(server) == [NEUTRAL] * 2
+        judged = judge_run(run, serve(server, "vllm"))
+        asked = [request.json for request in server.requests if request.method == "POST"]
+        assert [{name: body[name] for name in NEUTRAL if name in body} for body in asked] == [NEUTRAL] * 2
     (record,) = Manifest.load(RunFolder(judged.folder)).benchmarks.values()
     assert record.identity["neutral"] == NEUTRAL
