@@ -71,8 +71,7 @@ class RunKeywords(TypedDict, total=False):
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
-    first_token_timeout: float | None
-    idle_timeout: float | None
+    timeout: float | None
     attempts: int | None
     fit_context: bool
     prices: FilePath | tuple[float, float] | None
@@ -147,7 +146,6 @@ class ReportKeywords(TypedDict, total=False):
     k: int | Sequence[int]
     out: FilePath | None
     plots: FilePath | None
-    show_withheld: bool
 
 
 class ExportKeywords(TypedDict, total=False):

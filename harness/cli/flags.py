@@ -306,14 +306,11 @@ _SERVE_OPTION = click.option(
 _SHOWN = under(
     OUTPUT,
     click.option(
-        "--no-progress",
-        "progress",
+        "--quiet",
+        "-q",
         is_flag=True,
-        flag_value=False,
-        default=True,
-        help="Show no progress. NO_COLOR takes the colours out of it.",
+        help="Print only warnings, errors and results. NO_COLOR takes the colours out of the progress.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
 )
 
 FIRST = (
@@ -393,7 +390,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 def _addressed(typed: str) -> dict[str, Any]:
     """The judge's model, and its server if it stands behind the model's name."""
-    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix|dns\+https?):.+)", typed)) is not None:
+    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
     if at and model:

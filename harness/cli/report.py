@@ -34,8 +34,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
-    from harness.reports.settings import cost_of_sessions
-    from harness.reports.spending_tables import cost_of_judges
+    from harness.reports.settings import cost_of_judges, cost_of_sessions
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
@@ -53,9 +52,9 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         raise StoreError(f"{error.sentence}. Name another folder for the report by `out`") from error
     terminal.console().print(table.terminal())
     for run in table.runs:
-        for payees, cost in (("sessions", cost_of_sessions(run)), ("judges", cost_of_judges(run))):
+        for payees, cost in (("all sessions", cost_of_sessions(run)), ("the judge", cost_of_judges(run))):
             if cost is not None:
-                click.echo(f"all {payees} of {visible(run.label)}: {cost}")
+                click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     for source in runs:
         say_left_open(source)

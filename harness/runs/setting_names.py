@@ -22,8 +22,8 @@ OPTIONS = "options"
 
 DECIDED_BY: Mapping[str, str] = {
     **dict.fromkeys(
-        ("prompt_digest", "dataset_digest", "shard.selection", "questions_digest", "questions_made.recipe",
-         "questions_made.file", "questions_made.rows_digest", "questions_made.dataset_digest", "outputs.digest"),
+        ("prompt_digest", "dataset_digest", "shard.selection", "questions_digest",
+         "questions_made.rows_digest", "questions_made.dataset_digest", "outputs.digest"),
         CHECKSUM,
     ),
     **dict.fromkeys(("fitted_max_tokens", "prefill_marks", "never_succeeds", "filled_by_server"), SERVER),

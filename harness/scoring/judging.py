@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from harness.core.inert import visible
-from harness.core.money import Prices
+from harness.core.money import Prices, usd_in_words
+from harness.core.nouns import count_noun
 from harness.core.records import Sample
 
 MAX_NAME_CHARS = 100
@@ -57,12 +58,15 @@ class JudgeCost(msgspec.Struct, frozen=True):
         )
 
     @property
-    def tokens_in_words(self) -> str:
-        """The tokens, and of how many replies they are known."""
+    def words(self) -> str:
+        """Requests, tokens, and money if it is known."""
+        requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:
-            return "tokens unknown, since the server states none"
+            return f"{requests}, tokens unknown, since the server states none"
         partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
-        return f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens{partly}"
+        money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
+        tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
+        return f"{requests}, {tokens}{partly}{money}"
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

@@ -208,16 +208,14 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: a person judged {samples} otherwise than the grader")
     if not parts:
         return []
-    with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
-    advice = f"`harness compare` (option samples) {with_hands}"
+    advice = "`harness compare` (option samples) has the difference with verdicts by hand"
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
 
 
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    used = ", with which `harness compare` (option samples) compares" if audit.partial else ""
-    return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 def both_undecided(ours: Side, first: Side) -> BothUndecided | None:

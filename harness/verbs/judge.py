@@ -63,7 +63,6 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import ScoreWarning, warned
-from harness.scoring.two_judges import JudgesAgreement, agreements
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -348,8 +347,7 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
-    replies. first_grader: who graded before the judge, the rules or a function of the user's own. others: how far the
-    judge agrees with each judge of a former score of the run.
+    replies. first_grader: who graded before the judge, the rules or a function of the user's own.
     """
 
     benchmark: str
@@ -361,7 +359,6 @@ class JudgeReport:
     n_decided: int
     n_hidden: int
     cost: JudgeCost
-    others: tuple[JudgesAgreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -708,9 +705,7 @@ def _apply(
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
-    others: tuple[JudgesAgreement, ...] = ()
     if graded.folder.path.is_dir():
-        others = tuple(agreements(judge.name, by_key, opinions.read(graded.folder), graded.grades))
         opinions.replace(graded.folder, judge.name, by_key)
     compared = agreement(graded.grades, by_key)
     decided = [
@@ -729,7 +724,6 @@ def _apply(
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
         cost=cost,
-        others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
     # Beside the settings: these decide no verdict, and two scores do not differ in them.

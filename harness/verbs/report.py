@@ -36,7 +36,6 @@ def report(sources: Sequence[Path], options: ReportOptions) -> Report:
         folders,
         published,
         repeat=lines_again,
-        show_withheld=options.show_withheld,
         ks=options.k,
         known_as=known_as,
         remarks=remarks(),

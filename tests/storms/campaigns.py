@@ -16,11 +16,11 @@ from tests.storms.server import MODEL
 Line = list[str]
 
 SAMPLED = ["--id-key", "id", "--model", MODEL, "--no-canary", "--no-fingerprint", "--concurrency", "6"]
-SAMPLED += ["--idle-timeout", "5", "--seed", "7"]
-ASKED = ["--data", "sums.jsonl", *SAMPLED, "--no-progress"]
+SAMPLED += ["--timeout", "5", "--seed", "7"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED]
 SWEEP = {
     "models": [MODEL],
-    "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 6, "seed": 7, "idle_timeout": 5},
+    "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 6, "seed": 7, "timeout": 5},
     "score": {"workers": 1},
     "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
     "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
@@ -116,7 +116,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         lambda url: [run_line("run", url, "--transport", "openai"), ["score", "run"]], stored=False, server=True
     ),
     "gateway": Campaign(
-        lambda url: [run_line("run", url, "--first-token-timeout", "2", "--attempts", "20"), ["score", "run"]],
+        lambda url: [run_line("run", url, "--timeout", "2", "--attempts", "20"), ["score", "run"]],
         stored=False,
         server=True,
         gateway=True,
@@ -128,7 +128,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "shards": Campaign(_shards, stored=False, server=True),
     "race": Campaign(_race, stored=False, server=True),
     "sweep": Campaign(
-        lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--no-progress", "--base-url", url]],
+        lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--base-url", url]],
         stored=False,
         server=True,
     ),

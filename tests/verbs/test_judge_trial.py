@@ -52,7 +52,7 @@ def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list
     row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
     (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
-    return [*words, "--no-progress", "--judge", f"judge@{judge}", *more]
+    return [*words, "--judge", f"judge@{judge}", *more]
 
 
 def n_sampled(server: FaultServer) -> int:

@@ -500,21 +500,6 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
     assert "the graders disagree on 2 samples" in as_json.err
 
 
-def test_a_second_judge_is_compared_with_the_judge_of_the_former_score(tmp_path: Path, run: RunFolder) -> None:
-    def shown(ruling: dict[str, bool | None], more: str = "") -> str:
-        with FaultServer(ruling_by(ruling)) as server:
-            return harness(tmp_path, "score", "run", "--judge", f"judge@{server.base_url},scope=all{more}").out
-
-    assert "agrees with" not in shown({**RULING, "5": True})
-    assert "agrees with" not in shown({**RULING, "5": True}), "the same judge is no second one"
-    second = shown({**RULING, "5": False}, ",votes=3")
-    assert re.search(
-        r"agrees with the judge judge@verdict on 3 of 4 distinct answers \(75\.0 %, new questions ", second
-    )
-    assert "; Cohen's kappa " in second
-    assert re.search(r"\n    q2 sample \d: wrong, by judge@verdict correct \(×2\)\n", second)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

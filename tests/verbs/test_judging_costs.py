@@ -195,11 +195,10 @@ def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
         "usd": pytest.approx(0.093),
     }  # fmt: skip
     reported = harness(tmp_path, "report", "run", "--out", "reported")
-    assert "all judges of run: 0.0930 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
+    assert "the judge of run: 0.0930 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
     assert "all sessions of run" not in reported.out
-    text = (tmp_path / "reported" / "report.md").read_text("utf-8")
-    (line,) = [line for line in text.splitlines() if "judge@verdict" in line and "USD" in line]
-    assert [cell.strip() for cell in line.split("|")[4:9]] == ["3", "3", "27", "33", "0.0930 USD"]
+    row = "<td>judge:judge@verdict of prose</td><td>3 requests, 27 prompt tokens, 33 completion tokens, 0.0930 USD</td>"
+    assert row in (tmp_path / "reported" / "report.html").read_text("utf-8")
     without = output_of(folder, "--prices", "1,0")
     assert "33 completion tokens, 0.000027 USD" in without
 

@@ -20,14 +20,10 @@ class MergeOptions(Options):
 
 
 class ReportOptions(AnyK):
-    """The folders that a report and its plots are written to, and what the report shows."""
+    """The folders that a report and its plots are written to."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
     plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None
-    show_withheld: Annotated[
-        bool,
-        Option("Also show questions that their authors ask not to publish.", flag="i-know"),
-    ] = False
 
 
 def _reasons(value: object) -> object:
