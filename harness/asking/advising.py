@@ -77,11 +77,11 @@ def _as_cards_see_it(
         context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
-        opens=_opens_reasoning(first, settings, looks, options) if preset.rule("opens") is not None else None,
+        opens=_opens_reasoning(first, settings, looks) if preset.rule("opens") is not None else None,
     )
 
 
-def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
+def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks) -> bool | None:
     """Whether the chat template of the first server that answers ends the prompt with an open reasoning block.
 
     None if no server answers, if the server does not show the tokens of a prompt, or if the prompt is plain text.
@@ -90,7 +90,7 @@ def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks, op
     look = next((look for look in looks.each if look.failure is None), None)
     if look is None or engine is None or not has_token_pages(engine) or not question.messages:
         return None
-    tokenizer = Tokenizer(look.endpoint, engine, settings.model, options.ca_file)
+    tokenizer = Tokenizer(look.endpoint, engine, settings.model)
     try:
         return tokenizer.prompt_tokens(question, settings.spelling.chat_template_kwargs).ends_open
     except ServerError:

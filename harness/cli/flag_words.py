@@ -6,9 +6,9 @@ from harness.asking.options.verbs import VERBS, refusal
 from harness.core.options import Option, options_of
 
 
-def flag_of(option: Option, scope: str = "") -> str:
+def flag_of(option: Option) -> str:
     """The flag of an option; for a switch that is on by default, the flag that turns it off."""
-    plain = option.flag or f"{f'{scope}_' if scope else ''}{option.name}".replace("_", "-")
+    plain = option.flag or option.name.replace("_", "-")
     return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
 
 

@@ -1,13 +1,12 @@
-"""The flags of a command: made from its options' declarations, set by typing, a file of variables or the environment.
+"""The flags of a command, made from its options' declarations; and a file of variables.
 
 `flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
 A flag that is not typed sets None, and the option keeps its default. Only the flag of a seed sets the default itself,
 since None there means that no seed is sent. The texts of --serve-option are gathered into the option
 `serve` (`with_server`).
 
-Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option overrides its variable.
-A file of variables is read only if `--env-file` names it. Every run prints which variables it uses: a forgotten
-variable must not change a score unseen.
+A file of variables is read only if `--env-file` names it. No variable sets an option: a forgotten one must not change a
+score unseen.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
@@ -25,7 +23,7 @@ from click.core import ParameterSource
 
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
-from harness.asking.options.judge import NO_FLAG
+from harness.asking.options.judge import NO_KEY
 from harness.cli.flag_words import flag_of
 from harness.cli.help import SeedType, under
 from harness.core.errors import UsageError, near_names
@@ -41,26 +39,22 @@ NO_CLASSES: Mapping[str, type[click.Option]] = {}
 
 def flags_of(
     *declared: type[Options],
-    scope: str = "",
-    heading: str = "",
     without: Iterable[str] = (),
     classes: Mapping[str, type[click.Option]] = NO_CLASSES,
 ) -> tuple[Callable[[F], F], ...]:
     """The decorators that give a command the flags of these options, in groups by heading.
 
-    scope: prefix for options of another server than the run's: `judge` turns votes into `--judge-votes`. heading: one
-    heading for all, instead of their own. without: options that get no flag. classes: click classes for single options.
+    without: options that get no flag. classes: click classes for single options.
     """
     table = {name: option for options in declared for name, option in options_of(options).items()}
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
-    words = {option.name: flag_of(option, scope) for option in shown}
-    headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_heading_number)
-    return tuple(_flag(option, scope, words, classes.get(option.name)) for option in headed)
+    headed = sorted(shown, key=_heading_number)
+    return tuple(_flag(option, "", flag_of(option), classes.get(option.name)) for option in headed)
 
 
 SHORT: Mapping[str, tuple[str, ...]] = {"model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",)}
-"""Short forms of the flags that are typed most; none of them stands for an option of a judge."""
+"""Short forms of the flags that are typed most."""
 
 
 def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
@@ -91,14 +85,13 @@ def _help(option: Option) -> str:
 
 
 def _flag(
-    option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None, *, hidden: bool = False
+    option: Option, scope: str, word: str, kind: type[click.Option] | None, *, hidden: bool = False
 ) -> Callable[[F], F]:
     """The decorator that gives a command the flag of one option.
 
-    scope: a word before the parameter's name, such as `judge`; empty for none. words: option → its flag. kind: the
-    option's own click class; None: click's usual one. hidden: leave it out of the help.
+    scope: a word before the parameter's name, such as `server`; empty for none. word: the flag. kind: the option's own
+    click class; None: click's usual one. hidden: leave it out of the help.
     """
-    word = words[option.name]
     attributes: dict[str, Any] = {
         "help": _help(option),
         "hidden": hidden,
@@ -132,46 +125,18 @@ def _type(option: Option) -> Any:
         return click.Choice(option.choices)
     if option.kind is SEED:
         return SeedType()
-    plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
+    plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, bool: click.BOOL, tuple[int, ...]: click.INT}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
 
 
-# ---- defaults from the environment
-
-
-PREFIX = "HARNESS_RUN"
-SETTINGS = {"auto_envvar_prefix": PREFIX}
-"""The context setting of a command whose options may come from the environment."""
+# ---- a file of variables
 
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longest file of variables."""
-
-
-def environment_values(context: click.Context) -> list[str]:
-    """The options whose value comes from an environment variable, each as a text: `--max-tokens
-    (HARNESS_RUN_MAX_TOKENS)`, and a switch as it is set: `HARNESS_RUN_STREAM=true`.
-
-    Raises `UsageError` for a variable that matches no option.
-    """
-    variables = {
-        f"{PREFIX}_{parameter.name}".upper(): parameter for parameter in context.command.params if parameter.name
-    }
-    settings = {name: value for name, value in os.environ.items() if name.startswith(f"{PREFIX}_")}
-    if unknown := sorted(set(settings) - set(variables)):
-        raise UsageError(
-            f"the environment variable {visible(unknown[0], 100)} sets no option of a run."
-            f"{near_names(unknown[0], variables)}"
-        )
-    return [
-        # A switch may be set to either value, and has a flag for one of them only.
-        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[-1]} ({name})"
-        for name, parameter in variables.items()
-        if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
-    ]
 
 
 def _read(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
@@ -205,11 +170,11 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
     click.option(
         "--env-file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        # Eager: the variables must be set before click looks for the defaults of the other options.
+        # Eager: the variables are set before another option looks for its key.
         is_eager=True,
         expose_value=False,
         callback=_read,
-        help=f"File of NAME=VALUE lines: keys, and defaults of options ({PREFIX}_MAX_TOKENS=…). Default: no file.",
+        help="File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file.",
     ),
 )
 
@@ -277,9 +242,8 @@ def server_options(*, shown: Collection[str] | None = None) -> Callable[[F], F]:
     """
     from server_launchers.spec import OPTIONS, flag_of  # most commands start no server
 
-    words = {name: flag_of(name) for name in OPTIONS}
     flags = (
-        _flag(option, SERVER_SCOPE, words, None, hidden=shown is not None and name not in shown)
+        _flag(option, SERVER_SCOPE, flag_of(name), None, hidden=shown is not None and name not in shown)
         for name, option in OPTIONS.items()
     )
     return lambda function: give(function, *flags)
@@ -313,14 +277,11 @@ _SERVE_OPTION = click.option(
 _SHOWN = under(
     OUTPUT,
     click.option(
-        "--no-progress",
-        "progress",
+        "--quiet",
+        "-q",
         is_flag=True,
-        flag_value=False,
-        default=True,
-        help="Show no progress. NO_COLOR takes the colours out of it.",
+        help="Print only warnings, errors and results. NO_COLOR takes the colours out of the progress.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
 )
 
 FIRST = (
@@ -337,12 +298,9 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
 
 
 def typed_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the parameters that were typed on the command line. They override a sweep's file; defaults from the
-    environment do not.
-    """
-    context = click.get_current_context()
-    not_typed = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
-    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in not_typed}
+    """Those of the parameters that were typed on the command line. They override a sweep's file."""
+    source = click.get_current_context().get_parameter_source
+    return {name: value for name, value in given.items() if source(name) is not ParameterSource.DEFAULT}
 
 
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,51 +310,61 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
     return with_server(of_run, given.get("serve"))
 
 
-# ---- the flags of a judge
+# ---- the flag of a judge
 
 
-_OF_GRADING = ("scope", "votes", "override", "temperature", "max_tokens", "concurrency")
-"""Options of a judge that decide nothing before a run, when the judge is only tried."""
+_JUDGE_FIELD = re.compile(r",(?=[a-z_]+=)")
+
+judge_option = under(
+    JUDGE,
+    click.option(
+        "--judge",
+        metavar="MODEL[@URL|@NAME][,KEY=VALUE...]",
+        help="A model to decide what the rules leave undecided, at its server: an address or a name of `harness serve "
+        "status`; without one OPENAI_BASE_URL, else the running server. KEY: "
+        f"{', '.join(name for name in options_of(JudgeOptions) if name not in ('model', *NO_KEY))} (docs/judge.md).",
+    ),
+)[0]
 
 
-def judge_options(function: F, without: Iterable[str] = ()) -> F:
-    """A decorator that gives a command the flags of a judge. without: options that get no flag here."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=(*NO_FLAG, *without)))
-
-
-def tried_judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge that is tried before a run."""
-    return judge_options(function, without=_OF_GRADING)
-
-
-def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
-    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`.
-
-    given: parameters of the judge's flags.
-    """
-    own = judge_given(given)
-    if not own["model"]:
-        for name, value in given.items():
-            if value not in (None, ()):
-                raise UsageError(f"{name} is an option of the judge and needs --judge MODEL")
+def judge_of(typed: str | None) -> JudgeOptions | None:
+    """The judge that `--judge` names; None without one. Raises `UsageError`."""
+    if typed is None:
         return None
     try:
-        return JudgeOptions.of(**own)
+        return JudgeOptions.of(**judge_fields(typed))
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
 
 
-def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The judge's options among a command's parameters; an address behind the model's name is that of its server."""
-    own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
-    typed = own.get("model") or ""
-    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix|dns\+https?):.+)", typed)) is not None:
-        return own | {"model": addressed[1], "base_url": (addressed[2],)}
+def judge_fields(typed: str | None) -> dict[str, Any]:
+    """The fields of `JudgeOptions` that `--judge` gives; none without it. Raises `UsageError`."""
+    if typed is None:
+        return {}
+    addressed, *keyed = _JUDGE_FIELD.split(typed)
+    fields: dict[str, Any] = {}
+    for text in keyed:
+        name, _, value = text.partition("=")
+        option = options_of(JudgeOptions).get(name)
+        if option is None or name in ("model", *NO_KEY):
+            keys = [key for key in options_of(JudgeOptions) if key not in ("model", *NO_KEY)]
+            raise UsageError(f"a judge has no key {visible(name, 80)}; there are {', '.join(keys)}", field="judge")
+        try:
+            fields[name] = _type(option).convert(value, None, None)
+        except click.UsageError as error:
+            raise UsageError(f"{name}: {visible(error.message, 200)}", field="judge") from None
+    return _addressed(addressed) | fields
+
+
+def _addressed(typed: str) -> dict[str, Any]:
+    """The judge's model, and its server if it stands behind the model's name."""
+    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
+        return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
     if at and model:
         from harness.asking.servers import address_of_running  # a judge is seldom named so
 
         if (server := address_of_running(name)) is not None:
-            return own | {"model": model, "base_url": (server,)}
+            return {"model": model, "base_url": (server,)}
     # An @ of the model's own name, such as a revision, names no server.
-    return own
+    return {"model": typed}

@@ -16,7 +16,7 @@ from harness.asking.options import JudgingCosts, MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
-from harness.cli.flags import judge_options, judge_options_of, takes
+from harness.cli.flags import judge_of, judge_option, takes
 from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
@@ -42,27 +42,20 @@ _FIRST = (
     "also",
     "follow",
     "every_table",
-    "judge_model",
+    "judge",
     "dry_run",
 )
 _RULES_COUNT = "the rules' verdict counts"
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.scores import RunScore
-
-    return list[RunScore]
-
-
 @click.command("score", cls=Helping, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@json_option(_prints, "a list of the scores, one of each benchmark,")
+@json_option("harness.cli.printed.scores:RunScore", "a list of the scores, one of each benchmark,", many=True)
 @takes(ScoreOptions)
 @takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
 @click.option("--all", "every_table", is_flag=True, help="Print every table: both intervals, pass@k, lengths, speed.")
-@judge_options
+@judge_option
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. A FILE becomes the run folder FILE.scored, for which FILE stands in every command that takes a run.
@@ -79,7 +72,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
-    harness score results/qwq-32b --judge MODEL --dry-run --prices 0.5,2
+    harness score results/qwq-32b --judge MODEL,scope=wrong,votes=3 --dry-run --prices 0.5,2
     """
     _load_numpy()
     from harness.runs.layout import labels
@@ -88,7 +81,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
     costs = JudgingCosts.of(**{name: flags.pop(name) for name in options_of(JudgingCosts)})
     trackers = scoring.trackers_named(options.track)
-    judge = judge_options_of(flags)
+    judge = judge_of(flags["judge"])
     if costs.dry_run:
         judges.show_expected(sources, options, judge, costs, {"--json": as_json, "--follow": follow})
         return
@@ -143,7 +136,7 @@ def _score_each(
     from harness.verbs.score import refuse_any, score
 
     if len(sources) > 1:
-        refuse_any(sources, options, judge)
+        refuse_any(sources, options)
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
@@ -210,7 +203,7 @@ def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tup
         from harness.cli.merge import join
         from harness.verbs.score import refuse_any
 
-        refuse_any(sources, options.but(k=()), None)  # k is for all samples of a question, a shard may have some
+        refuse_any(sources, options.but(k=()))  # k is for all samples of a question, a shard may have some
         join(sources, MergeOptions(out=options.out))
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:

@@ -14,7 +14,7 @@ import click
 
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import terminal
-from harness.cli.flags import FIRST, judge_given, judge_options, run_given, run_options, typed_parameters
+from harness.cli.flags import FIRST, judge_fields, judge_option, run_given, run_options, typed_parameters
 from harness.cli.help import Helping
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -37,15 +37,8 @@ _SHOWN = (
     "k",
     "as_json",
     *FIRST,
-    "judge_model",
+    "judge",
 )
-
-
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import SweepEnd
-
-    return SweepEnd
 
 
 @click.command("sweep", cls=Helping, verb="sweep", first=_SHOWN)
@@ -58,7 +51,7 @@ def _prints() -> Any:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the servers, the cells, and their expected tokens and time; start and send nothing.",
+    help="Show the servers, the cells and the most tokens that they take; start and send nothing.",
 )
 @click.option(
     "--follow",
@@ -78,13 +71,13 @@ def _prints() -> Any:
     metavar="TOOL",
     help="Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there.",
 )
-@json_option(_prints, "the cells instead of the tables")
+@json_option("harness.cli.printed.ends:SweepEnd", "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Used by a sweep for its own processes: the server whose cells are run.")
 @click.option(
     "--lane-devices", default="", hidden=True, help="Used by a sweep for its own processes: the server's accelerators."
 )
 @run_options(SweepOptions)
-@judge_options
+@judge_option
 def command(
     file: str | None,
     schema: bool,
@@ -131,7 +124,7 @@ def command(
     if follow is not None and lane is None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
-        given_options = run_given(words), judge_given(words)
+        given_options = run_given(words), judge_fields(words.get("judge"))
         # All else is checked now: the first checkpoint may come in hours.
         read = files.read(files.find(file))
         checked = plan(*given_options, file=cells.before_checkpoints(read))
@@ -142,7 +135,7 @@ def command(
             sys.exit(_follow(checked, later, read, 60 * follow, verify=verify))
     # A child carries out one group of its parent's plan, whatever has appeared since.
     handed = None if lane is None else files.with_content(files.find(file), sweep_processes.content_from_parent())
-    planned = plan(run_given(words), judge_given(words), file=handed)
+    planned = plan(run_given(words), judge_fields(words.get("judge")), file=handed)
     if dry_run:
         n_without_score = sweep_plan.show(planned)
         sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -120,7 +119,6 @@ class BatchService:
     def __init__(
         self,
         endpoint: Endpoint,
-        ca_file: Path | None = None,
         *,
         secrets: Sequence[Secret] = (),
         sleep: Callable[[float], None] = time.sleep,
@@ -128,7 +126,6 @@ class BatchService:
         """secrets: further texts that no message may show; the endpoint's own key is always hidden."""
         self.endpoint = endpoint
         self._secrets = (*secrets_of(endpoint), *secrets)
-        self._ca_file = ca_file
         self._sleep = sleep
 
     def upload(self, name: str, file: IO[bytes]) -> str:
@@ -226,7 +223,7 @@ class BatchService:
         try:
             url = self.endpoint.over_http(self.endpoint.base_url + path)
             with (
-                http_client(self.endpoint, STEP_S, self._ca_file) as client,
+                http_client(self.endpoint, STEP_S) as client,
                 client.stream(method, url, **how) as response,
             ):
                 if response.status_code == 200:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypedDict
 
 from harness.client.address.endpoint import Endpoint
@@ -111,7 +110,6 @@ class Transport(Protocol):
 class TransportOptions(TypedDict, total=False):
     """The arguments for making a transport; see `transport.Transport`."""
 
-    ca_file: Path | None
     insecure: bool
     secrets: Sequence[Secret]
 

@@ -7,16 +7,16 @@ followed. It is slow: 0.1 ms a token. Works with openai 2.8 (on httpx) to 3.x (o
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import openai
 
-from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, secrets_of, tls_context
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, secrets_of
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -32,11 +32,10 @@ class OpenaiTransport:
     def __init__(
         self,
         *,
-        ca_file: Path | None = None,
         insecure: bool = False,
         secrets: Sequence[Secret] = (),
     ) -> None:
-        self._tls = not insecure if ca_file is None else tls_context(ca_file)
+        self._insecure = insecure
         self._secrets = tuple(secrets)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
@@ -114,7 +113,7 @@ class OpenaiTransport:
                 follow_redirects=False,
                 trust_env=False,  # a .netrc would add a password of its own
                 proxy=proxy_for(endpoint),
-                verify=self._tls,
+                verify=not self._insecure and ssl.create_default_context(),
                 event_hooks={"response": [partial(_refuse, secrets_of(endpoint, self._secrets))]},
             ),
         )

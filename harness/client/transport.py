@@ -26,7 +26,6 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import unquote, urlsplit
 
@@ -35,7 +34,7 @@ import httptools
 import msgspec
 
 from harness.client import interface
-from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, TransportOptions, request_head, request_headers
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -361,21 +360,18 @@ class Request:
 class Transport:
     """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
 
-    ca_file: PEM file of the certificate authorities to trust in place of the system's. insecure: accept any
-    certificate. secrets: texts in the bodies of requests that no message may show. Raises `UsageError` if `ca_file`
-    cannot be used.
+    insecure: accept any certificate. secrets: texts in the bodies of requests that no message may show.
     """
 
     def __init__(
         self,
         *,
-        ca_file: Path | None = None,
         insecure: bool = False,
         secrets: Sequence[Secret] = (),
     ) -> None:
         self._secrets = tuple(secrets)
         self._insecure = insecure
-        self._tls = None if ca_file is None else tls_context(ca_file)
+        self._tls: ssl.SSLContext | None = None
         self._servers: dict[str, Server] = {}
         # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
         # The endpoint is held, so that no other object gets its identity.

@@ -108,8 +108,7 @@ class RunSettings:
     seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
     spelt_by: for each field of a request's spelling, who decided it; set_by: the same for the other settings that all
     benchmarks share; for the record. key_variable: the environment variable that the user named for the key; for the
-    record. transport: which client sends requests. ca_file: PEM file of the authorities to trust for https; None: the
-    system's.
+    record. transport: which client sends requests.
 
     fit_context: lower a max_tokens that somebody gave to the server's context, as the default is, instead of refusing
     the run. accept_missing: a run is complete
@@ -133,7 +132,6 @@ class RunSettings:
     set_by: Mapping[str, str] = field(default_factory=dict)
     key_variable: str | None = None
     transport: TransportName = "http"
-    ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
     max_body_bytes: int = MAX_BODY_BYTES

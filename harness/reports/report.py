@@ -20,9 +20,8 @@ from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_c
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
+from harness.reports.published import beside, label_of, other_questions, published_of, reported_by
 from harness.reports.scored import (
-    JudgeBills,
     KnownAs,
     Remarks,
     ScoredBenchmark,
@@ -30,7 +29,6 @@ from harness.reports.scored import (
     read_runs,
 )
 from harness.reports.settings import differing_table
-from harness.reports.spending_tables import judge_table
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -51,6 +49,7 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
+from harness.scoring.beside import overall_verdict
 from harness.scoring.deciding import RunPair
 from harness.scoring.graded_by import grading_warnings
 
@@ -85,7 +84,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed;
         breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -119,7 +118,6 @@ class Report:
             token_table(labelled),
             budget_table(labelled),
             speed_table(labelled),
-            judge_table(self.runs),
         )
         return (
             score_table(labelled, with_notes=False),
@@ -272,7 +270,7 @@ class Report:
             by = reported_by(comparisons, run.suite.source, benchmark.record.plan.samples)
             by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
             if by:
-                says = verdict(comparisons, run.suite.source) or ""
+                says = overall_verdict(comparisons, run.suite.source)
                 sources.append(
                     (
                         run.label,
@@ -304,22 +302,19 @@ def report(
     published: Sequence[PublishedScore] = (),
     *,
     repeat: Repeat | None = None,
-    show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
-    judges: JudgeBills | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks, judges: as in
-    `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
-    run or a file is damaged, `UsageError` for a k larger than the number of samples.
+    repeat: returns the command that repeats a run. ks: more k for pass@k, pass^k and maj@k, beside those in the scores.
+    known_as, remarks: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
+    `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(
-        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
+        run_folders, ks=ks, known_as=known_as, remarks=remarks,
         named_by_sweep=True,
     )  # fmt: skip
     if not runs:

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.core.nouns import count_noun, in_percent, in_points
+from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply
 from harness.scoring.audit_order import Population
@@ -148,30 +148,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 def _between(interval: Interval) -> str:
     return f"{in_percent(interval.low)}–{in_percent(interval.high)}"
-
-
-def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> str:
-    """The words on B − A if a part is audited, else none. paired: the same questions, no sample missing."""
-    # Both estimates count as independent, so their difference has Zou and Donner's interval.
-    sides = {name: audit for name, audit in (("A", a), ("B", b)) if audit is not None}
-    mixed = [
-        f"in {name} a person audited {audit.n_audited:,} of the {'judge' if audit.of_judge else 'grader'}'s "
-        f"{audit.n_population:,} verdicts and differs on {audit.n_differing:,}"
-        for name, audit in sides.items()
-        if audit.partial
-    ]
-    if not mixed:
-        return ""
-    estimates = ", ".join(f"{name} {audit.words}" for name, audit in sides.items())
-    words = f"this difference mixes a person's verdicts with others: {'; '.join(mixed)}. Audited accuracy: {estimates}"
-    same_a, same_b = (audit and audit.accuracy.sampling for audit in (a, b))
-    if not (a and b and same_a and same_b and paired) or a.n_undecided or b.n_undecided:
-        return words
-    ours, theirs = b.accuracy.value, a.accuracy.value
-    difference = ours - theirs
-    low = max(-1.0, difference - math.hypot(ours - same_b.low, same_a.high - theirs))
-    high = min(1.0, difference + math.hypot(same_b.high - ours, theirs - same_a.low))
-    return f"{words}; B − A = {in_points(difference)} points, same questions {in_points(low)} to {in_points(high)}"
 
 
 class AuditedPart(NamedTuple):

@@ -71,8 +71,8 @@ def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -
     (folder / "rubric.txt").write_text("It names the cause.")
     words = ["run", "--data", "sums.jsonl", "--serve-option", "max-model-len=40960", *SERVE]
     assert "judge:" not in harness(folder, *words).out
-    judge = ["--judge", "judge-god@http://me:secret@127.0.0.1:9"]
-    done = harness(folder, *words, *judge, "--judge-prompt", "rubric.txt", "--judge-api-key-env", "JUDGE_KEY")
+    judge = "judge-god@http://me:secret@127.0.0.1:9,prompt=rubric.txt,api_key_env=JUDGE_KEY"
+    done = harness(folder, *words, "--judge", judge)
     assert done.code == 0, done.err
     rows = {"": "judge-god", ": address": r"http://\S*127.0.0.1:9", ": samples": "undecided", ": votes": "1"}
     rows |= {": prompt": "rubric-[0-9a-f]{8}", ": key from": "JUDGE_KEY", ": sampling": "temperature 0.0"}

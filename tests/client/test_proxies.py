@@ -116,10 +116,12 @@ def tunnel(hosted: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tun
 
 @pytest.mark.parametrize("name", ["http", "openai"])
 def test_https_goes_through_a_tunnel_that_never_sees_the_key(
-    name: TransportName, hosted: FaultServer, tunnel: Tunnel, authority: Path
+    name: TransportName, hosted: FaultServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+
     async def main() -> str | None:
-        transport = open_transport(name, ca_file=authority)
+        transport = open_transport(name)
         try:
             endpoint = Endpoint.parse(f"https://{HOST}", KEY)
             body = b'{"model": "m", "messages": [], "stream": true}'
@@ -139,13 +141,17 @@ def test_https_goes_through_a_tunnel_that_never_sees_the_key(
     assert KEY not in head
 
 
-def test_the_list_of_models_goes_through_the_tunnel(hosted: FaultServer, tunnel: Tunnel, authority: Path) -> None:
+def test_the_list_of_models_goes_through_the_tunnel(
+    hosted: FaultServer, tunnel: Tunnel, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endpoint = Endpoint.parse(f"https://{HOST}", KEY)
-    assert [one.id for one in list_models(endpoint, ca_file=authority)] == ["m"]
+    with monkeypatch.context() as patched:
+        patched.setenv("SSL_CERT_FILE", str(authority))
+        assert [one.id for one in list_models(endpoint)] == ["m"]
     assert CREDENTIALS in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
     assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*ca_file"):
+    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
         list_models(endpoint)
 
 

@@ -32,7 +32,6 @@ from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
-from harness.core.errors import UsageError
 from tests.budget import share_of
 from tests.faults.server import (
     CLOSE,
@@ -493,39 +492,40 @@ def https(authority: trustme.CA) -> Iterator[FaultServer]:
         yield server
 
 
-def secure(ca_file: Path | None, url: str) -> Outcome:
-    return asked_at(Maker(lambda: HttpTransport(ca_file=ca_file)), url)
+def secure(url: str) -> Outcome:
+    return asked_at(Maker(HttpTransport), url)
 
 
-def test_a_named_authority_is_trusted(https: FaultServer, authority: trustme.CA, tmp_path: Path) -> None:
+@pytest.fixture
+def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    assert replied(secure(tmp_path / "ca.pem", https.base_url)).text == "42"
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_named_authority_is_trusted(https: FaultServer) -> None:
+    assert replied(secure(https.base_url)).text == "42"
 
 
 def test_an_unknown_authority_is_refused_with_the_way_out(https: FaultServer) -> None:
-    failure = failed(secure(None, https.base_url))
+    failure = failed(secure(https.base_url))
     assert failure.kind == "refused"
-    assert "ca_file" in failure.message
+    assert "SSL_CERT_FILE" in failure.message
 
 
-def test_a_certificate_for_another_host_is_refused(authority: trustme.CA, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_for_another_host_is_refused(authority: trustme.CA) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("elsewhere.example").configure_cert(context)
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with FaultServer(lambda _: completion(), tls=context) as server:
-        assert failed(secure(tmp_path / "ca.pem", server.base_url)).kind == "refused"
-
-
-def test_a_ca_file_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"ca_file='.*none\.pem': .*expected a PEM file"):
-        HttpTransport(ca_file=tmp_path / "none.pem")
+        assert failed(secure(server.base_url)).kind == "refused"
 
 
 def test_a_request_through_a_proxy_reaches_the_proxy_with_the_full_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(lambda _: completion()) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
-        assert replied(secure(None, "http://api.example.com/v1")).text == "42"
+        assert replied(secure("http://api.example.com/v1")).text == "42"
         assert proxy.requests[0].path == "http://api.example.com/v1/chat/completions"
 
 

@@ -361,17 +361,18 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     with FaultServer(answering(0.9)) as sound, FaultServer(answering(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
         words = run_words(write_questions(tmp_path, 12), "--samples", "12", "--concurrency", "8")
-        done = harness(*words, "--endpoints", "nodes")
+        done = harness(*words, "--base-url", "nodes")
         assert done.code == 0, done.err
     endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
     assert set(endpoints) == {sound.base_url, broken.base_url}
     scored = harness("score", "run", "--all")
     assert "By endpoint" in scored.out
     assert broken.base_url in scored.out
-    for more in (["--base-url", sound.base_url], ["--server", "x"]):
-        assert harness(*words, "--endpoints", "nodes", *more).code == 2
+    refused = harness(*words, "--base-url", "nods")
+    assert refused.code == 2
+    assert "no running server has this name" in refused.err
     (tmp_path / "nodes").write_text(f"{sound.base_url}\n{sound.base_url}\n", encoding="utf-8")
-    refused = harness(*words, "--endpoints", "nodes")
+    refused = harness(*words, "--base-url", "nodes")
     assert refused.code == 2
     assert "line 2" in refused.err
 

@@ -120,7 +120,7 @@ def needed(rows: Any) -> dict[str, Any]:
 
 
 def raced(value: Any) -> dict[str, Any]:
-    """How each candidate stands, and what it cost."""
+    """How each candidate stands."""
     fields = "rounds difference interval verdict called withheld"
     return {"race": {name: pick(one, fields) for name, one in value.items()}}
 

@@ -88,7 +88,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
     "a refused address": (["run", "demo:1", "--base-url", f"ftp://user:{KEY}@host/v1"], ""),
     "an impossible port": (["run", "demo:1", "--base-url", f"http://user:{KEY}@host:99999/v1"], ""),
-    "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-env", KEY], ""),
+    "a judge's": (["score", "r", "--judge", f"m,api_key_env={KEY}"], ""),
     "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
     "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
     "a body that is a text": (["sweep", "s.yaml"], SWEEP + f"run: {{extra_body: [{KEY}]}}"),

@@ -88,7 +88,7 @@ def test_a_server_is_started_and_stopped_for_a_run(questions: Path) -> None:
     program = (sys.executable, str(ABLE), "--port", "{port}")
     before = {server.name for server in servers.read_all()}
     with harness.serve("command", "able", extra_flags=program) as server:
-        assert harness.run(server=server.name, out="a", **options).complete
+        assert harness.run(base_url=server.name, out="a", **options).complete
     started = harness.run(model="able", serve={"engine": "command", "extra_flags": program}, out="b", **options)
     assert started.complete
     assert {server.name for server in servers.read_all()} == before, "a server was not stopped"
@@ -255,7 +255,7 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
         ({"samples": 0}, "samples=0: expected a number greater than or equal to 1"),
         ({"samples": "4"}, "samples='4': expected a valid integer"),
         ({"thinking": "maybe"}, "thinking='maybe': expected 'on', 'off'"),
-        ({"base_url": "http://a", "server": "b"}, "base_url and `server` both name the server"),
+        ({"base_url": "http://a", "serve": "vllm"}, "it starts a server, but base_url"),
         ({"base_url": "http://a,wieght=2"}, "base_url='http://a,wieght=2': expected `weight=NUMBER`"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"header": ["X-Secret sk-12345"]}, "^header: expected NAME:VALUE$"),
@@ -307,7 +307,6 @@ def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
     assert shown.keys() == {
         "benchmarks",
         "on",
-        "shards",
         "judge",
         "progress",
         "on_progress",

@@ -239,7 +239,7 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
 
     environ = {"OPENAI_API_KEY": CANARIES["environment"], **proxy}
     commands(*asked("a", "--base-url", server.base_url, *header, *body), **environ)
-    own = ("--endpoints", "servers", "--api-key-env", "OWN_KEY", "--transport", "openai")
+    own = ("--base-url", "servers", "--api-key-env", "OWN_KEY", "--transport", "openai")
     commands(*asked("b", *own), OWN_KEY=CANARIES["file"])
     commands(*asked("a", "--base-url", server.base_url, *header, *body, "--dry-run"), **environ)
     gone = in_url("http://127.0.0.1:9", CANARIES["url"])
@@ -249,14 +249,14 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     assert sent >= {CANARIES[place] for place in travelling}, "the keys did not travel"
 
     judge = in_url(server.base_url, CANARIES["judge-url"])
-    commands("score", "a", "--judge", f"m@{judge}", "--judge-scope", "all")
-    keyed = ("--judge", f"m@{server.base_url}", "--judge-api-key-env", "JUDGE_KEY", "--judge-scope", "all")
+    commands("score", "a", "--judge", f"m@{judge},scope=all")
+    keyed = ("--judge", f"m@{server.base_url},api_key_env=JUDGE_KEY,scope=all")
     commands("score", "b", *keyed, JUDGE_KEY=CANARIES["judge-key"])
     commands("report", "a", "b", "--out", "page")
     commands("show", "a", "q1:0")
     commands("status", "a", **environ)
     commands("doctor", "a", "b")
-    commands("audit", "a", "--out", "sheet.csv")
+    commands("audit", "a", "--out", "sheet.jsonl")
     commands("compare", "a", "b")
     commands("compare", "a", "b", "--samples")
     with viewing(tmp_path, "a", "b") as viewer, viewer.client() as visitor:
@@ -345,7 +345,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]
     (tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")
-    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])}", "--judge-scope", "all")
+    judge = ("--judge", f"m@{in_url(server.base_url, CANARIES['judge-url'])},scope=all")
     commands("score", "theirs.jsonl", *keys, *judge, "--out", "theirs", "--json", code=(*seen,))
     assert commands.leaks() == []
     assert leaking_files(tmp_path, {tmp_path / "keys.env"}) == []

@@ -81,7 +81,7 @@ def probes() -> None:
 def serves() -> None:
     with harness.serve("vllm", "Qwen/QwQ-32B", tp=8) as server:
         assert_type(server, RunningServer)
-        harness.run("aime24", server=server.name)
+        harness.run("aime24", base_url=server.name)
 
 
 def fails() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, RunOptions, ScoreOptions
-from harness.asking.options.judge import NO_FLAG
 from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
@@ -221,7 +220,7 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
         ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
         ("--target-error 1 --shard 1/2", "it does not work with `shard`, since"),
-        ("--judge j --judge-votes 0", "expected a number greater than or equal to 1"),
+        ("--judge j,votes=0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
         name, _, words = refused.removeprefix("harness: ").partition(": ")
@@ -323,22 +322,19 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "json_schema",
         # Where a run's clients are: a sweep's cells are asked from here.
         "on",
-        "shards",
-        # A sweep scores each cell.
+        # A sweep scores each cell, and its judge has a part of its own in the file.
         "scores",
+        "judge",
     }
-    others = ("server_", "judge_")
-    flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
+    flags = {one.name for one in run_command.params} - shown_only
     assert flags == set(parts["Run"]["properties"])
     # A cell is no file to be split, and a sweep scores it: it does not say what its judge would cost.
     not_of_cells = {"help_all", "sources", "as_json", "json_schema", "follow", "by", "dry_run", "prices", "every_table"}
-    scorer = {str(one.name) for one in score_command.params} - not_of_cells
-    plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
-    assert plain == set(options_of(ScoreOptions))
-    assert plain - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track", "step", "series"}
+    scorer = {str(one.name) for one in score_command.params} - not_of_cells - {"judge"}
+    assert scorer == set(options_of(ScoreOptions))
+    assert scorer - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track", "step", "series"}
     assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])
-    judge = {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")}
-    assert judge | {*NO_FLAG} == set(options_of(JudgeOptions)) == {*parts["Judge"]["properties"], *schema.JUDGE_OWN}
+    assert set(options_of(JudgeOptions)) == {*parts["Judge"]["properties"], *schema.JUDGE_OWN}
 
 
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:

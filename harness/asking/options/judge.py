@@ -9,8 +9,8 @@ from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
 from harness.core.options import Option
 
-NO_FLAG = ("base_url", "provider", "server", "header", "ca_file")
-"""Options of a judge that Python takes; on the command line the address stands behind the model's name."""
+NO_KEY = ("base_url", "provider", "header")
+"""Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
 
 
 class JudgeOptions(WhichServer, without=("serve",)):
@@ -22,8 +22,6 @@ class JudgeOptions(WhichServer, without=("serve",)):
             "A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the "
             "running one.",
             under=JUDGE,
-            flag="judge",
-            metavar="MODEL[@URL|@NAME]",
         ),
     ] = None
     base_url: Annotated[

@@ -22,7 +22,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -98,12 +97,10 @@ _NO_LIST = (403, 404, 405, 500, 501)
 """Statuses that say nothing of the model: no list, a fault, or a key that may ask the model and not read the list."""
 
 
-def list_models(
-    endpoint: Endpoint, *, timeout: float = PAGE_S, ca_file: Path | None = None, pages: Pages | None = None
-) -> list[ModelInfo]:
+def list_models(endpoint: Endpoint, *, timeout: float = PAGE_S, pages: Pages | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
-    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds(timeout), ca_file)
+    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds(timeout))
     status, body, pages.server = page.status, page.body, page.server
     if status in (404, 405, 501) and not endpoint.local:
         return []
@@ -118,14 +115,13 @@ def list_models(
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     pages.listed = {entry["id"]: entry for entry in models}
-    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, ca_file, pages)) for entry in models]
+    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, pages)) for entry in models]
 
 
 def find_model(
     endpoint: Endpoint,
     model: str | None,
     *,
-    ca_file: Path | None = None,
     pages: Pages | None = None,
 ) -> ModelInfo | None:
     """The listed model of that name; if `model` is None, the only model that the server lists.
@@ -135,7 +131,7 @@ def find_model(
     """
     pages = Pages() if pages is None else pages
     try:
-        models = list_models(endpoint, ca_file=ca_file, pages=pages)
+        models = list_models(endpoint, pages=pages)
     except NoList as error:
         if model is None:
             raise
@@ -157,12 +153,12 @@ def find_model(
     raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 
-def stated_concurrency(endpoint: Endpoint, *, ca_file: Path | None = None, pages: Pages | None = None) -> int | None:
+def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
     """The number of requests that the server says it runs at once; None if none of its pages says so."""
     pages = Pages() if pages is None else pages
     for dialect in engines.dialects():
         for reading in dialect.at_once:
-            stated = reading.value(read_own_page(endpoint, reading.page, PAGE_S, ca_file, pages))
+            stated = reading.value(read_own_page(endpoint, reading.page, PAGE_S, pages))
             if type(stated) is int and stated > 0:
                 return stated
     return None
@@ -186,9 +182,7 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"
 
 
-def _context(
-    endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None, pages: Pages
-) -> int | None:
+def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, pages: Pages) -> int | None:
     """The context length that the server states, in tokens; None if it states none.
 
     It stands in the model's entry, else on a page of the server's engine.
@@ -200,26 +194,26 @@ def _context(
     if not endpoint.local:
         return None
     reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
-    stated = reading and reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
+    stated = reading and reading.value(read_own_page(endpoint, reading.page, timeout, pages))
     return stated if type(stated) is int and stated > 0 else None
 
 
-def read_own_page(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
+def read_own_page(endpoint: Endpoint, path: str, timeout: float, pages: Pages) -> dict[str, Any]:
     """Read a page of the server that is not OpenAI's, such as `/props`, once; {} if the server does not have it."""
     if path not in pages.own:
         # Noted before it is read: a page that fails is not asked for again.
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
-            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds(timeout), ca_file)
+            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds(timeout))
             if answer.status == 200:
                 pages.own[path] = _parse_object(answer.body)
     return pages.own[path]
 
 
-def _read_page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> Page:
+def _read_page(endpoint: Endpoint, url: str, timeout: float) -> Page:
     from harness.client.facts import page  # with its HTTP library, when it is first needed
 
-    return page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
+    return page.get(endpoint, url, timeout=timeout)
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:
@@ -260,7 +254,6 @@ def describe(
     *,
     own_pages: bool = True,
     seconds: float = DEADLINE_S,
-    ca_file: Path | None = None,
 ) -> list[ServerFacts]:
     """The facts about each server that concern `model`, in the order of `servers`.
 
@@ -271,7 +264,6 @@ def describe(
         _read_all(
             [(endpoint, pages, path) for endpoint, pages in servers for path in _unread_paths(pages, model)],
             seconds,
-            ca_file,
         )
     return [_facts(endpoint, pages, model) for endpoint, pages in servers]
 
@@ -287,7 +279,7 @@ def _unread_paths(pages: Pages, model: str) -> list[str]:
     return [path for path in pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
 
 
-def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> None:
+def _read_all(jobs: Sequence[_Job], seconds: float) -> None:
     """Read the pages, some at a time; those that do not come within `seconds` are left out.
 
     jobs: (endpoint, `Pages` to add the page to, its path) of each.
@@ -299,7 +291,7 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
     def read(job: _Job) -> None:
         endpoint, pages, path = job
         if (left := due - time.monotonic()) > 0:
-            read_own_page(endpoint, path, left / WHOLE_PAGE, ca_file, pages)
+            read_own_page(endpoint, path, left / WHOLE_PAGE, pages)
 
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
         list(pool.map(read, jobs))

@@ -10,14 +10,13 @@ import socket
 import ssl
 from collections.abc import Collection
 from concurrent.futures import Future
-from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
-from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError
@@ -51,7 +50,6 @@ def get(
     url: str,
     *,
     timeout: float,
-    ca_file: Path | None = None,
     content: bytes | None = None,
     transient: Collection[int] = http_get.TRANSIENT_STATUSES,
 ) -> Page:
@@ -64,7 +62,7 @@ def get(
     answer: Future[Page] = Future()
     # The HTTP library bounds each wait, but not all together. A thread that waits too long is left to itself; it does
     # not keep the process alive.
-    arguments = (answer, endpoint, url, timeout, ca_file, content, transient)
+    arguments = (answer, endpoint, url, timeout, content, transient)
     Thread(target=_fulfil, args=arguments, daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
@@ -86,7 +84,6 @@ def _get(
     endpoint: Endpoint,
     url: str,
     timeout: float,
-    ca_file: Path | None,
     content: bytes | None,
     transient: Collection[int],
 ) -> Page:
@@ -99,7 +96,7 @@ def _get(
     try:
         if endpoint.socket_path is not None:
             _check_socket(endpoint.socket_path, timeout)
-        with http_client(endpoint, timeout, ca_file) as client:
+        with http_client(endpoint, timeout) as client:
             page = http_get.get(
                 client,
                 endpoint.over_http(url),
@@ -128,7 +125,7 @@ def _get(
                     f"{address} does not speak https ({cause}); if it speaks http, give base_url={plain}"
                 ) from error
             raise ServerError(
-                f"no trusted TLS connection to {address}: {cause}; name the authority to trust by ca_file"
+                f"no trusted TLS connection to {address}: {cause}; SSL_CERT_FILE names the authorities to trust"
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
@@ -142,11 +139,8 @@ def _get(
     return page
 
 
-def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> httpx.Client:
-    """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step.
-
-    ca_file: PEM file of the certificate authorities to trust; None: the system's.
-    """
+def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:
+    """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step."""
     proxy = proxy_for(endpoint)
     headers = {**http_get.HEADERS, **endpoint.own_headers()}
     # Check the headers before httpx does: its error would show a key that no header can carry.
@@ -155,7 +149,7 @@ def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> htt
         # An empty context: reading the system's certificates, which plain http needs not, takes longer than the page.
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
-        tls = ssl.create_default_context() if ca_file is None else tls_context(ca_file)
+        tls = ssl.create_default_context()
     # With `trust_env` httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)

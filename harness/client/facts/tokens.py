@@ -7,7 +7,6 @@ page applies the chat template.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -51,12 +50,11 @@ class Rendered(msgspec.Struct, frozen=True):
 class Tokenizer:
     """The tokenizer of `model`, asked of a server. Every method raises `ServerError`."""
 
-    def __init__(self, endpoint: Endpoint, engine: str, model: str, ca_file: Path | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, engine: str, model: str) -> None:
         self._endpoint = endpoint
         self._engine = engine
         self._pages = engines.dialect(engine).tokens or TokenPages()
         self._model = model
-        self._ca_file = ca_file
 
     def prompt_tokens(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered:
         """The tokens of a question's prompt, after the chat template. template_kwargs: arguments of the template."""
@@ -112,7 +110,7 @@ class Tokenizer:
         parts = urlsplit(self._endpoint.base_url)
         url = urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1") + path, "", ""))
         content = codec.encode(body)
-        answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, ca_file=self._ca_file, content=content)
+        answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, content=content)
         if answer.status != 200:
             raise ServerError(f"{url} answers HTTP {answer.status}")
         try:

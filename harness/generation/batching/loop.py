@@ -93,9 +93,7 @@ class BatchLoop(AskingThread):
             settings, batching = self._settings, self._settings.batching
             assert batching is not None
             provider = ServiceBatches(
-                BatchService(
-                    settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets, sleep=self._wait
-                ),
+                BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
                 BatchLedger(self._folder),
                 batching,
                 settings.spelling.path,

@@ -190,7 +190,7 @@ class OneByOne:
             if begun.request != checksum:
                 raise WrittenAnew("its first request was different")
             bound = request.template.max_tokens
-            tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
+            tokens = Tokenizer(endpoint, salvage.engine, self._settings.model)
             # The server's tokenizer is asked by a blocking request.
             going_on = await asyncio.to_thread(
                 continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed

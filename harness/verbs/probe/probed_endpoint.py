@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from harness.asking import servers
 from harness.asking.options import WhichServer
@@ -40,7 +39,6 @@ class ProbedEndpoint(ProbedServer):
     """A server reached over HTTP."""
 
     endpoint: Endpoint
-    ca_file: Path | None = None
 
     def send(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
@@ -48,9 +46,7 @@ class ProbedEndpoint(ProbedServer):
         waited, pause = 0.0, PAUSE_SECONDS
         while True:
             self._count_request()
-            answer = page.get(
-                self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=codec.encode(body), transient=()
-            )
+            answer = page.get(self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=())
             if answer.status not in (429, 503):
                 break
             refusal = failure_of_status(answer.status, answer.body, {"retry-after": answer.retry_after or ""})
@@ -84,7 +80,7 @@ class ProbedEndpoint(ProbedServer):
         return replies
 
     async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        transport = open_transport(ca_file=self.ca_file, secrets=self.asker.spelling.secrets)
+        transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
 
@@ -111,7 +107,7 @@ class ProbedEndpoint(ProbedServer):
         """The prompt of these messages as text and token ids; None where the engine shows no prompts."""
         if self.engine is None or not has_token_pages(self.engine):
             return None
-        tokenizer = Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
+        tokenizer = Tokenizer(self.endpoint, self.engine, self.asker.model)
         return tokenizer.render(messages, self.asker.spelling.chat_template_kwargs)
 
     def _count_request(self) -> None:
@@ -147,7 +143,6 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=look.facts.host.get("engine"),
                 context=look.info.context_tokens if look.info else None,
-                ca_file=who.ca_file,
             )
         )
     return endpoints

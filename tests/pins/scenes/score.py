@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.pins import reading, stored
 from tests.pins.server import judging
-from tests.pins.stage import Scene, Stage, words_of, write_lines
+from tests.pins.stage import Scene, Stage, write_lines
 from tests.system.old_runs import FOLDERS, QUESTIONS, answer
 from tests.system.old_runs import words as old_words
 
@@ -101,8 +101,8 @@ def judged(stage: Stage, source: str, **options: Any) -> None:
     copy.mkdir()
     for folder in (stage.folder, copy):
         stored.copy(source, folder, scored=True)
-    words = words_of({f"judge_{name}": one for name, one in options.items()})
-    words = ["score", source, "--judge", f"pinned@{judge.base_url}", *words, "--workers", "1", "--json"]
+    keys = "".join(f",{name}={str(one).lower()}" for name, one in options.items())
+    words = ["score", source, "--judge", f"pinned@{judge.base_url}{keys}", "--workers", "1", "--json"]
     model = harness.Judge(model="pinned", base_url=[judge.base_url], **options)
     for run in (source, source, f"by-python/{source}"):
         if run == source:
