@@ -71,8 +71,7 @@ class RunKeywords(TypedDict, total=False):
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
-    first_token_timeout: float | None
-    idle_timeout: float | None
+    timeout: float | None
     attempts: int | None
     fit_context: bool
     prices: FilePath | tuple[float, float] | None

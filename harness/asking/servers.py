@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.asking import own_servers
 from harness.asking.options import WhichServer
 from harness.client.address import providers
-from harness.client.address.endpoint import DNS_PREFIX, Endpoint, expand_dns, split_weight
+from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
 from harness.client.asker import Asker
 from harness.client.facts import discovery
@@ -95,7 +95,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     path = listing(who)
     listed = EndpointsFile(path).addresses() if path is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
-    provider = provider_of(who, [url.removeprefix(DNS_PREFIX) for url in urls if url])
+    provider = provider_of(who, [url for url in urls if url])
     if not urls:
         if who.provider and provider.address.base_url is not None:
             urls = [None]
@@ -131,8 +131,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     if path is not None:
         file = EndpointsFile(path, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
-    weighted = [(address, weight) for url, weight in map(_split_weight, urls) for address in _addresses(url)]
-    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
+    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in map(_split_weight, urls))
     # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
     states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
     if len(states) == 1:
@@ -153,11 +152,6 @@ def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoi
     }
     own = own_servers.facts_of(state)
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
-
-
-def _addresses(url: str | None) -> Sequence[str | None]:
-    """The address itself; for a `dns+` address, one address for each machine behind the name at present."""
-    return expand_dns(url) if url is not None and url.startswith(DNS_PREFIX) else [url]
 
 
 def _split_weight(url: str | None) -> tuple[str | None, float]:
@@ -596,4 +590,4 @@ def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    return who.but(serve=None, server=server.name, model=server.model)
+    return who.but(serve=None, base_url=(server.name,), model=server.model)

@@ -16,12 +16,13 @@ ELSEWHERE: dict[str, str] = dict(
     _meanings(
         {
             "samples": "n num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
-            "n-repeat num-return-sequences",
+            "n-repeat num-return-sequences total-run",
             "concurrency": "parallel num-threads max-concurrency max-connections num-concurrent "
             "max-concurrent-requests eval-batch-size batch-size",
             "concurrency/workers": "max-workers num-workers num-proc",
-            "data": "data-path data-dir input-file input-path data-file dataset-path data-name question-file",
-            "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
+            "data": "data-path data-dir input-file data-file dataset-path question-file",
+            "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir "
+            "completions-save-dir result-file raw-result-file result-path",
             "A judge is asked at an address behind its name: --judge MODEL@URL.": "judge-base-url judge-server "
             "judge-provider",
             "An option of the judge stands behind its name: --judge MODEL,scope=wrong,votes=3 (docs/judge.md).": (
@@ -36,10 +37,13 @@ ELSEWHERE: dict[str, str] = dict(
             "server_pp": "pp-size pipeline-parallel-size",
             "server_memory_fraction": "gpu-memory-utilization mem-fraction-static mem-fraction",
             "server_context": "context-length max-context-length max-seq-len max-seq-length",
-            "server_devices": "gpus gpu-ids cuda-visible-devices",
+            "server_devices": "gpus gpu-ids cuda-visible-devices rank",
+            "server_max_batched_tokens": "max-num-batched-tokens",
+            "server_prefix_caching": "enable-prefix-caching",
+            "server_eager": "enforce-eager",
             "server_max_sequences": "max-num-seqs max-running-requests",
             "temperature": "temp",
-            "k": "pass-at-k",
+            "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
             "No run is overwritten: name another folder by --out.": "overwrite force",
@@ -47,34 +51,42 @@ ELSEWHERE: dict[str, str] = dict(
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
             "max-output-tokens "
             "max-length max-tokens-per-call",
-            "model": "model-name model-name-or-path model-path model-id model-args",
+            "model": "model-name model-name-or-path model-path model-paths model-dir model-id model-args",
             "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
             "openai-api-base address",
             "provider": "model-provider backend-name",
             "api_key_env": "api-key openai-api-key key",
-            "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
+            "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set data-name",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",
-            "prompt": "prompt-type prompt-template template",
-            "system_prompt": "system system-message system-instruction",
-            "first_token_timeout": "timeout request-timeout read-timeout",
+            "prompt": "prompt-type prompt-template prompt-file-path template",
+            "system_prompt": "system system-message system-instruction system-prompt-type",
+            "question_key": "input-key",
+            "answer_key": "label-key",
+            "extra_body": "extra-body-dict skip-special-tokens",
+            "header": "organization",
+            "timeout": "first-token-timeout idle-timeout request-timeout read-timeout",
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
-            "judge": "grader-model judge-model eval-model",
+            "judge": "grader-model judge-model eval-model evaluator-model-path",
             "thinking": "reasoning-effort effort enable-thinking",
-            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
-            "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
-                "num-fewshot fewshot n-shot num-shots few-shot"
+            "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
+                "fail-if-worse pass-unseen"
             ),
-            "The budget of a sparse attention belongs to its server; a sweep starts one for each (docs/moving.md).": (
-                "token-budget"
+            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
+            "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
+                "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"
+            ),
+            "A sparse attention and its budget belong to its server; a sweep starts one for each (docs/moving.md).": (
+                "token-budget attention-implementation sparsity-method threshold block-size sliding-window-size "
+                "start-layer profile-sparsity use-fused-kernel use-batch-exist"
             ),
             "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
                 "swap-space"
             ),
             "Every question gets the same number of samples; --target-error stops at a wanted error.": ("allocate"),
             "Another tool's replies are graded by `harness score FILE`; a run asks for its own (docs/moving.md).": (
-                "continue-from"
+                "continue-from file-path input-path"
             ),
             "A run orders its questions by the lengths of its own replies.": "lengths-from length-estimates",
             "A run ends cleanly when less than 200 MB are free on the disk.": "disk-reserve",
@@ -82,7 +94,8 @@ ELSEWHERE: dict[str, str] = dict(
                 "metrics-port metrics-host"
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent no-progress",
+            "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
                 "batch-file"
@@ -110,7 +123,7 @@ ELSEWHERE: dict[str, str] = dict(
             "--reference-api-key-env names the variable that holds the reference's key.": "reference-api-key-file",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
-            "continue-from-last",
+            "continue-from-last repair-resume",
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
             "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
@@ -118,7 +131,23 @@ ELSEWHERE: dict[str, str] = dict(
             "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (
                 "ca-file judge-ca-file cacert ca-bundle"
             ),
-            "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
+            "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template "
+            "surround-with-messages",
+            "--limit N takes the first questions, --filter those with a field of a value.": "start-idx end-idx",
+            "One model over several GPUs is --serve-option tp=N, several copies of it dp=N.": "num-gpus n-gpus",
+            "The model's name says its size.": "scale model-size",
+            "All samples of a question belong to one run; --samples says how many.": "run-id",
+            "Servers are asked by the OpenAI protocol; --serve ENGINE starts one.": "backend",
+            "Programs run in a sandbox, with a limit of time (docs/programs.md).": "allow-unsafe-code exec-timeout",
+            "Each score has two 95 % intervals, from formulas (docs/statistics.md).": (
+                "bootstrap-samples confidence-level"
+            ),
+            "A run stops if its first replies are all bad, unless --no-canary is given.": "fail-fast",
+            "Questions with options are answered in text; no probabilities are asked for.": "mode loglikelihood-mode "
+            "mc-aggregation",
+            "It goes to the engine unchanged, behind --: `harness serve ENGINE MODEL -- FLAG`.": (
+                "enable-chunked-prefill model-revision rope-scaling rope-scaling-dict"
+            ),
         }
     )
 )

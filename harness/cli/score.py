@@ -143,7 +143,7 @@ def _score_each(
     from harness.verbs.score import refuse_any, score
 
     if len(sources) > 1:
-        refuse_any(sources, options, judge)
+        refuse_any(sources, options)
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
@@ -210,7 +210,7 @@ def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tup
         from harness.cli.merge import join
         from harness.verbs.score import refuse_any
 
-        refuse_any(sources, options.but(k=()), None)  # k is for all samples of a question, a shard may have some
+        refuse_any(sources, options.but(k=()))  # k is for all samples of a question, a shard may have some
         join(sources, MergeOptions(out=options.out))
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:

@@ -58,7 +58,7 @@ def _prints() -> Any:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the servers, the cells, and their expected tokens and time; start and send nothing.",
+    help="Show the servers, the cells and the most tokens that they take; start and send nothing.",
 )
 @click.option(
     "--follow",

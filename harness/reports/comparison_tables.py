@@ -126,7 +126,8 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         reference = comparison.published
         source = reference.source
         by = "reported by the authors" if reference.by == "authors" else "measured by others"
-        by_whom = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
+        quoted = "quoted by " if reference.quoted else ""
+        by_whom = f"{quoted}{source.named}, {by}" + (f": {source.note}" if source.note else "")
         notes += [by_whom] if by_whom not in notes else []
         rows.append(
             (

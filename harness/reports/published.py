@@ -9,8 +9,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.runs.recorded_settings import in_words
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
-from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported_scores
-from harness.scoring.comparison_published import PublishedVerdict
+from harness.scoring.beside import in_order, reported_scores
 from harness.scoring.published import matching
 
 MAX_NAME_CHARS = 40
@@ -111,9 +110,3 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
         f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"
         for name, comparison in reported_scores(comparisons, "pass@1", suite)
     )
-
-
-def verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict | None:
-    """Whether a run agrees with published scores; None if all of them measure something else (`APART`)."""
-    fitting = [entry for entry in comparisons if kind(entry, suite) != APART]
-    return overall_verdict(comparisons, suite) if fitting else None

@@ -20,7 +20,7 @@ from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_c
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.published import beside, label_of, other_questions, published_of, reported_by, verdict
+from harness.reports.published import beside, label_of, other_questions, published_of, reported_by
 from harness.reports.scored import (
     KnownAs,
     Remarks,
@@ -49,6 +49,7 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
+from harness.scoring.beside import overall_verdict
 from harness.scoring.deciding import RunPair
 from harness.scoring.graded_by import grading_warnings
 
@@ -268,7 +269,7 @@ class Report:
             by = reported_by(comparisons, run.suite.source, benchmark.record.plan.samples)
             by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
             if by:
-                says = verdict(comparisons, run.suite.source) or ""
+                says = overall_verdict(comparisons, run.suite.source)
                 sources.append(
                     (
                         run.label,

@@ -29,7 +29,7 @@ from harness.runs.recorded_settings import (
     setting_differences,
     settings_by_path,
 )
-from harness.scoring.beside import UNKNOWN
+from harness.scoring.comparison_published import UNKNOWN
 from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.workload import Workload
 
@@ -338,7 +338,7 @@ def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 def _hedge(run: ScoredRun) -> str:
     """Stands before the tokens and the cost of a run's sessions, if some of their requests stated none."""
     spent = run.history.spent
-    return "about " if spent["n_estimated"] else "at most " if spent["n_bounded"] else ""
+    return "about " if spent["n_unstated"] or spent["n_bounded"] or spent["n_estimated"] else ""
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:

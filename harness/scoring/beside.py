@@ -21,16 +21,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from harness.scoring.comparison_published import CONDITIONS, PublishedComparison, PublishedVerdict
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
+from harness.scoring.published import PublishedScore
 
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
-
-PROMPTS = ("prompt", "system_prompt")
-"""Settings that ask another question, if the source states them."""
-
-UNKNOWN = "unknown"
-"""Our value of a setting that the record of another tool's outputs does not have."""
 
 MAX_BLUNTNESS = 2.0
 """A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
@@ -79,20 +74,22 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
     else). suite: address of the source of the run's suite; empty without one.
     """
     published = comparison.published
-    # Another tool's outputs do not say with which prompt they were asked.
-    prompts = [
-        name for name in PROMPTS if published.stated and comparison.differing.get(name, (UNKNOWN,))[0] != UNKNOWN
-    ]
-    if any(name in comparison.differing for name in (*CONDITIONS, *prompts)):
+    if comparison.apart:
         return APART
-    if suite and published.source.url == suite and not published.quoted:
+    if _is_of(suite, published):
         return OWN
     return EQUAL if comparison.same_settings and not published.quoted else OTHER
 
 
-def decides(comparison: PublishedComparison, suite: str = "") -> bool:
-    """Whether a published score can count for a verdict: not quoted, and of the run's attention budget and prompt."""
-    return not comparison.published.quoted and kind(comparison, suite) != APART
+def nearest(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> PublishedComparison | None:
+    """Return the nearest published score of this metric; None if none is published.
+
+    In a suite it is a score of the suite's own source, or one that states the run's settings. comparisons: `in_order`.
+    """
+    of_metric = (entry for entry in comparisons if entry.published.metric == metric)
+    if suite:
+        of_metric = (entry for entry in of_metric if kind(entry, suite) == EQUAL or _is_of(suite, entry.published))
+    return next(of_metric, None)
 
 
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
@@ -131,8 +128,9 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count:
-    1. of the scores that can be compared with the run and that decide (`decides`), those of the first kind that occurs,
-       and of these those that state the run's settings, if any does; if there are none, the verdict is "cannot say";
+    1. of the original scores that can be compared with the run, those of the first kind that occurs, and of these those
+       that state the run's settings, if any does; if there are none, the verdict is "cannot say"; in a suite, a score
+       of other settings than the run's counts only if the suite's own source states it;
     2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
        tells two models apart where nearly every question is solved in k samples;
     3. of these, the sharp ones (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts, too.
@@ -142,7 +140,9 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
 
     comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """
-    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and decides(entry, suite)]
+    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and not entry.published.quoted]
+    if suite:
+        decided = [entry for entry in decided if kind(entry, suite) in (OWN, EQUAL)]
     first = min((kind(entry, suite) for entry in decided), default=APART)
     listed = [entry for entry in decided if kind(entry, suite) == first]
     listed = [entry for entry in listed if entry.same_settings] or listed
@@ -156,6 +156,11 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
         return "compatible"
     with_settings = [entry for entry in listed if first == OWN or entry.published.states_settings]
     return "not compatible" if any(entry.verdict == "not compatible" for entry in with_settings) else "cannot say"
+
+
+def _is_of(suite: str, published: PublishedScore) -> bool:
+    """Whether the source of the suite states this score itself. suite: its address; empty without one."""
+    return published.source.url == suite and not published.quoted
 
 
 def _same_authors(url: str, suite: str) -> bool:

@@ -42,6 +42,12 @@ CONDITIONS = ("attention_budget",)
 see. A published score that does not state such a setting was measured without it.
 """
 
+PROMPTS = ("prompt", "system_prompt")
+"""Settings that ask another question, if the source states them."""
+
+UNKNOWN = "unknown"
+"""Our value of a setting that the record of another tool's outputs does not have."""
+
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
@@ -70,6 +76,11 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the source states settings for this score, and ours equal all of them."""
         return self.published.states_settings and not self.differing
 
+    @property
+    def apart(self) -> str:
+        """Why the published score decides nothing, if it measures something else; else empty."""
+        return _other_measurement(self.published, self.differing)
+
 
 def compare_published(
     score: Score,
@@ -92,7 +103,8 @@ def compare_published(
     }
     # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
     # samples may be.
-    ends, reason = _our_ends(score, questions, published)
+    apart = _other_measurement(published, differing)
+    ends, reason = ([], apart) if apart else _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     by_number = [[_test(end, published, number) for end in ends] for number in samples]
     tests = [test for of_number in by_number for test in of_number]
@@ -167,6 +179,16 @@ def _own(correct: Array, counts: Array) -> _Own:
         float(sampling_variance_of_mean(correct, counts)),
         float(effective_samples(counts)),
     )
+
+
+def _other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:
+    """Why a published score measures something else than the run; empty if it does not, as far as is known."""
+    if not differing.keys().isdisjoint(CONDITIONS):
+        return "it was measured with another attention budget"
+    # Another tool's outputs do not say with which prompt they were asked.
+    if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
+        return "it was measured with another prompt"
+    return ""
 
 
 def _value(score: Score, published: PublishedScore) -> float | None:

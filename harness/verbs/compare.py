@@ -17,7 +17,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports.costs import SampleCosts
 from harness.reports.looks import look_warnings, owed_samples
-from harness.reports.published import beside, other_questions, published_of, reported_by, verdict
+from harness.reports.published import beside, other_questions, published_of, reported_by
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
@@ -282,7 +282,7 @@ def published_beside(folder: RunFolder, benchmark: str) -> str:
         return reason
     source = run.suite.source
     words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
-    return ": ".join(filter(None, (words, verdict(comparisons, source))))
+    return ": ".join(filter(None, (words, overall_verdict(comparisons, source)))) if comparisons else ""
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

@@ -103,7 +103,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["score", "x", "--max_workers", "8"], "That is --workers here."),
         (["run", "--task_name", "x"], "That is BENCHMARKS, without a flag, here."),
         (["score", "x", "--cache_path", "y"], "Verdicts are kept in the run's folder, always."),
-        (["sweep", "x", "--token_budget", "2048"], "belongs to its server"),
+        (["sweep", "x", "--token_budget", "2048"], "belong to its server"),
         (["serve", "vllm", "m", "--swap-space", "4"], "Newer vLLM has none"),
         (["run", "--data-path", "x"], "That is --data here."),
         (["run", "--input_file", "x"], "That is --data here."),
@@ -114,7 +114,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["score", "x", "--tool", "y"], "That is --from here."),
         (["run", "--max_tokens", "8"], "give a benchmark"),
         (["run", "--tasks", "aime24"], "That is BENCHMARKS, without a flag, here."),
-        (["run", "--num_fewshot", "5"], "Questions are asked without examples"),
+        (["run", "--num_fewshot", "5"], "long_thought shows examples"),
         (["score", "x", "--tasks", "aime24"], "That is --benchmark here."),
         (["run", "--sampels", "8"], "Did you mean --samples"),
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
@@ -127,6 +127,54 @@ def test_words_of_other_tools_are_understood(words: list[str], sentence: str) ->
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 2 or isinstance(done.exception, UsageError)
     assert sentence in f"{done.output}{done.exception}"
+
+
+FIVE_PROJECTS = {
+    "SGLang": """
+        data-path question-key answer-key num-tries parallel port host backend device result-file
+        raw-result-file model-path dp-size
+    """,
+    "LLMEval": """
+        allow_unsafe_code api_key base_url batch_size bootstrap_samples code_k_values confidence_level device
+        dtype enable_chunked_prefill enable_prefix_caching enable_thinking enforce_eager exec_timeout
+        extra_body extra_body_dict fail_fast few_shot_file gpu_memory_utilization input_file input_key
+        input_path label_key loglikelihood_mode max_completion_tokens max_model_len max_num_batched_tokens
+        max_num_seqs max_retries max_workers mc_aggregation mode model_name model_name_or_path model_revision
+        n_samples n_shot organization output_file pipeline_parallel_size quantization repair_resume
+        repetition_penalty request_timeout response_key result_path rope_scaling rope_scaling_dict seed
+        skip_special_tokens system_prompt system_prompt_type task_name temperature tensor_parallel_size
+        timeout top_k top_p trust_remote_code
+    """,
+    "LIMO": """
+        completions_save_dir data_dir data_name dtype end_idx evaluator_model_path file_path k max_tokens
+        model_name_or_path n_sampling output_dir prompt_file_path prompt_type seed split start_idx stop
+        surround_with_messages temperature top_p use_few_shot
+    """,
+    "SeerAttention": """
+        attention_implementation batch_size block_size data_dir data_name limit max_tokens model_dir
+        model_name_or_path model_size num_gpus output_dir profile_sparsity prompt_file_path prompt_type rank
+        run_id sliding_window_size sparsity_method split start_layer surround_with_messages tasks threshold
+        token_budget total_run use_batch_exist use_few_shot use_fused_kernel
+    """,
+    "efficient-reasoning": """
+        dataset model_paths n_gpus scale tok_limit use_example_prompt
+    """,
+}
+"""Every option of the scripts of the five projects."""
+
+
+@pytest.mark.parametrize("project", FIVE_PROJECTS)
+def test_each_option_of_the_five_projects_is_ours_or_is_answered_with_ours(project: str) -> None:
+    ours = {name for verb in ("run", "score") for one in dict(commands())[verb].params for name in one.opts}
+    silent = []
+    for flag in FIVE_PROJECTS[project].split():
+        if f"--{flag.replace('_', '-')}" in ours:
+            continue
+        said = CliRunner().invoke(cli, ["run", f"--{flag}", "1"]).output
+        said += CliRunner().invoke(cli, ["score", "run", f"--{flag}", "1"]).output
+        if not re.search(r"No such option: \S+\. (?!Did you mean|This command)", said):
+            silent.append(flag)
+    assert silent == []
 
 
 def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
@@ -169,8 +217,8 @@ def test_the_short_help_of_a_sweep_shows_the_options_of_its_examples() -> None:
 def test_help_all_shows_every_command_with_its_rare_options() -> None:
     text = asked("--help-all")
     assert all(f"Usage: cli {name} " in text for name, _ in commands())
-    assert "--first-token-timeout" in text
-    assert "--first-token-timeout" not in asked("run", "--help")
+    assert "--timeout" in text
+    assert "--timeout" not in asked("run", "--help")
 
 
 def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
@@ -221,5 +269,5 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.undo()
     monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
     monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
-    audited = harness(tmp_path, "audit", "my run", "--out", "x.csv")
+    audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Name another path by `out`" in audited.err) == (3, True), audited.err

@@ -71,7 +71,7 @@ def test_a_run_outlives_the_death_of_its_server(mortal: RunningServer, tmp_path:
     words = ("run", "demo:8", "--limit", "25", "--base-url", mortal.base_urls[0], "--out", "run", "--no-canary")
     folder = tmp_path / "run" / "demo"
     running = subprocess.Popen(
-        argv(*words, "--concurrency", "4", "--idle-timeout", "60", "--attempts", "20"),
+        argv(*words, "--concurrency", "4", "--timeout", "60", "--attempts", "20"),
         cwd=tmp_path,
         env=environment(tmp_path),
         stderr=subprocess.PIPE,

@@ -22,7 +22,6 @@ speaks only where every permitted behaviour is broken.
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
 | accounts | tokens, money, failures, truncated and repeated replies add up to what the servers said |
-| descriptors | where no file descriptor is free, no more requests go out at a time than were in flight then |
 | signs | a run stops if its first 16 replies are all empty, truncated, the same or without an answer, and only then |
 """
 
@@ -205,7 +204,7 @@ class Rules:
         "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
         "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
         "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
-        "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
+        "requests", "reshared", "round", "samples", "settings", "sign_at", "signs",
         "stopped_by_signs", "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
@@ -230,8 +229,6 @@ class Rules:
         self.long_replies: set[tuple[tuple[str, str], str]] = set()
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
-        self.starved_since: float | None = None
-        self.most_files: int | None = None
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
         self.bill = world.bill
@@ -253,10 +250,6 @@ class Rules:
         """Before the request is in flight."""
         task, url, now = ask.task, ask.endpoint.base_url, self.world.now
         sample, endpoint, in_flight = self.samples[task], self.endpoints[url], self.in_flight
-        if self.most_files is not None and len(in_flight) >= self.most_files:
-            raise Broken(
-                "descriptors", f"this machine has sockets for {self.most_files}, and one more request goes out"
-            )
         self._look_at_endpoint(url, endpoint, now)
         if sample.failed_by or now < sample.not_before:
             self._look_at_sample(task, sample, url, endpoint, now)
@@ -281,7 +274,6 @@ class Rules:
         self.calm = False
         self.hope_at = self.sign_at = self.world.now
         self.anybody_answered = True
-        self.starved_since = None
         kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
         prompt, stated = sample.usage.prompt_tokens, sample.usage.completion_tokens
         tokens = max(0, (stated or len(sample.text or "") // 4 + 1) - kept)
@@ -296,9 +288,7 @@ class Rules:
         self.bill.longest = max(self.bill.longest, new)
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(billed + kept, new)
-        self.bill.sure = min(
-            self.bill.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0
-        )
+        self.bill.sure = self.bill.sure and prompt is not None and bool(stated)
         true = (stated or length) - kept
         self.bill.true_tokens += max(0, true)
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
@@ -336,18 +326,16 @@ class Rules:
         self.sums.failures += 1
         # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
         # refused with its first word.
-        if failure.kind not in ("connect", "out_of_files") and (failure.n_events or not self._is_refusal(failure)):
+        if failure.kind != "connect" and (failure.n_events or not self._is_refusal(failure)):
             self._unstated(task, failure.n_events)
         if failure.kind not in FAULTS or now - request.sent_at > 60:
             self.sign_at = now
         elif now - self.sign_at > LONGEST_HOPE_S and all(now - one.sent_at < 60 for one in self.in_flight.values()):
             raise Broken("patience", f"nothing was answered for {now - self.sign_at:.0f} s, and the session goes on")
-        if failure.kind == "out_of_files":
-            self._look_at_files()
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
             endpoint.asked_until = max(endpoint.asked_until, now + failure.retry_after)
-        if endpoint is request.endpoint and failure.kind != "out_of_files":
+        if endpoint is request.endpoint:
             self._endpoint_failed(endpoint, request, failure)
         self.waiting[task] = self.samples[task]
         self._sample_failed(self.samples[task], request, failure)
@@ -361,7 +349,7 @@ class Rules:
         prompt, new = self._most_prompt(task[:2]), self.max_tokens if self.max_tokens is not None else n_events
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(prompt, new)
-        self.bill.sure = min(self.bill.sure, 0 if self.max_tokens is None else 1)
+        self.bill.sure = False
         true = self.world.lengths.randint(0, 5000)
         self.bill.true_tokens += true
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0], true)
@@ -369,15 +357,6 @@ class Rules:
         self.sums.beside += 1
         self.sums.prompt_beside += prompt
         self.sums.completion_beside += new
-
-    def _look_at_files(self) -> None:
-        """A machine without a file descriptor left gets fewer requests at a time, and ends the session at last."""
-        self.most_files = max(1, len(self.in_flight))
-        if self.starved_since is None:
-            self.starved_since = self.world.now
-        starved = self.world.now - self.starved_since
-        if starved > self.settings.patience.outage + LONGEST_PAUSE_S and self.dispatcher.ending.asking:
-            raise Broken("patience", f"no descriptor was free for {starved:.0f} s, and the session goes on")
 
     def broke(self, task: Task) -> None:
         """A request met a mistake of ours: its sample is given up."""
@@ -417,13 +396,10 @@ class Rules:
     def concurrency_is(self, number: int) -> None:
         self.calm, self.reshared = False, True
         self.concurrency = number
-        if number != self.most_files:  # the user's own number
-            self.most_files = None
 
     def resumed(self) -> None:
         """A pause is over."""
         self.hope_at = self.sign_at = self.world.now
-        self.starved_since = None
 
     def _over(self, task: Task) -> Request:
         request = self.in_flight.pop(task)
@@ -469,9 +445,7 @@ class Rules:
         now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
-        if failure.kind == "out_of_files":
-            sample.ready_at, sample.not_before = now + 2.01, now + (2.0 if self.world.longest_jitter else 1.0) - EPS
-        elif failure.kind in FAULTS and failure.kind != "rate_limited":
+        if failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
                 sample.failed_by = frozenset({request.url})
             if failure.kind == "timeout":
@@ -652,14 +626,14 @@ class Rules:
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
+            spent.n_unstated, beside.n_unstated, beside.prompt_tokens,
             beside.completion_tokens, counts.failures, counts.duplicates,
         )  # fmt: skip
-        if theirs != sums or spent.n_stated != sums.finished - sums.unstated:
+        if theirs != sums:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        hedge = ("about ", "at most ", "")[self.bill.sure]
+        hedge = "" if self.bill.sure else "about "
         reasons = [
             f"{hedge}{used:.4g} of {total:.4g} USD used"
             if unit == "USD"

@@ -317,15 +317,9 @@ class Session:
     def _log(self, event: str, facts: dict[str, Any]) -> None:
         if self.world.trace is not None:
             self._say(f"log {event} {facts}")
-        if event == "endpoint_left_out":
-            self.present.discard(facts["endpoint"])
-            self.rules.left(facts["endpoint"])
-        elif event == "stopped":
+        if event == "stopped":
             self.stops = True
             self.rules.stopped(facts["reason"])
-        elif event == "concurrency_lowered":
-            self.concurrency = facts["to"]
-            self.rules.concurrency_is(self.concurrency)
 
     # ---- time
 

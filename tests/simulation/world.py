@@ -144,10 +144,6 @@ def _hanging(server: Server, chance: random.Random) -> tuple[float, End]:
     return DEADLINE_S, RequestFailed("timeout", "no token came")
 
 
-def _without_files(server: Server, chance: random.Random) -> tuple[float, End]:
-    return 0.0, RequestFailed("out_of_files", "too many open files")
-
-
 def _closed(server: Server, chance: random.Random) -> tuple[float, End]:
     return ROUND_TRIP_S, RequestFailed("refused", "no such model", status=404)
 
@@ -162,7 +158,7 @@ def _truncating(server: Server, chance: random.Random) -> tuple[float, End]:
 
 def _starving(server: Server, chance: random.Random) -> tuple[float, End]:
     if server.working > server.slots:
-        return 0.0, RequestFailed("out_of_files", "too many open files")
+        return 0.0, RequestFailed("connect", "too many open files")
     return _well(server, chance)
 
 
@@ -189,9 +185,8 @@ MOODS: dict[str, Mood] = {
     "unlucky": _unlucky,
     "closed": _closed,
     "lying": _lying,
-    "without files": _without_files,
 }
-_USUAL = [*list(MOODS)[:-3], "well", "well", "few slots", "flaky", "dead", "always busy"]
+_USUAL = [*list(MOODS)[:-2], "well", "well", "few slots", "flaky", "dead", "always busy"]
 _FATAL = ["closed", "lying"]
 
 
@@ -317,8 +312,8 @@ class Disk(msgspec.Struct, eq=False):
 class Bill(msgspec.Struct):
     """What the replies to one command have used: as its budget counts (used), and as the servers know (true).
 
-    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: 2: every reply stated its
-    usage; 1: one had a bound; 0: one had none.
+    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: whether every reply
+    stated its usage.
     """
 
     used_tokens: int = 0
@@ -328,7 +323,7 @@ class Bill(msgspec.Struct):
     longest: int = 0
     n_done: int = 0
     n_first: int = 0
-    sure: int = 2
+    sure: bool = True
 
 
 class World:
@@ -394,7 +389,7 @@ class World:
         for one in self.servers.values():
             one.rebuilt_at = chance.choice((0.0, 10.0, float("inf")))
             if chance.random() < 0.08:
-                one.moods = [(float("inf"), "without files")]
+                one.moods = [(float("inf"), "dead")]
         n_samples = chance.choice((2, 8, 8))
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
         temperature = chance.choice((0.0, 0.6))

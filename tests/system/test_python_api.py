@@ -307,7 +307,6 @@ def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
     assert shown.keys() == {
         "benchmarks",
         "on",
-        "shards",
         "judge",
         "progress",
         "on_progress",

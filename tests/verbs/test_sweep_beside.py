@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import harness
 from harness.asking.options import VerifyOptions
-from harness.core.errors import StoreError, UsageError
+from harness.benchmarks import catalogue
+from harness.core.errors import StoreError
 from harness.reports.tables import Table
-from harness.scoring import PublishedComparison, beside
-from harness.scoring.published import load_published
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import run_notes, table, whole
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
 from harness.viewer.pages import benchmark_page
+from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
 
 LIMO = "GAIR/LIMO"
@@ -39,7 +40,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
     for cell in sweep.cells:
         for end, (benchmark, n_questions, n_samples, strength) in runs.items():
             if cell.name.endswith(end.replace("__", "+")):
-                prompt = {"prompt": cell.options.prompt} if cell.options.prompt else {}
+                prompt = {"prompt": cell.options.prompt or catalogue.load(benchmark).prompt}
                 sampling = {"temperature": cell.options.temperature, "top_p": cell.options.top_p, "max_tokens": 32768}
                 write_run(
                     sweep.folder(cell),
@@ -64,11 +65,26 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def budgets(tmp_path: Path, *names: str) -> str:
+def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
     servers = [{"name": name, "command": ["serve", "--port", "{port}"]} for name in names]
-    content = {"extends": "seer4", "models": [QWEN], "servers": servers}
+    content = {"extends": "seer4", "models": [QWEN], "servers": servers, "except": [], **more}
     (tmp_path / "budgets.yaml").write_text(json.dumps(content))
     return "budgets.yaml"
+
+
+def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) -> None:
+    shipped = yaml.safe_load((CHECKOUT / "datasets/suites/seer4.yaml").read_text("utf-8"))
+    names = ["full", "b1024", "b2048", "b4096", "b6144", "b8192"]
+    found = swept(budgets(tmp_path, *names, **{"except": shipped["except"]}), {})
+    assert len(found.sweep.cells) == 20, "as many as SeerAttention's tables have of a model"
+    heads = {shown.title.partition(":")[0]: shown.columns[1:] for shown in table.tables(found)}
+    assert heads["aime24"] == ("full", "b2048", "b4096", "b6144", "b8192")
+    assert heads["gpqa_diamond"] == ("full", "b1024", "b2048", "b4096", "b6144")
+    assert [mean.point["servers"] for mean in found.aggregates] == ["full", "b2048", "b4096", "b6144"]
+    # One model lacks a column that another has: its cell is a gap, and the next one is not moved.
+    some = {"models": [QWEN, "Qwen/Qwen3-8B"], "except": [{"models": "qwen3-4b", "servers": "b1024"}]}
+    grid = table.tables(swept(budgets(tmp_path, "full", "b1024", "b2048", **some), {}))[0]
+    assert [line[2] == "–" for line in grid.rows] == [True, False]
 
 
 def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:
@@ -106,18 +122,20 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
         ("limo10", LIMO, ("aime24", 30, 16, 0.46), {"reported": "57.1", "previous best": "6.5"}),
         # GPQA is asked by its card's prompt, and the cell says that this is another than LIMO's.
         ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported": "66.7 (another prompt)", "previous best": "73.3"}),
-        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported improvement": "-6.6"}),
+        ("limo10", LIMO, ("gpqa_diamond", 198, 1, 0.5), {"reported improvement": "-6.6", "verdict": "cannot say"}),
+        # LLMEval has no number of QwQ on MATH-500; others have, at other settings.
+        ("llmeval", "Qwen/QwQ-32B", ("math500", 500, 8, 0.4), {"reported": "–", "verdict": "cannot say"}),
         (
             "sglang",
             R1,
             ("aime24", 30, 64, 0.3),
-            {"samples": "64", "reported": "33.2", "by the model's authors": "28.9"},
+            {"samples": "64", "reported": "33.2", "by the model's authors": "28.9", "reported error": "3.4"},
         ),
         ("sglang", R1, ("aime25_i", 15, 64, 0.28), {"reported": "29.9"}),
         ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
         ("llmeval", "Qwen/QwQ-32B", ("aime24", 30, 64, 0.72), {"reported": "78.65", "by the model's authors": "79.5"}),
         # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
-        ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention)"}),
+        ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention): cannot say"}),
         # Zeros stand as the source printed them.
         ("b8192", "Qwen3-4B", ("aime24", 30, 64, 0.64), {"b8192": ", reported 72.60: not compatible"}),
     ],
@@ -165,8 +183,9 @@ def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
 @pytest.mark.parametrize(
     ("prompt", "strength", "reported", "verdict"),
     [
-        ("boxed", 0.01, "0.0", "compatible"),
-        ("boxed", 0.4, "0.0", "not compatible"),
+        ("boxed_prefix", 0.01, "0.0", "compatible"),
+        ("boxed_prefix", 0.4, "0.0", "not compatible"),
+        ("boxed", 0.4, "0.0", "cannot say"),
         ("long_thought", 0.03, "3.3", "compatible"),
         ("long_thought", 0.4, "3.3", "not compatible"),
     ],
@@ -182,42 +201,6 @@ def test_a_run_stands_beside_the_row_of_its_own_prompt(
         for line in shown.rows
     ]
     assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
-
-
-@pytest.mark.parametrize(("ours", "is_apart"), [("unknown", False), ("boxed", True)])
-def test_an_unknown_prompt_is_no_other_prompt(ours: str, is_apart: bool) -> None:
-    """Of another tool's outputs nobody knows the prompt."""
-    (published, *_) = (one for one in load_published() if one.settings.get("prompt") == "long_thought")
-    differing = {"prompt": (ours, "long_thought")}
-    compared = PublishedComparison(
-        published=published, ours=0.1, difference=0.0, error=0.1, p=1.0, detectable=0.1, verdict="compatible",
-        reason="", differing=differing,
-    )  # fmt: skip
-    assert (beside.kind(compared) == beside.APART) is is_apart
-
-
-def test_another_number_of_samples_is_said_in_the_cell(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        json.dumps(
-            {
-                "models": ["Qwen/QwQ-32B"],
-                "benchmarks": [{"benchmark": "aime24", "samples": 16}],
-                "run": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "base_url": "http://127.0.0.1:9"},
-                "table": {"layout": "models", "shown": ["accuracy", "reported"]},
-            }
-        )
-    )
-    swept_results = swept("own.yaml", {}, aime24=("aime24", 30, 16, 0.72))
-    cells = next(iter(table.tables(swept_results)[0].rows))
-    assert "samples)" in cells[-1] or "1 sample)" in cells[-1]
-
-
-def test_a_column_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        json.dumps({"models": ["m"], "benchmarks": ["aime24"], "table": {"layout": "models", "shown": ["speed"]}})
-    )
-    with pytest.raises(UsageError, match=r"own\.yaml:1.*shown.*'accuracy'"):
-        whole.plan_of("own.yaml", {}, {})
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:
@@ -260,3 +243,26 @@ def test_a_sparse_cell_stands_beside_no_source_of_full_attention_and_an_unscored
     assert line.sources == "SeerAttention 55.83"
     folder = write_run(tmp_path / "bare", model=QWEN, benchmarks=[("aime24", 30, 64)], scored=False)
     assert published_beside(folder, "aime24") == ""
+
+
+@pytest.mark.parametrize(
+    ("suite", "model", "run", "held"),
+    [
+        ("limo10", LIMO, ("aime24", 30, 16, 0.46), {"previous": "6.5", "reported_improvement": "+50.6"}),
+        ("efficient-reasoning", LIMO, ("aime24", 30, 10, 0.6), {"reported_at_k": "86.7", "reported_tokens": "13,620"}),
+        ("sglang", R1, ("aime24", 30, 64, 0.3), {"reported_error": "3.4"}),
+    ],
+)
+def test_csv_and_json_hold_every_column_of_the_page_as_it_is_printed(
+    suite: str, model: str, run: tuple[str, int, int, float], held: dict[str, str]
+) -> None:
+    found = swept(suite, {"model": model, "base_url": "http://127.0.0.1:9"}, **{run[0]: run})
+    (cell,) = (cell for cell in csv.DictReader(io.StringIO(table.to_csv(found))) if cell["accuracy"])
+    assert {name: cell[name] for name in held} == held
+    shown = {text for one in table.tables(found) for line in one.rows for text in line}
+    # SGLang's own measure: sd/√n of each question, and the mean over the questions.
+    (result,) = (one for one in found.results if one.benchmark is not None)
+    accuracies = [(tally.correct / tally.n, tally.n) for tally in result.benchmark.questions]
+    mean = sum((p * (1 - p) / (n - 1)) ** 0.5 for p, n in accuracies) / len(accuracies)
+    assert cell["error_per_question"] == f"{100 * mean:.1f}"
+    assert suite != "sglang" or any(text.startswith(cell["error_per_question"]) for text in shown)

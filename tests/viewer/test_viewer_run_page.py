@@ -56,7 +56,9 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, ge
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
-    assert page["facts"]["commands"] == ["harness run --model org/model-7b --out a"]
+    asked, scored = page["facts"]["commands"]
+    assert asked.startswith("harness run demo:3 --model org/model-7b ")
+    assert scored == "harness score a-again"
     assert page["prompts"]["demo"]["text"]["text"].startswith("What is")
 
 
@@ -85,7 +87,7 @@ def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_pat
     advice = "score the run first: `harness score` adds them"
     assert shown == {
         "ended": ["2026-03-01 23:59", "2026-03-01 23:59", "9 s", "3", "7", "2,000", advice],
-        "resumed": ["2026-03-01 10:00", "2026-03-01 11:10", "20 min", "4", "at most 1,007", "at most 4,000", advice],
+        "resumed": ["2026-03-01 10:00", "2026-03-01 11:10", "20 min", "4", "about 1,007", "about 4,000", advice],
         "killed": ["2026-03-01 10:00", *["–"] * 5, advice],
         "odd": [*["–"] * 6, advice],
         "none": [*["–"] * 6, advice],

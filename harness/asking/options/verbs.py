@@ -88,20 +88,6 @@ class OnRay(Options):
             metavar="ray[://HOST:PORT]",
         ),
     ] = None
-    shards: Annotated[
-        int | None,
-        Option("Number of shards with `on`. Default: one a node.", under=WHOM, metavar="N", least=1),
-    ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` for shards without a cluster."""
-        super()._check()
-        if self.shards is not None and self.on is None:
-            raise UsageError(
-                "it needs `on`; to ask one part from this machine, use shard=I/N",
-                field="shards",
-                value=self.shards,
-            )
 
 
 class SpreadRunOptions(RunOptions, OnRay):

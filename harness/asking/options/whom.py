@@ -60,10 +60,10 @@ class WhichServer(Options):
     base_url: Annotated[
         tuple[str, ...],
         Option(
-            "Server, with or without /v1, or unix:/PATH of its socket, or dns+http://NAME:PORT for all machines "
-            "of a name; repeat it for several. Or the name of a server, as `harness serve status` shows it; or a file "
-            "of servers, one URL [weight=N] a line, or the folder in which servers register, whose changes the run "
-            "follows (docs/scaling.md). Default: OPENAI_BASE_URL, else the running server.",
+            "Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, "
+            "as `harness serve status` shows it; or a file of servers, one URL [weight=N] a line, or the folder in "
+            "which servers register, whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else "
+            "the running server.",
             under=WHOM,
             metavar="URL[,weight=N]|NAME|FILE",
         ),

@@ -170,7 +170,8 @@ def plan(
     groups = []
     common = content.get("run", {})
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
-        groups.append(_group(file, axes, model, server, common, over, out))
+        group = _group(file, axes, model, server, common, over, out)
+        groups += [group] if group.cells else []
     table = schema.TableOptions(**content.get("table", {}))
     remarks += _check_base(file, table, axes)
     return Sweep(
@@ -415,7 +416,8 @@ def _group(
     over: Mapping[str, Any],
     out: Path,
 ) -> ServerGroup:
-    """The cells of one model on one server: all combinations of prompts, sampling and benchmarks. Raises `UsageError`.
+    """The cells of one model on one server: all combinations of prompts, sampling and benchmarks, but those that the
+    file leaves out. Raises `UsageError`.
 
     axes: the entries of each axis. common: options of all runs. over: options from the command line, which override
     all others. out: the sweep's folder.
@@ -439,12 +441,22 @@ def _group(
     for rest in itertools.product(*(axes[axis] or (None,) for axis in ("prompts", "sampling", "benchmarks"))):
         entries = dict(zip(AXES, (model, server, *rest), strict=True))
         point = {axis: entry.name for axis, entry in entries.items() if entry is not None}
+        if _is_left_out(file, point):
+            continue
         merged = dict(shared)
         for entry in rest:
             merged |= dict(entry.options) if entry is not None else {}
         cells.append(_cell(point, merged, over, out, entries, spec, file))
     names = [point for point in (model and model.name, server and server.name) if point]
     return ServerGroup(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
+
+
+def _is_left_out(file: SweepFile, point: Mapping[str, str]) -> bool:
+    """Whether an entry of the file's `except` means this cell. point: axis → name of the entry."""
+    return any(
+        all(point.get(axis) in ([names] if isinstance(names, str) else names) for axis, names in left_out.items())
+        for left_out in file.content.get("except", ())
+    )
 
 
 def _cell(

@@ -6,6 +6,7 @@ the digits that its source printed; the settings known to differ follow in brack
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
@@ -22,18 +23,26 @@ MARK = " *"
 
 
 class Notes:
-    """Numbered footnotes; the same text gets the same number."""
+    """Numbered footnotes; the same text gets the same number. marked: False for a file that a program reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, marked: bool = True) -> None:
         self.texts: list[str] = []
+        self._marked = marked
 
     def mark(self, text: str) -> str:
         """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
-        if not text:
+        if not text or not self._marked:
             return ""
         if text not in self.texts:
             self.texts.append(text)
         return f" [{self.texts.index(text) + 1}]"
+
+
+PER_QUESTION = (
+    "error per question, as SGLang reports it: the mean over questions of sd/√n; the sampling error is that of the "
+    "accuracy, smaller by about the root of the number of questions"
+)
+"""The footnote of `error_per_question`."""
 
 
 def score_text(result: CellResult, notes: Notes) -> str:
@@ -66,11 +75,6 @@ def sources_text(result: CellResult) -> str:
     return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
 
 
-def verdict_text(result: CellResult) -> str:
-    """Whether the cell agrees with published scores, in words; empty if nothing is published for what it measures."""
-    return published.verdict(result.published, result.suite) or ""
-
-
 def pass_at_k(result: CellResult, k: int) -> float | None:
     """The pass@k of a scored cell; None if a question has fewer than k samples."""
     assert result.score is not None
@@ -95,6 +99,15 @@ def _at_k(result: CellResult, k: int, notes: Notes) -> str:
     value = pass_at_k(result, k)
     few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
     return percent(value) + notes.mark(few)
+
+
+def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:
+    """The mean over questions of the standard error of a question's own accuracy, as SGLang's benchmark prints it."""
+    several = [item for item in result.benchmark.questions if item.n > 1] if result.benchmark else []
+    if not several:
+        return ABSENT
+    errors = [math.sqrt(item.correct * (item.n - item.correct) / (item.n - 1)) / item.n for item in several]
+    return percent(math.fsum(errors) / len(errors)) + notes.mark(PER_QUESTION)
 
 
 def _own(value: Callable[[PublishedComparison], str]) -> Text:
@@ -135,8 +148,9 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_at_k": ("reported", lambda cell, k, notes: published_text(cell, cell.nearest(f"pass@{k}"), notes)),
         "sources": ("reported by", lambda cell, _k, _notes: sources_text(cell) or ABSENT),
         "vendor": ("by the model's authors", lambda cell, _k, notes: published_text(cell, cell.vendor, notes)),
-        "verdict": ("verdict", lambda cell, _k, _notes: verdict_text(cell) or ABSENT),
+        "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
+        "error_per_question": ("error per question", _error_per_question),
         "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),

@@ -123,11 +123,8 @@ class CellResult:
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
-        """The comparison with the nearest published score of this metric; None if none is published.
-
-        A score of another attention budget or prompt comes last in the order of `harness.scoring.beside`.
-        """
-        return next((comparison for comparison in self.published if comparison.published.metric == metric), None)
+        """The comparison with the published score of this metric that stands beside the cell; None without one."""
+        return beside.nearest(self.published, metric, self.suite)
 
 
 class Aggregate(NamedTuple):
@@ -388,6 +385,9 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
     by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
         by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
+    # A point of which the file leaves out benchmarks has no mean.
+    n_benchmarks = len(sweep.axes["benchmarks"])
+    by_point = {point: listed for point, listed in by_point.items() if len(listed) == n_benchmarks}
     if base is None or base[0] == "benchmarks":
         return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
     rows: dict[OtherEntries, list[list[CellResult]]] = {}

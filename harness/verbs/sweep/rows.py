@@ -19,7 +19,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     reported_by: its source; reported_under: settings that differ (attention budget, token budget, prompt, number of
     samples). vendor: the pass@1 that the model's own authors report, as printed. sources: every source with its
     number, in one text. standing: whether the cell agrees with published scores. reason: why samples are missing or
-    the cell failed; empty if nothing is wrong.
+    the cell failed; empty if nothing is wrong. reported_at_k … reported_improvement: columns of the tables, as printed.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -54,6 +54,13 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     sources: str
     change: float | None
     p_change: float | None
+    reported_at_k: str
+    error_per_question: str
+    reported_error: str
+    reported_tokens: str
+    previous: str
+    improvement: str
+    reported_improvement: str
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

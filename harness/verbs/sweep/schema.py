@@ -68,7 +68,8 @@ class Suite(Part):
 
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "verdict", "error",
-    "reported_error", "tokens", "reported_tokens", "previous", "improvement", "reported_improvement",
+    "error_per_question", "reported_error", "tokens", "reported_tokens", "previous", "improvement",
+    "reported_improvement",
 ]  # fmt: skip
 
 
@@ -77,9 +78,10 @@ class TableOptions(Part):
 
     layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark, a row per model;
     benchmarks = a table per model, a row per benchmark. shown: the columns of the layouts models and benchmarks, in
-    order; reported: what the suite's source reports, or else the nearest published score; sources: every source with
-    its number; vendor: what the model's own authors report; previous, improvement: the earlier best that the source
-    prints, and the points above it.
+    order; reported: what the suite's source reports, or else a source with the run's settings (of a sweep that is no
+    suite: the nearest published score); sources: every source with its number; vendor: what the model's own authors
+    report; error_per_question: the mean over questions of sd/√n, as SGLang's benchmark reports it; previous,
+    improvement: the earlier best that the source prints, and the points above it.
     columns: the axis of a grid; default: the first of servers, sampling, prompts, models with several entries.
     base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
     benchmark.
@@ -174,6 +176,16 @@ _REPEATS: Mapping[str, Any] = {
 }
 
 
+_LEFT_OUT: Mapping[str, Any] = {
+    "except": (
+        list[dict[Literal["models", "servers", "prompts", "sampling", "benchmarks"], str | list[str]]],
+        _may_be_left_out(
+            description="Cells to leave out: each names entries of some axes, and means all cells of them."
+        ),
+    ),
+}
+
+
 @cache
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
@@ -235,6 +247,7 @@ def sweep_model() -> type[BaseModel]:
         sampling=(_some(sampling), _may_be_left_out()),
         **_REPEATS,
         benchmarks=(_some(benchmarks), _may_be_left_out(description="May be left out if the extended file has them.")),
+        **_LEFT_OUT,
         score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
         table=(TableOptions, _may_be_left_out()),

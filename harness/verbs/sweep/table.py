@@ -39,7 +39,6 @@ from harness.verbs.sweep.columns import (
     published_text,
     score_text,
     sources_text,
-    verdict_text,
 )
 from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -157,7 +156,12 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow([csv_cell(visible(cell)) if isinstance(cell, str) else cell for cell in row.values()])
+        writer.writerow(
+            [
+                csv_cell(visible(cell)) if isinstance(cell, str) and name not in _SIGNED else cell
+                for name, cell in row.items()
+            ]
+        )
     return buffer.getvalue()
 
 
@@ -166,10 +170,22 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
+_PRINTED = (
+    *("reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
+    *("previous", "improvement", "reported_improvement"),
+)
+"""Columns of the tables that stand in `table.csv` as they are printed."""
+
+_SIGNED = ("improvement", "reported_improvement")
+"""Columns of signed numbers, which a spreadsheet does not run as formulas."""
+
+
 def _row(results: Results, result: CellResult) -> CellRow:
     """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     accuracy, reported = score.accuracy if score else None, result.nearest("pass@1")
+    texts = column_texts(_PRINTED, result, k, Notes(marked=False))
+    printed: dict[str, Any] = {name: "" if text == ABSENT else text for name, text in zip(_PRINTED, texts, strict=True)}
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -195,6 +211,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         sources=sources_text(result),
         change=result.since_before.difference.value if result.since_before else None,
         p_change=result.p_since_before,
+        **printed,
     )
 
 
@@ -212,20 +229,27 @@ def _of_cells(results: Results) -> Iterator[Table]:
     across = columns_axis(sweep) if layout == "grid" else None
     others = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across]
     split, down = (others, ["benchmarks"]) if layout == "benchmarks" else (["benchmarks"], others or ["benchmarks"])
-    columns = [short(entry.label) for entry in sweep.axes[across]] if across is not None else ["accuracy"]
-    by_step = curves.series(results) if layout == "grid" and len(columns) == 1 else {}
+    entries = sweep.axes[across] if across is not None else ()
+    by_step = curves.series(results) if layout == "grid" and len(entries) <= 1 else {}
     for part in _points(results.results, split):
         shown, notes = _with(results.results, part), Notes()
         # The table of a benchmark's steps has the same accuracies.
         if part.get("benchmarks") in by_step and not any(item.published or item.other_questions for item in shown):
             continue
         ks = {sweep.table.k_of(result.cell.benchmark) for result in shown}
+        here = [entry for entry in entries if _with(shown, {str(across): entry.name})]
+        columns = [short(entry.label) for entry in here] or ["accuracy"]
         heads = columns if layout == "grid" else column_heads(sweep.table.shown, ks)
         rows = []
         for point in _points(shown, down):
             cells = _with(shown, point)
             if layout == "grid":
-                texts = [score_text(cell, notes) + _beside(results, cell, notes) for cell in cells]
+                # A cell that the file leaves out is a gap.
+                parts = [_with(cells, {str(across): entry.name}) for entry in here] or [cells]
+                texts = [
+                    "".join(score_text(cell, notes) + _beside(results, cell, notes) for cell in part) or ABSENT
+                    for part in parts
+                ]
             else:
                 (cell,) = cells
                 texts = column_texts(sweep.table.shown, cell, sweep.table.k_of(cell.cell.benchmark), notes)
@@ -278,8 +302,7 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     nearest = result.nearest("pass@1") if result.score is not None else None
     if nearest is None or results.sweep.suite is None:
         return ""
-    verdict = verdict_text(result)
-    return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
+    return f", reported {published_text(result, nearest, notes)}: {result.standing}"
 
 
 def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:

@@ -41,21 +41,16 @@ _ONE_CLIENT = (
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
 
-def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
+def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
-    n_shards: the number of shards; None: as in the earlier session, or one for each node in the first session. Raises
-    `UsageError`, and the errors of a shard or the merge.
+    There are as many shards as in the earlier session, or one for each node in the first one. Raises `UsageError`, and
+    the errors of a shard or the merge.
     """
     options = check(options)
     folder = _folder(options)
-    n_earlier = _earlier_shards(folder)
-    if n_shards is not None and n_earlier not in (None, n_shards):
-        raise UsageError(
-            f"{folder.path} was begun with {n_earlier} shards, and can continue only with {n_earlier}", field="shards"
-        )
     with Cluster(on) as cluster:
-        n = n_earlier or n_shards or cluster.n_nodes
+        n = _earlier_shards(folder) or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
