@@ -90,7 +90,7 @@ def forecast(
         busy += sample.timing.total
         n_tokens += length
 
-    n_samples, tokens, variance, longest = 0, 0.0, 0.0, 0
+    n_samples, tokens, variance, longest = 0.0, 0.0, 0.0, 0
     prompt_tokens: float | None = 0.0
     for name, (n_questions, per_question) in planned.items():
         spreads = [question.variance for question in questions[name].values()]
@@ -102,7 +102,7 @@ def forecast(
             share = n_questions / len(spreads)
             left = max(0, per_question - n) if same_run else per_question
             spread = typical if spread is None else spread
-            n_samples += round(left * share)
+            n_samples += left * share
             tokens += share * left * sum(question.lengths) / n
             variance += share * (left**2 * spread / n + left * spread)
             longest = max(longest, *question.lengths)
@@ -116,7 +116,7 @@ def forecast(
         least = max(tokens * per_token / min(concurrency, n_samples), longest * per_token)
         most = max(least, tokens * _busy_seconds(spans) / n_tokens)
     return Forecast(
-        n_samples=n_samples,
+        n_samples=round(n_samples),
         tokens=tokens,
         tokens_error=math.sqrt(variance),
         prompt_tokens=prompt_tokens,
