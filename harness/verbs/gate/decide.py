@@ -30,7 +30,7 @@ USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint"}
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
@@ -239,7 +239,9 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
     first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
     changed = setting_differences(first, second, servers) + server_differences(*servers)
     return [
-        f"differs from the baseline: {difference_in_words(each)}" for each in changed if each.field not in OF_A_GATE
+        f"differs from the baseline: {difference_in_words(each)}"
+        for each in changed
+        if each.field.partition(".")[0] not in OF_A_GATE
     ]
 
 
