@@ -68,7 +68,6 @@ from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import score as scoring
-from harness.verbs.again import lines_again, python_call, python_scoring, python_server
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import Comparisons, Verified
@@ -273,11 +272,7 @@ def report(
     sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(
-        sources,
-        report_options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, python_call, python_scoring, python_server),
-    )
+    built = report_of(sources, report_options)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from harness.cli.flags import FIRST, give, judge_of, run_given, run_options
 from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 
@@ -33,16 +35,9 @@ SHOWN_CAUSES = 5
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import SessionEnd
-
-    return SessionEnd
-
-
 _END_FLAGS = under(
     OUTPUT,
-    json_option(_prints, "how the session ended"),
+    json_option("harness.cli.printed.ends:SessionEnd", "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
@@ -54,7 +49,7 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"))
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
@@ -82,6 +77,10 @@ def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | 
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
+    if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
+        raise UsageError(
+            f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
+        )
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
     if on is not None and pilot:
@@ -90,8 +89,6 @@ def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | 
         raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
     if pilot and given["judge"]:
         raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
-    for default in flags.environment_values(click.get_current_context()):
-        terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_of(given["judge"])
     if dry_run:
