@@ -31,6 +31,9 @@ USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
+MAX_CHANGED = 4
+"""Largest number of differences from the baseline that a decision names."""
+
 LEARNT_FROM = ("pass", "undecided", "waived")
 """States of former runs whose accuracies show by how much sound runs differ."""
 
@@ -143,7 +146,7 @@ def decide(
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
-            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
                 state: State = "waived" if waiver.until >= today else "fail"
