@@ -92,7 +92,10 @@ def _look(gated: Gated) -> None:
     """Print the state of each benchmark that has rounds at a look."""
     for check in gated.checks:
         if check.rounds:
-            click.echo(f"  {visible(check.benchmark)}: {check.state} after {check.rounds:g} rounds", err=True)
+            click.echo(
+                f"  {visible(check.benchmark)}: {check.state} after {check.rounds:g} round{'s' * (check.rounds != 1)}",
+                err=True,
+            )
 
 
 def _foretell(benchmarks: list[Expected]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from harness.cli.flags import FIRST, give, judge_of, run_given, run_options
 from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 
@@ -53,7 +55,7 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"))
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
@@ -81,12 +83,14 @@ def _command(dry_run: bool, scores: bool, as_json: bool, on: str | None, given: 
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
+    if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
+        raise UsageError(
+            f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
+        )
     if as_json and dry_run:
         raise UsageError("--json prints how a session ended: leave out --dry-run")
     if scores and on is not None:
         raise UsageError("--score does not work with --on: leave one of them out")
-    for default in flags.environment_values(click.get_current_context()):
-        terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_of(given["judge"])
     if dry_run:

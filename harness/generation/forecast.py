@@ -87,7 +87,7 @@ def forecast(
         busy += sample.timing.total
         n_tokens += length
 
-    n_samples, tokens, variance, longest = 0, 0.0, 0.0, 0
+    n_samples, tokens, variance, longest = 0.0, 0.0, 0.0, 0
     prompt_tokens: float | None = 0.0
     for name, (n_questions, per_question) in planned.items():
         spreads = [question.variance for question in questions[name].values()]
@@ -98,7 +98,7 @@ def forecast(
             # The questions of the earlier run stand for those that it did not ask.
             share = n_questions / len(spreads)
             spread = typical if spread is None else spread
-            n_samples += round(per_question * share)
+            n_samples += per_question * share
             tokens += share * per_question * sum(question.lengths) / n
             variance += share * (per_question**2 * spread / n + per_question * spread)
             longest = max(longest, *question.lengths)
@@ -112,7 +112,7 @@ def forecast(
         least = max(tokens * per_token / min(concurrency, n_samples), longest * per_token)
         most = max(least, tokens * _busy_seconds(spans) / n_tokens)
     return Forecast(
-        n_samples=n_samples,
+        n_samples=round(n_samples),
         tokens=tokens,
         tokens_error=math.sqrt(variance),
         prompt_tokens=prompt_tokens,

@@ -52,7 +52,7 @@ from harness.runs.manifest import (
     changes_of,
     servers_refusal,
 )
-from harness.runs.record import KeySet, Owed, Plan, missing_samples
+from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ class SamplingSession:
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             expected, keys = self._settings.benchmarks[name].plan(), journal.keys
             ids = question_set.ids
-            self._note_surplus(name, expected, ids, keys)
-            mine = missing_samples(name, ids, expected, keys)
+            self._note_surplus(name, expected.samples, ids, keys)
+            mine = missing_samples(name, ids, expected.samples, keys)
             total[name] = expected.total(ids)
             done[name] = total[name] - sum(len(o.indices) for o in mine)
             self._missing[name] = self._accepted_missing(name)
@@ -271,21 +271,19 @@ class SamplingSession:
             },
         )
 
-    def _note_surplus(self, name: str, expected: Plan, ids: Collection[str], keys: KeySet) -> None:
+    def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
         """Report stored samples that the score will leave out, because this session plans fewer samples a question.
 
-        expected: the present plan. ids: of the planned questions. keys: of the stored samples.
+        samples: of each question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
-        surplus = [key for key in keys.beyond(expected.fewest) if key.sample_index >= expected.of(key.question_id)]
+        surplus = [*keys.beyond(samples)]
         planned = set(ids) if surplus else set()
         beyond = [key.sample_index for key in surplus if key.question_id in planned]
         if not beyond or self._on_surplus is None:
             return
-        each = count_noun(expected.samples, "sample")
-        number = f"{expected.fewest} to {each}" if expected.by_question else each
         sentence = (
-            f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
-            f"for {max(beyond) + 1} to use all"
+            f"{name}: the score will use {count_noun(samples, 'sample')} a question and leave out {len(beyond)} stored "
+            f"ones beyond them; ask for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
@@ -517,7 +515,7 @@ class SamplingSession:
         n_stored = 0
         for name, journal in self.journals.items():
             expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected, journal.keys))
+            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, journal.keys))
             n_stored += expected.total(ids) - missing
         return n_stored
 
@@ -539,7 +537,7 @@ class SamplingSession:
         n_missing = sum(
             len(row.indices)
             for name, journal in self.journals.items()
-            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].plan(), journal.keys)
+            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].samples, journal.keys)
         )
         return Outcome(
             complete=n_expected - n_done == n_missing,

@@ -29,7 +29,7 @@ DECIDED_BY: Mapping[str, str] = {
     **dict.fromkeys(("fitted_max_tokens", "prefill_marks", "never_succeeds", "filled_by_server"), SERVER),
     **dict.fromkeys(("questions_made.n_all", "questions_made.origin", "questions_made.notes"), DATA),
     **dict.fromkeys(
-        ("allocated", "shard.part", "api_key_env", "card", "data", "without_card", "asked_with", "selected",
+        ("shard.part", "api_key_env", "card", "data", "without_card", "asked_with", "selected",
          "outputs.read"),
         OPTIONS,
     ),

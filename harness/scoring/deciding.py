@@ -117,26 +117,6 @@ class Decision(RunPair, frozen=True, kw_only=True):
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
 
-    def is_worse_by(self, margin: float) -> bool:
-        """Whether the verdict is "worse" by at least `margin`, a fraction.
-
-        A gate of `harness compare` refuses such a run.
-        """
-        return self.verdict == "worse" and self.paired.difference.value <= -margin
-
-    def could_see(self, margin: float) -> bool:
-        """Whether these samples find a true difference of `margin`, a fraction, in 80 % of repetitions."""
-        return self.detectable is not None and self.detectable <= margin
-
-    def rules_out(self, margin: float) -> bool:
-        """Whether these samples speak against a run that is worse by `margin`, a fraction.
-
-        They do if they could have shown that difference, or if the sampling interval lies above it. A gate passes only
-        such runs. With a margin of 0, only a difference that was found counts.
-        """
-        interval = self.paired.difference.sampling
-        return not margin or self.could_see(margin) or (interval is not None and interval.low > -margin)
-
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
     """A decision for each comparison, in order. margin: a fraction; None decides none."""

@@ -304,7 +304,7 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
         if (
             stored is None
             or stored.plan != plan
-            or missing_samples(name, ids, plan, stored_keys(folder.benchmark(name)))
+            or missing_samples(name, ids, plan.samples, stored_keys(folder.benchmark(name)))
         ):
             return False
     return True
