@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from harness.verbs.plan import Needed
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.plan import Needed
-
-    return list[Needed]
-
-
 @click.command("plan", cls=Helping, verb="plan")
 @click.argument("runs", metavar="RUN|BENCHMARK[:SAMPLES]...", nargs=-1, required=True)
-@json_option(_prints, "a list, one plan of each benchmark,")
+@json_option("harness.verbs.plan:Needed", "a list, one plan of each benchmark,", many=True)
 @takes(PlanOptions)
 def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,

@@ -35,16 +35,9 @@ SHOWN_CAUSES = 5
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import SessionEnd
-
-    return SessionEnd
-
-
 _END_FLAGS = under(
     OUTPUT,
-    json_option(_prints, "how the session ended"),
+    json_option("harness.cli.printed.ends:SessionEnd", "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
 )

@@ -215,7 +215,7 @@ def _check(
 
 
 def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
-    """Whether the baseline's question of this id, if it has one, is the same. Of a long run not all digests are kept."""
+    """Whether the baseline's question of this id, if any, is the same. Of a long run not all digests are kept."""
     first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
     return len({first, second} - {""}) < 2
 
