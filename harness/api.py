@@ -62,13 +62,12 @@ from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.reports.plots import draw
 from harness.reports.report import Report
-from harness.results import Pilot, Run, Scores, Swept
+from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import score as scoring
-from harness.verbs.again import lines_again, python_call, python_scoring, python_server
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import Comparisons, Verified
@@ -77,7 +76,6 @@ from harness.verbs.compare import verify as verify_run
 from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
-from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, sources_of
 from harness.verbs.plan import plan as plan_comparison
 from harness.verbs.probe.findings import ProbeReport
@@ -176,25 +174,6 @@ async def run_async(
         raise
 
 
-def pilot(
-    benchmarks: str | Sequence[str] = (),
-    *,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Pilot:
-    """Take two samples of each question, which count; forecast the time, tokens, money and error of the rest.
-
-    Parameters as for `run`. Raises what `run` raises.
-    """
-    watcher = Collecting(on_progress, shown=progress)
-    with contextlib.closing(watcher):
-        piloted = take_pilot(_run_options(benchmarks, options), watcher)
-    warnings = (*watcher.warnings, *map(str, piloted.outcome.warnings))
-    stored = Run(path=piloted.folder, model=piloted.model, outcome=piloted.outcome, warnings=warnings)
-    return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
-
-
 def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
@@ -273,11 +252,7 @@ def report(
     sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(
-        sources,
-        report_options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, python_call, python_scoring, python_server),
-    )
+    built = report_of(sources, report_options)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:
@@ -458,7 +433,7 @@ def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> Non
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
-for _function in (run, run_async, pilot, race, sweep):
+for _function in (run, run_async, race, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
@@ -477,7 +452,6 @@ for _verb, _declared in (
 __all__ = [
     "Judge",
     "Merged",
-    "Pilot",
     "Report",
     "Run",
     "RunOptions",
@@ -490,7 +464,6 @@ __all__ = [
     "export",
     "grade",
     "merge",
-    "pilot",
     "plan",
     "probe",
     "race",

@@ -3,7 +3,8 @@
     python server.py MODEL --class sparse_llama.py:SparseLlama --token-budget 512 --port 8000
 
 Needs torch and transformers, and nothing of the harness. One reply at a time: further requests wait in line, and a seed
-gives the same reply whatever else is asked. Answers /health, /v1/models and /v1/chat/completions, streamed or whole.
+gives the same reply whatever else is asked. With `--max-batch N` up to N replies are generated together, and seeds are
+ignored. Answers /health, /v1/models and /v1/chat/completions, streamed or whole.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import queue
 import sys
 import threading
 import time
@@ -22,10 +24,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
+from transformers import AutoTokenizer, StoppingCriteria, StoppingCriteriaList
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 IGNORED = ("user", "stream", "stream_options", "model", "messages", "chat_template_kwargs")
+WINDOW = 16
+"""Tokens at the end of a reply that are decoded again with the next one."""
+
+GATHER_SECONDS = 0.05
+"""A batch waits so long for further requests."""
+
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
@@ -37,57 +45,78 @@ class Refused(Exception):
         self.status = status
 
 
-class Left(StoppingCriteria):
-    """Ends a generation whose client has gone."""
+class Job:
+    """A request in line. prompt: its tokens. bound: most new tokens. pieces: text as it comes, at last (finish reason,
+    new tokens) or an error. left: the client has gone.
+    """
 
-    def __init__(self) -> None:
-        self.event = threading.Event()
+    def __init__(self, prompt: list[int], bound: int, settings: dict[str, Any], seed: int | None) -> None:
+        self.prompt, self.bound, self.settings, self.seed = prompt, bound, settings, seed
+        self.pieces: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.left = threading.Event()
+        self.done = False
+        self.n_new = 0
+        self._window: list[int] = []
+        self._sent = ""
+
+    def put(self, token: int, tokenizer: Any, ends: set[int]) -> None:
+        """One new token: its text is sent as soon as it is whole characters."""
+        self.n_new += 1
+        self._window.append(token)
+        text = tokenizer.decode(self._window, skip_special_tokens=True)
+        self.done = token in ends or self.n_new >= self.bound or self.left.is_set()
+        if self.done or not text.endswith("\N{REPLACEMENT CHARACTER}"):  # else a character is not whole yet
+            self.pieces.put(text[len(self._sent) :])
+            # Only the last tokens are decoded again: a long reply would take time that grows with its square.
+            self._window = self._window[-WINDOW:]
+            self._sent = tokenizer.decode(self._window, skip_special_tokens=True)
+        if self.done:
+            self.pieces.put(("stop" if token in ends else "length", self.n_new))
+
+
+class Batch(StoppingCriteria):
+    """Several jobs in one generation: hands each its tokens, and ends those that are done. A streamer, too."""
+
+    def __init__(self, jobs: list[Job], tokenizer: Any, ends: set[int]) -> None:
+        self.jobs, self._tokenizer, self._ends = jobs, tokenizer, ends
+        self._prompt_is_next = True
+
+    def put(self, value: torch.Tensor) -> None:
+        """The prompts once, then one new token of each job at a time."""
+        if self._prompt_is_next:
+            self._prompt_is_next = False
+            return
+        for job, token in zip(self.jobs, value.flatten().tolist(), strict=True):
+            if not job.done:
+                job.put(token, self._tokenizer, self._ends)
+
+    def end(self) -> None:
+        """Nothing is left: each job's end was told with its last token."""
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
         del scores
-        return torch.full((input_ids.shape[0],), self.event.is_set(), device=input_ids.device)
-
-
-class Pieces(TextIteratorStreamer):
-    """Text as soon as it is whole characters, not only at the end of a word: a deadline between tokens needs it."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        super().__init__(tokenizer, skip_prompt=True)
-        self._tokens: list[int] = []
-        self._sent = 0
-
-    def put(self, value: torch.Tensor) -> None:
-        """The prompt once, then one new token at a time."""
-        if self.next_tokens_are_prompt:
-            self.next_tokens_are_prompt = False
-            return
-        self._tokens += value.flatten().tolist()
-        text = self.tokenizer.decode(self._tokens, skip_special_tokens=True)
-        if not text.endswith("\N{REPLACEMENT CHARACTER}"):  # else a character is not whole yet
-            self.on_finalized_text(text[self._sent :])
-            self._sent = len(text)
-
-    def end(self) -> None:
-        """What is left."""
-        text = self.tokenizer.decode(self._tokens, skip_special_tokens=True)
-        self.next_tokens_are_prompt = True
-        self.on_finalized_text(text[self._sent :], stream_end=True)
+        return torch.tensor([job.done for job in self.jobs], device=input_ids.device)
 
 
 class Engine:
-    """The model, one generation at a time."""
+    """The model, and one generation at a time, of as many waiting requests of equal settings as fit a batch."""
 
-    def __init__(self, path: str, cls: type, name: str, token_budget: int | None, device: str) -> None:
-        self.name, self.token_budget = name, token_budget
-        self.tokenizer = AutoTokenizer.from_pretrained(path)
+    def __init__(self, cls: type, given: argparse.Namespace) -> None:
+        self.name, self.token_budget = given.served_model_name or given.model, given.token_budget
         # A class of transformers itself knows no budget; one that is asked for a budget must take it.
-        budget = {} if token_budget is None else {"token_budget": token_budget}
-        self.model = cls.from_pretrained(path, dtype="auto", **budget).to(device).eval()
+        budget = {} if self.token_budget is None else {"token_budget": self.token_budget}
+        self.model = cls.from_pretrained(given.model, dtype="auto", **budget).to(given.device).eval()
+        # A checkpoint of gates alone names the model that it belongs to.
+        self.tokenizer = AutoTokenizer.from_pretrained(getattr(self.model.config, "base_model", given.model))
         self.context: int = self.model.config.max_position_embeddings
-        self._turn = threading.Lock()
+        ends = self.model.generation_config.eos_token_id
+        self._ends = set(ends if isinstance(ends, list) else [ends])
+        self._max_batch: int = given.max_batch
+        self._line: queue.Queue[Job] = queue.Queue()
+        threading.Thread(target=self._work, daemon=True).start()
 
-    def prompt(self, body: dict[str, Any]) -> torch.Tensor:
-        """The tokens of the messages, (1, length). Raises `Refused`."""
+    def job(self, body: dict[str, Any]) -> Job:
+        """Put a request in line. Raises `Refused`."""
         try:
             text = self.tokenizer.apply_chat_template(
                 body["messages"],
@@ -97,61 +126,68 @@ class Engine:
             )
         except Exception as error:  # whatever a template makes of foreign messages
             raise Refused(400, f"the messages do not fit the chat template: {error}") from error
-        return self.tokenizer(text, add_special_tokens=False, return_tensors="pt").input_ids.to(self.model.device)
-
-    def generate(self, prompt: torch.Tensor, body: dict[str, Any], left: Left) -> Iterator[str | tuple[str, int]]:
-        """Pieces of text as they come; at last (finish reason, new tokens)."""
-        bound = body.get("max_completion_tokens") or body.get("max_tokens") or self.context - prompt.shape[1]
-        if prompt.shape[1] + bound > self.context:
+        prompt = self.tokenizer(text, add_special_tokens=False).input_ids
+        bound = body.get("max_completion_tokens") or body.get("max_tokens") or self.context - len(prompt)
+        if len(prompt) + bound > self.context:
             raise Refused(
                 400,
-                f"This model's maximum context length is {self.context} tokens; {prompt.shape[1]} of the prompt and "
-                f"{bound} of the reply are {prompt.shape[1] + bound}.",
+                f"This model's maximum context length is {self.context} tokens; {len(prompt)} of the prompt and "
+                f"{bound} of the reply are {len(prompt) + bound}.",
             )
         settings = {name: body[name] for name in SAMPLING if body.get(name) is not None}
-        if settings.get("temperature", 1.0) == 0:
+        settings["do_sample"] = settings.get("temperature", 1.0) != 0
+        if not settings["do_sample"]:
             settings = {"do_sample": False}
-        else:
-            settings["do_sample"] = True
-        streamer = Pieces(self.tokenizer)
-        ended: list[torch.Tensor | Exception] = []
+        elif "top_k" in settings:
+            settings["top_k"] = max(0, settings["top_k"])  # -1 is off, too
+        job = Job(prompt, bound, settings, body.get("seed") if self._max_batch == 1 else None)
+        self._line.put(job)
+        return job
 
-        def work() -> None:
+    def _work(self) -> None:
+        waiting: list[Job] = []
+        while True:
+            waiting.append(self._line.get() if not waiting else waiting.pop(0))
+            time.sleep(GATHER_SECONDS if self._max_batch > 1 else 0)
+            while not self._line.empty():
+                waiting.append(self._line.get())
+            jobs = [job for job in waiting if job.settings == waiting[0].settings][: self._max_batch]
+            waiting = [job for job in waiting if job not in jobs]
             try:
-                if body.get("seed") is not None:
-                    torch.manual_seed(body["seed"])
-                ended.append(
-                    self.model.generate(
-                        prompt,
-                        attention_mask=torch.ones_like(prompt),
-                        max_new_tokens=bound,
-                        streamer=streamer,
-                        stopping_criteria=StoppingCriteriaList([left]),
-                        pad_token_id=self.tokenizer.pad_token_id,
-                        **settings,
-                    )[0, prompt.shape[1] :]
-                )
-            except Exception as error:  # noqa: BLE001 - told to the client by the thread that waits
-                ended.append(error)
-                streamer.end()
+                self._generate(jobs)
+            except Exception as error:  # noqa: BLE001 - told to the clients by their threads
+                for job in jobs:
+                    job.pieces.put(error)
 
-        with self._turn:
-            worker = threading.Thread(target=work, daemon=True)
-            worker.start()
-            try:
-                yield from streamer
-            finally:
-                left.event.set()
-                worker.join()
-        (result,) = ended
-        if isinstance(result, Exception):
-            raise result
-        stopped = len(result) > 0 and int(result[-1]) in self._ends()
-        yield ("stop" if stopped else "length"), len(result)
+    def _generate(self, jobs: list[Job]) -> None:
+        if jobs[0].seed is not None:
+            torch.manual_seed(jobs[0].seed)
+        longest = max(len(job.prompt) for job in jobs)
+        pad = self.tokenizer.pad_token_id
+        rows = [[pad] * (longest - len(job.prompt)) + job.prompt for job in jobs]
+        mask = [[0] * (longest - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
+        batch = Batch(jobs, self.tokenizer, self._ends)
+        with torch.no_grad():
+            self.model.generate(
+                torch.tensor(rows, device=self.model.device),
+                attention_mask=torch.tensor(mask, device=self.model.device),
+                max_new_tokens=max(job.bound for job in jobs),
+                streamer=batch,
+                stopping_criteria=StoppingCriteriaList([batch]),
+                pad_token_id=pad,
+                **jobs[0].settings,
+            )
 
-    def _ends(self) -> set[int]:
-        ends = self.model.generation_config.eos_token_id
-        return set(ends if isinstance(ends, list) else [ends])
+
+def pieces_of(job: Job) -> Iterator[str | tuple[str, int]]:
+    """Pieces of text as they come; at last (finish reason, new tokens)."""
+    while True:
+        piece = job.pieces.get()
+        if isinstance(piece, Exception):
+            raise piece
+        yield piece
+        if isinstance(piece, tuple):
+            return
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -177,14 +213,14 @@ class Handler(BaseHTTPRequestHandler):
             if self.path != "/v1/chat/completions":
                 raise Refused(404, f"there is no {self.path}")
             body = self._body()
-            prompt = self.engine.prompt(body)
-            reply = self.engine.generate(prompt, body, left := Left())
+            job = self.engine.job(body)
+            reply = pieces_of(job)
             head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": self.engine.name}
             first = next(reply)  # what is refused is refused before a stream begins
             if body.get("stream"):
-                self._stream(first, reply, head, prompt.shape[1], body, left)
+                self._stream(first, reply, head, job, body)
             else:
-                self._whole(first, reply, head, prompt.shape[1])
+                self._whole(first, reply, head, len(job.prompt))
         except Refused as refused:
             self._json(refused.status, _error(str(refused)))
         except (BrokenPipeError, ConnectionResetError):
@@ -207,9 +243,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, f"this server has nothing like {', '.join(unknown)}")
         return body
 
-    def _stream(
-        self, first: Any, rest: Iterator[Any], head: dict[str, Any], n_prompt: int, body: dict[str, Any], left: Left
-    ) -> None:
+    def _stream(self, first: Any, rest: Iterator[Any], head: dict[str, Any], job: Job, body: dict[str, Any]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -229,12 +263,11 @@ class Handler(BaseHTTPRequestHandler):
                 reason, n_new = piece
                 send([{"index": 0, "delta": {}, "finish_reason": reason}])
                 if (body.get("stream_options") or {}).get("include_usage"):
-                    send([], usage=_usage(n_prompt, n_new))
+                    send([], usage=_usage(len(job.prompt), n_new))
             self._chunk("data: [DONE]\n\n")
             self._chunk("")
         except OSError:
-            left.event.set()
-            rest.close()  # type: ignore[attr-defined]
+            job.left.set()
             raise
         except Exception as error:  # noqa: BLE001 - the stream has begun: it ends with an error event
             self._chunk(f"data: {json.dumps(_error(str(error)))}\n\n")
@@ -307,15 +340,15 @@ def main() -> None:
         help="The class that runs it.",
     )
     parser.add_argument("--token-budget", type=int, help="Tokens that a query attends to. Default: all.")
+    parser.add_argument("--max-batch", type=int, default=1, help="Replies at a time. Above 1, seeds are ignored.")
     parser.add_argument("--served-model-name", help="Name in requests. Default: MODEL.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     given = parser.parse_args()
-    name = given.served_model_name or given.model
-    Handler.engine = Engine(given.model, load_class(given.where), name, given.token_budget, given.device)
+    Handler.engine = engine = Engine(load_class(given.where), given)
     budget = given.token_budget or "all"
-    sys.stdout.write(f"{name} with a budget of {budget} tokens on http://{given.host}:{given.port}\n")
+    sys.stdout.write(f"{engine.name} with a budget of {budget} tokens on http://{given.host}:{given.port}\n")
     sys.stdout.flush()
     ThreadingHTTPServer((given.host, given.port), Handler).serve_forever()
 

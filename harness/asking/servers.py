@@ -590,4 +590,4 @@ def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    return who.but(serve=None, server=server.name, model=server.model)
+    return who.but(serve=None, base_url=(server.name,), model=server.model)

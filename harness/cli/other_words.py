@@ -46,6 +46,7 @@ ELSEWHERE: dict[str, str] = dict(
             "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
+            "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
             "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown",
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
@@ -70,6 +71,9 @@ ELSEWHERE: dict[str, str] = dict(
             "rpm": "request-rate rate-limit max-rpm",
             "judge": "grader-model judge-model eval-model evaluator-model-path",
             "thinking": "reasoning-effort effort enable-thinking",
+            "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
+                "fail-if-worse pass-unseen"
+            ),
             "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"

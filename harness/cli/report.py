@@ -31,20 +31,14 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     harness report results/base
     harness report results/base results/tuned --out comparison
     """
-    from harness.cli.again import run_command, score_command, serve_command
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
     from harness.reports.settings import cost_of_judges, cost_of_sessions
-    from harness.verbs.again import lines_again
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    table = report(
-        runs,
-        options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
-    )
+    table = report(runs, options)
     if options.plots is not None:
         plots = list(table.plots())
         draw.write_plots(plots, options.plots)

@@ -269,5 +269,5 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.undo()
     monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
     monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
-    audited = harness(tmp_path, "audit", "my run", "--out", "x.csv")
+    audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Name another path by `out`" in audited.err) == (3, True), audited.err

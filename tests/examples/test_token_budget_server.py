@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,22 @@ def tiny(transformers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 SPARSE = f"{EXAMPLE / 'sparse_llama.py'}:SparseLlama"
 
 
-def launched(transformers: Path, tiny: Path, *budget: str, model_class: str = SPARSE) -> Any:
+def launched(
+    transformers: Path,
+    tiny: Path,
+    *budget: str,
+    model_class: str = SPARSE,
+    **environment: str,
+) -> Any:
     words = [str(transformers), str(EXAMPLE / "server.py"), str(tiny), "--class", model_class, *budget]
     words += ["--served-model-name", "{served_name}", "--host", "{host}", "--port", "{port}", "--device", "cpu"]
     return supervisor.launch(
         ServerSpec(
-            engine="command", served_name="tiny", health_path="/health", environment=OFFLINE, extra_flags=tuple(words)
+            engine="command",
+            served_name="tiny",
+            health_path="/health",
+            environment={**OFFLINE, **environment},
+            extra_flags=tuple(words),
         )
     )
 
@@ -186,3 +197,46 @@ def test_a_class_that_is_not_there_ends_the_start_with_a_sentence(transformers: 
     done = python(transformers, str(EXAMPLE / "server.py"), str(tiny), "--class", "sparse_llama.py:Nobody")
     assert done.returncode == 1
     assert "--class sparse_llama.py:Nobody" in done.stderr
+
+
+SEER_ATTENTION = """
+import json
+import transformers
+
+class SeerDecodingQwen2ForCausalLM(transformers.LlamaForCausalLM):
+    @classmethod
+    def from_pretrained(cls, path, load_gate=True, *words, torch_dtype, **given):
+        settings = {name: given.pop(name) for name in list(given) if name.startswith("seerattn_")}
+        del given["use_cache"], given["use_flash_rope"], given["fused_norm"]
+        assert load_gate and settings["seerattn_implementation"] == "seer_sparse", settings
+        base = json.load(open(f"{path}/base.json"))
+        model = super().from_pretrained(base, dtype=torch_dtype, **given)
+        model.config.base_model = base
+        model.config.max_position_embeddings = settings["seerattn_token_budget"]
+        return model
+"""
+"""A package with the arguments of SeerAttention's classes (aba03e3); its context tells the budget that it was given."""
+
+
+def test_seer_attention_s_arguments_and_the_tokenizer_of_its_base_model_are_the_adapter_s(
+    transformers: Path, tiny: Path, tmp_path: Path, private_state: Path
+) -> None:
+    (tmp_path / "seer_attn.py").write_text(SEER_ATTENTION)
+    (tmp_path / "base.json").write_text(json.dumps(str(tiny)))
+    seer = f"{EXAMPLE / 'seer_attention.py'}:Seer"
+    budget = ("--token-budget", "512")
+    with launched(transformers, tmp_path, *budget, model_class=seer, PYTHONPATH=str(tmp_path)) as running:
+        (model,) = httpx.get(f"{running.base_urls[0]}/v1/models").json()["data"]
+        assert (model["max_model_len"], model["token_budget"]) == (512, 512)
+        assert said(ask(running, temperature=0))
+
+
+def test_a_batch_says_what_each_request_says_alone(server: RunningServer, transformers: Path, tiny: Path) -> None:
+    asked = [f"What is {n} + {10**n}?" for n in range(6)]
+    body = [{"messages": [{"role": "user", "content": text}], "temperature": 0, "max_tokens": 9 + 5 * n}
+            for n, text in enumerate(asked)]  # fmt: skip
+    alone = [ask(server, **one).json() for one in body]
+    with launched(transformers, tiny, "--token-budget", str(BUDGET), "--max-batch", "4") as batched:
+        with ThreadPoolExecutor(6) as pool:
+            together = [reply.json() for reply in pool.map(lambda one: ask(batched, **one), body)]
+        assert [(one["choices"], one["usage"]) for one in together] == [(one["choices"], one["usage"]) for one in alone]

@@ -185,14 +185,6 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
         supervisor.launch(spec(engine))
 
 
-def test_a_missing_ascend_engine_prints_the_pairing_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        LaunchError, match=r"(?s)pip install vllm-ascend==0\.23\.0.*torch-npu.*0\.7\.3\.post1 +0\.7\.3 .* 8\.1\.RC1"
-    ):
-        supervisor.launch(spec("vllm_ascend"))
-
-
 def asked(*words: str) -> tuple[int, str, str]:
     """Exit code, output and error of `harness serve`."""
     done = harness(Path.cwd(), "serve", *words)
@@ -293,6 +285,18 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
     assert [line.split()[0] for line in lines] == [f"{variable}_VISIBLE_DEVICES={number}" for number in (5, 6)]
     with pytest.raises(LaunchError, match="there are 2"):
         supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=3))
+
+
+@pytest.mark.parametrize(
+    ("replicas_asked", "given"),
+    [(2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]), (1, ["sh"]), (3, ["sh", "sh", "sh"])],
+)
+def test_replicas_of_any_program_get_a_device_each_where_there_are_enough(
+    replicas_asked: int, given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
+    lines = supervisor.dry_run(ServerSpec(engine="command", extra_flags=("sh", "{port}"), dp=replicas_asked))
+    assert [line.split()[0] for line in lines] == given
 
 
 def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:

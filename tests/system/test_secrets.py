@@ -256,7 +256,7 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     commands("show", "a", "q1:0")
     commands("status", "a", **environ)
     commands("doctor", "a", "b")
-    commands("audit", "a", "--out", "sheet.csv")
+    commands("audit", "a", "--out", "sheet.jsonl")
     commands("compare", "a", "b")
     commands("compare", "a", "b", "--samples")
     with viewing(tmp_path, "a", "b") as viewer, viewer.client() as visitor:

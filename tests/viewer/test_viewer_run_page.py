@@ -56,7 +56,9 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, ge
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
-    assert page["facts"]["commands"] == ["harness run --model org/model-7b --out a"]
+    asked, scored = page["facts"]["commands"]
+    assert asked.startswith("harness run demo:3 --model org/model-7b ")
+    assert scored == "harness score a-again"
     assert page["prompts"]["demo"]["text"]["text"].startswith("What is")
 
 

@@ -76,6 +76,9 @@ class ExportOptions(Options):
             chars=1,
         ),
     ] = None
+    prompt: Annotated[
+        str | None, Option("Prompt of the benchmark's questions beside its own solutions. Default: the card's.")
+    ] = None
     i_know: Annotated[
         bool,
         Option("Also export a benchmark as training data, and questions whose authors ask not to publish them."),
@@ -95,7 +98,7 @@ class AuditOptions(Options):
     who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
     out: Annotated[
         Path | None,
-        Option("Write the samples left to judge to FILE: JSON lines, or a table for Excel if FILE ends in .csv."),
+        Option("Write the samples left to judge to FILE, as JSON lines."),
     ] = None
     verdicts: Annotated[
         Path | None, Option("Take the verdicts from FILE, which `out` wrote and a person filled in.")

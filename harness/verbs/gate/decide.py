@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from harness.core import codec
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent, in_points
-from harness.core.records import Grade
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import QuestionTally, gate
@@ -24,13 +25,19 @@ from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
 from harness.verbs.graded import complete_rounds
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint"}
+MAX_CHANGED = 4
+"""Largest number of differences from the baseline that a decision names."""
+
+LEARNT_FROM = ("pass", "undecided", "waived")
+"""States of former runs whose accuracies show by how much sound runs differ."""
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
@@ -38,11 +45,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one benchmark. Fractions.
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
-    truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
-    sampling. reference: the floor, or the baseline's accuracy. rounds: samples of each question that decided,
-    0.25 if one sample of a quarter of them did.
-    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the
-    policy states it. why: one line for a person.
+    truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
+    server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
+    of each question that decided, 0.25 if one sample of a quarter of them did. variance: of the sampling error.
+    deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the policy states it. why: one line
+    for a person.
     """
 
     benchmark: str
@@ -80,19 +87,15 @@ Halt = tuple[State, str]
 """Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
 
 
-def deviation_of(policy: Policy, benchmark: str, history: Sequence[Gated]) -> gate.Deviations:
+def deviation_of(policy: Policy, benchmark: str, history: Iterable[Gated]) -> gate.Deviations:
     """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
     seen = [
-        check
+        (check.accuracy, check.variance)
         for entry in history
         for check in entry.checks
-        if check.benchmark == benchmark
-        and check.accuracy is not None
-        and check.state in ("pass", "undecided", "waived")
+        if check.benchmark == benchmark and check.accuracy is not None and check.state in LEARNT_FROM
     ]
-    return gate.learnt_deviation(
-        [check.accuracy or 0.0 for check in seen], [check.variance for check in seen], policy.run_deviation / 100
-    )
+    return gate.learnt_deviation([each[0] for each in seen], [each[1] for each in seen], policy.run_deviation / 100)
 
 
 def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
@@ -121,7 +124,8 @@ def decide(
     policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
     history: Sequence[Gated], today: date, n_questions: Mapping[str, int], halt: Halt | None = None,
 ) -> Gated:  # fmt: skip
-    """The decision. label: names the runs. baselines, n_questions: by benchmark. halt: why no more samples come.
+    """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
+    benchmark. halt: why no more samples come.
 
     n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
     """
@@ -129,16 +133,20 @@ def decide(
     for name in policy.benchmarks:
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
         baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
+        former = takewhile(lambda entry: entry.run != label, history)
         check = _check(
             policy, name, present if len(present) == len(runs) else (),
-            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, history),
+            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
             n_questions.get(name),
         )  # fmt: skip
+        stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
+        if stopped and policy.run.get("canary", True) and check.state != "pass":
+            check = msgspec.structs.replace(check, state="canary", why=stopped[0])
         if halt is not None and check.state in ("undecided", "missing"):
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
-            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
                 state: State = "waived" if waiver.until >= today else "fail"
@@ -165,7 +173,7 @@ def _check(
     which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
     """
     watched = policy.benchmarks[name]
-    held = [{item.question.question_id: item for item in run.questions} for run in runs]
+    held = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
     ids = in_order(compared or (held[0] if held else ()), runs[0].record.identity.get("seed") if runs else 0)
     whole = len(compared) or n_questions or len(ids)
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
@@ -183,7 +191,7 @@ def _check(
     @cache
     def rounds_of(n: int) -> list[NDArray[np.bool_]]:
         """The complete rounds of each run on the first `n` questions."""
-        return [complete_rounds([_grades_of(rows, each, compared) for each in ids[:n]]) for rows in held]
+        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in held]
 
     for number, look in enumerate(looks):
         n, n_rounds = math.ceil(min(look, 1) * whole), math.ceil(look)
@@ -211,14 +219,10 @@ def _check(
     return check if check.state == "missing" else _cut(check, watched, asked, compared.values())
 
 
-def _grades_of(
-    rows: Mapping[str, QuestionTally], question_id: str, compared: Mapping[str, QuestionTally]
-) -> Sequence[Grade]:
-    """A run's grades of a question; none if the baseline's question of this id is another one."""
-    row, other = rows.get(question_id), compared.get(question_id)
-    if row is None or (other is not None and other.question.row_digest != row.question.row_digest):
-        return ()
-    return row.grades
+def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline's question of this id, if any, is the same. Of a long run not all digests are kept."""
+    first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
+    return len({first, second} - {""}) < 2
 
 
 def _lacking(
@@ -227,7 +231,7 @@ def _lacking(
 ) -> str:  # fmt: skip
     """Why these runs are not of the questions that the benchmark is held against; empty if they are."""
     if compared:
-        absent = max((sum(not _grades_of(rows, each, compared) for each in compared) for rows in held), default=0)
+        absent = max((len(compared.keys() - rows.keys()) for rows in held), default=0)
         return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
     if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
         return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
@@ -240,7 +244,9 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
     first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
     changed = setting_differences(first, second, servers) + server_differences(*servers)
     return [
-        f"differs from the baseline: {difference_in_words(each)}" for each in changed if each.field not in OF_A_GATE
+        f"differs from the baseline: {difference_in_words(each)}"
+        for each in changed
+        if each.field.partition(".")[0] not in OF_A_GATE
     ]
 
 
@@ -273,8 +279,6 @@ def _in_words(
     )
     if state == "undecided":
         own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
-        line += (
-            f": a loss of {watched.loss:g} points is neither seen nor excluded ({own}); give more max_samples, a larger"
-        )
-        line += " loss, or several runs"
+        line += f": a loss of {count_points(f'{watched.loss:g}')} is neither seen nor excluded ({own}); "
+        line += "give more max_samples, a larger loss, or several runs"
     return line

@@ -71,6 +71,7 @@ class Policy(Part):
     power: Annotated[float, Field(ge=50, le=99.9)] = 95.0
     run_deviation: Annotated[float, Field(ge=0, le=20)] = 0.5
     history: Path | None = None
+    probe: bool = False
     waivers: tuple[Waiver, ...] = ()
 
     @model_validator(mode="after")

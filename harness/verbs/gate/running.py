@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.asking.options import ProbeOptions
 from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
@@ -19,12 +20,13 @@ from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
+from harness.core.options import options_of
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
-from harness.runs.layout import GATE_PLAN
+from harness.runs.layout import GATE_PLAN, RunFolder
 from harness.scoring import gate
 from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
 from harness.verbs.gate.policy import Policy
@@ -32,6 +34,7 @@ from harness.verbs.gate.written import read_history
 from harness.verbs.graded import grade_new
 from harness.verbs.outputs import open_scored
 from harness.verbs.plan import run_forecast
+from harness.verbs.probe.probe import probe
 
 MAX_PLAN_BYTES = 1024 * 1024
 """Largest plan of a gate that is read, in bytes."""
@@ -40,20 +43,21 @@ OnLook = Callable[[Gated], None]
 """Receives the state of the gate after each look."""
 
 
-def _today() -> date:
-    """The day by which waivers end, in UTC."""
-    return datetime.now(UTC).date()
-
-
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     """The baseline of each benchmark that has one. Raises `UsageError` if it lacks the benchmark, or its score."""
     baselines = {}
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
-            if name not in run.benchmarks or not any(item.n for item in run.benchmarks[name].questions):
+            items = run.benchmarks[name].questions if name in run.benchmarks else ()
+            if not any(item.n for item in items):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+            held = in_percent(value := reference_of(watched, 0, [item for item in items if item.n]).value)
+            if 100 * value < watched.loss:
+                raise UsageError(
+                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: {held}"
+                )
             baselines[name] = run
     return baselines
 
@@ -67,7 +71,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
-        policy, label, runs, read_baselines(policy), read_history(policy, label), _today(),
+        policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
         {} if plan is None else plan["questions"],
     )  # fmt: skip
 
@@ -77,21 +81,21 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
 
     The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
     """
-    baselines, today = read_baselines(policy), _today()
+    baselines, today = read_baselines(policy), datetime.now(UTC).date()
     with prepare(policy.options(out), watcher) as prepared:
         ids = _asked(policy, prepared.sets, baselines, prepared.settings.seed)
         n_questions = {name: len(each) for name, each in ids.items()}
-        halt: Halt | None = None
+        halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
         before: dict[str, float] | None = None
         while True:
-            runs, label = [], ""
+            runs, label = [], f"{out.resolve()} -"
             if prepared.folder.manifest.exists():
                 _settle(policy, prepared.folder.path, n_questions)
                 for name in policy.benchmarks:
                     grade_new(prepared.folder, name)
                 runs = read_runs([prepared.folder])
                 label = _named(out, runs[0])
-            gated = decide(policy, label, runs, baselines, read_history(policy, label), today, n_questions, halt)
+            gated = decide(policy, label, runs, baselines, read_history(policy), today, n_questions, halt)
             on_look(gated)
             looks = _next_looks(gated, n_questions)
             # Samples that make no look more, such as of questions that are now others, never will.
@@ -106,6 +110,17 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
                     halt = "missing", words
             except StoppedByRule as stop:
                 halt = "stopped", str(stop)
+
+
+def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
+    """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
+    if not policy.probe:
+        return None
+    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
+    server = prepared.settings.endpoints[0].base_url
+    report = probe(ProbeOptions.of(**given | {"base_url": server, "quick": True}), watcher)
+    spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
+    return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
 
 
 def _asked(
@@ -199,7 +214,7 @@ class Expected:
 
 def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
-    baselines, history, result = read_baselines(policy), read_history(policy, ""), []
+    baselines, history, result = read_baselines(policy), read_history(policy), []
     sets = questions_of(policy.options(None)).sets
     for name, ids in _asked(policy, sets, baselines, 0).items():
         watched, n_questions = policy.benchmarks[name], len(ids)
@@ -217,7 +232,9 @@ def expected(policy: Policy) -> list[Expected]:
             Path(entry.run.rpartition(" ")[0]) for entry in history if name in {c.benchmark for c in entry.checks}
         ]
         ahead: tuple[tuple[Forecast | None, int], ...] = ()
-        if source := watched.baseline or next((each for each in reversed(former) if each.is_dir()), None):
+        if source := watched.baseline or next(
+            (each for each in reversed(former) if RunFolder(each).manifest.is_file()), None
+        ):
             folder = open_scored(source)
             (run,) = read_runs([folder])
             samples = (round(seen.rounds * n_questions), watched.max_samples * n_questions)

@@ -1,21 +1,26 @@
-"""The estimate of a sweep before anything is started: samples, tokens, time. No server is asked."""
+"""The estimate of a sweep before anything is started: samples and tokens. No server is asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from harness.asking import prepare
+from harness.asking.options import RunOptions
 from harness.benchmarks import catalogue, data, prompts
+from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError
+from harness.core.inert import visible
 from harness.generation.context import may_lower
-from harness.generation.forecast import Forecast, forecast
-from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
-from harness.runs import RunFolder, read_samples
-from harness.runs.layout import runs_in
+from harness.presets.sampling import Sampling
+from harness.runs.recorded_settings import in_words
+from harness.scoring.published import load_published, matching
 from harness.verbs.sweep import running
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
+
+MAX_PUBLISHED = 2
+"""Largest number of published scores that are named for a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +29,9 @@ class ExpectedCell:
 
     n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
     is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
-    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. forecast: from an
-    earlier run, whose folder is `source`; None without one. done: nothing is left to do. lost: why the cell would end
-    without a score; empty if no reason is known.
+    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
+    and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
+    done: nothing is left to do. lost: why the cell would end without a score; empty if no reason is known.
     """
 
     cell: Cell
@@ -35,8 +40,9 @@ class ExpectedCell:
     at_most: bool
     samples: int
     most_tokens: int | None
-    forecast: Forecast | None = None
-    source: str = ""
+    settings: str
+    published: str
+    absent: bool
     done: bool = False
     lost: str = ""
 
@@ -61,7 +67,7 @@ def estimates(sweep: Sweep, *, download: bool = False) -> list[ExpectedCell]:
 
 
 def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -> ExpectedCell:
-    """The estimate of one cell from its card, its stored samples and an earlier run."""
+    """The estimate of one cell from its questions or its card."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
@@ -76,29 +82,49 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
-        samples, max_tokens, origins = settings.samples, settings.sampling.max_tokens, settings.origins
+        samples, sampling, origins = settings.samples, settings.sampling, settings.origins
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         sampling, origins = prepare.sampling_of(options, preset, card.sampling)
-        max_tokens = sampling.max_tokens
         name, samples = card.name, options.samples or card.samples
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+    max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
-    estimate = ExpectedCell(
+    return ExpectedCell(
         cell=cell,
         benchmark=name,
         n_questions=n_questions,
         at_most=at_most,
         samples=samples,
         most_tokens=most,
+        settings=_settings(options, sampling, card),
+        published=_published(options.model or str((group.spec or {}).get("model", "")), name, sweep),
+        absent=questions_asked is None,
         done=done,
         lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
-    return estimate if done or estimate.refused or n_questions is None else _with_forecast(sweep, estimate, n_questions)
+
+
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None) -> str:
+    """The sampling and the prompts of a cell in words."""
+    words = [f"{name} {in_words(value)}" for name, value in sampling.sent().items()]
+    words.append(f"prompt {options.prompt or (card.prompt if card is not None else 'of the file')}")
+    if options.thinking is not None:
+        words.append(f"thinking {options.thinking}")
+    if options.system_prompt is not None:
+        words.append(f"system prompt {in_words(options.system_prompt)}")
+    return ", ".join(words)
+
+
+def _published(model: str, benchmark: str, sweep: Sweep) -> str:
+    """Published scores of the model on the benchmark: those of the suite's own source, else the first ones."""
+    scores = [one for one in matching(load_published(models=[model]), model, benchmark) if one.metric == "pass@1"]
+    own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
+    return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
 def _reason_lost(
@@ -136,27 +162,3 @@ def _reason_lost(
     except HarnessError as error:
         return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""
-
-
-def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from the cell's own samples, else from those of another cell of this sweep. Without
-    such a run, the estimate is unchanged.
-
-    n_questions: number of questions of the cell.
-    """
-    own = RunFolder(sweep.folder(estimate.cell))
-    runs = [own, *runs_in(sweep.out)]
-    former = next((folder for folder in runs if _has_samples(folder, estimate.benchmark)), None)
-    if former is None:
-        return estimate
-    samples = read_samples(former.benchmark(estimate.benchmark))
-    concurrency = estimate.cell.options.concurrency or DEFAULT_CONCURRENCY
-    planned = {estimate.benchmark: (n_questions, estimate.samples)}
-    ahead = forecast(samples, planned, concurrency, None, same_run=former is own)
-    return replace(estimate, forecast=ahead, source=str(former.path))
-
-
-def _has_samples(folder: RunFolder, benchmark: str) -> bool:
-    """Whether the run has stored samples of the benchmark."""
-    path = folder.benchmark(benchmark).samples
-    return path.is_file() and path.stat().st_size > 0

@@ -1,0 +1,36 @@
+"""SeerAttention's models (https://github.com/microsoft/SeerAttention) behind the arguments of `server.py`.
+
+    python server.py SeerAttention/SeerAttention-Decode-Qwen3-4B-AttnGates --class seer_attention.py:Seer \
+        --token-budget 2048 --max-batch 15
+
+Needs its package `seer_attn` and a CUDA GPU. For full attention serve the base model by any engine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import seer_attn
+import torch
+
+
+class Seer:
+    """The class that its `eval_hf.py` takes for a model's name, with its settings for a token budget."""
+
+    @classmethod
+    def from_pretrained(cls, path: str, *, token_budget: int, dtype: str = "auto") -> Any:
+        """The weights. dtype: bfloat16 all the same, as the gates were trained."""
+        del dtype
+        kind = "Qwen3" if "qwen3" in path.lower() else "Qwen2"
+        return getattr(seer_attn, f"SeerDecoding{kind}ForCausalLM").from_pretrained(
+            path,
+            torch_dtype=torch.bfloat16,
+            load_gate=True,
+            use_cache=True,
+            seerattn_sparsity_method="token_budget",
+            seerattn_token_budget=token_budget,
+            seerattn_gate_block_size=64,
+            seerattn_implementation="seer_sparse",
+            use_flash_rope=True,
+            fused_norm=True,
+        )
