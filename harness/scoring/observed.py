@@ -7,15 +7,14 @@ gives each sample the next row number; the columns are read by arrays of row num
     0       0.31          1204                    0 1 0
     1       0.28          NaN (not stated)        0 1 1
 
-A number takes eight bytes; a column that no sample states takes none.
+A number takes eight bytes; a column that no sample states takes none, and one beyond tens of MB lies in a file without
+a name (`core.packed`).
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from typing import get_args
 
 import numpy as np
@@ -32,6 +31,7 @@ from harness.core.hidden_limit import (
 )
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
+from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import signs_of
 
@@ -58,29 +58,47 @@ _MAX_ANSWERERS = 256
 _MAX_NAMED = 5
 """Largest number of them that a warning names."""
 
+_BUFFERED = 8192
+"""Recent numbers that a column holds in memory before it moves them to its store."""
+
 
 class Column:
     """A number for each row, NaN where the row states none. Rows after the last that states one take no memory."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_aside", "_n", "_recent")
 
     def __init__(self) -> None:
-        self._values = array("d")
+        self._aside = Spilled()
+        self._recent = array("d")
+        self._n = 0
 
     @property
     def stated(self) -> bool:
         """Whether any row states a number."""
-        return bool(self._values)
+        return self._n > 0
 
     def put(self, row: int, value: float | None) -> None:
         """Set the value of `row`; rows must come in ascending order. None leaves the row unset."""
         if value is not None:
-            self._values.extend(repeat(math.nan, row - len(self._values)))
-            self._values.append(min(value, _MAX_NUMBER))
+            if self._n < row:
+                self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
+            self._recent.append(min(value, _MAX_NUMBER))
+            self._n = row + 1
+            if len(self._recent) >= _BUFFERED:
+                self._put_aside()
+
+    def _put_aside(self) -> None:
+        """Move the recent numbers to the store."""
+        self._aside.append(self._recent.tobytes())
+        self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
         """The number of each row, (len(rows),); NaN where the row states none."""
-        values = np.frombuffer(self._values) if self._values else np.zeros(0)
+        if self._recent:
+            self._put_aside()
+        values = np.frombuffer(self._aside.read(0, len(self._aside)))
+        if len(rows) and len(values) > int(rows.max()):
+            return values[rows]
         numbers = np.full(len(rows), np.nan)
         there = rows < len(values)
         numbers[there] = values[rows[there]]
