@@ -38,13 +38,6 @@ MIN_SUMMED = 3
 """Number of comparisons from which on a last line sums up their verdicts."""
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.scoring.deciding import Decision
-
-    return list[Decision]
-
-
 @click.command("compare", cls=Helping, verb="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(CompareOptions)
@@ -53,7 +46,7 @@ def _prints() -> Any:
     is_flag=True,
     help="Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
 )
-@json_option(_prints, "a list of the decisions")
+@json_option("harness.scoring.deciding:Decision", "a list of the decisions", many=True)
 def command(runs: tuple[Path, ...], samples: bool, as_json: bool, **given: Any) -> None:
     """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from harness.verbs.gate.running import Expected
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.gate.decide import Gated
-
-    return Gated
-
-
 @click.command("gate", cls=Helping)
 @click.argument("policy", required=False, type=click.Path(path_type=Path))
 @click.argument("runs", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
@@ -40,7 +33,7 @@ def _prints() -> Any:
 )
 @click.option("--dry-run", is_flag=True, help="Say what the gate will cost and find, by simulation; send no request.")
 @click.option("--example", is_flag=True, help="Print a policy with comments, to be edited.")
-@json_option(_prints, "the decision (gate.json)")
+@json_option("harness.verbs.gate.decide:Gated", "the decision (gate.json)")
 def command(
     policy: Path | None, runs: tuple[Path, ...], out: Path | None, dry_run: bool, example: bool, as_json: bool
 ) -> None:
@@ -100,7 +93,7 @@ def _look(gated: Gated) -> None:
 
 def _foretell(benchmarks: list[Expected]) -> None:
     """Print what the gate will cost and find."""
-    from harness.cli.pilot import forecast_lines
+    from harness.cli.forecast import forecast_lines
 
     for each in benchmarks:
         seen, n = each.forecast, each.n_questions
@@ -111,7 +104,7 @@ def _foretell(benchmarks: list[Expected]) -> None:
         )
         for which, (ahead, concurrency) in zip(("if all is well", "at most"), each.ahead, strict=False):
             for line in [] if ahead is None else forecast_lines(ahead, concurrency):
-                click.echo(f"  {which}: {line.strip().removeprefix('forecast: ')}")
+                click.echo(f"  {which}: {line.strip()}")
         click.echo(
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
             f"if all is well; the loss is found in {in_percent(seen.power)}%"

@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from harness.verbs.race import Raced
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import RaceEnd
-
-    return RaceEnd
-
-
 _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
 
 
@@ -45,7 +38,7 @@ _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
     metavar="'NAME KEY=VALUE …'",
     help="A candidate with its own options of a run, by their names in Python. The first is the baseline.",
 )
-@json_option(_prints, "how it ended")
+@json_option("harness.cli.printed.ends:RaceEnd", "how it ended")
 @run_options(RaceOptions)
 def command(
     candidates: tuple[str, ...],

@@ -48,16 +48,9 @@ _FIRST = (
 _RULES_COUNT = "the rules' verdict counts"
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.scores import RunScore
-
-    return list[RunScore]
-
-
 @click.command("score", cls=Helping, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@json_option(_prints, "a list of the scores, one of each benchmark,")
+@json_option("harness.cli.printed.scores:RunScore", "a list of the scores, one of each benchmark,", many=True)
 @takes(ScoreOptions)
 @takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")

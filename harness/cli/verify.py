@@ -23,17 +23,10 @@ if TYPE_CHECKING:
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.compare import Verified
-
-    return list[Verified]
-
-
 @click.command("verify", cls=Helping, verb="verify")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(VerifyOptions)
-@json_option(_prints, "a list, one of each benchmark,")
+@json_option("harness.verbs.compare:Verified", "a list, one of each benchmark,", many=True)
 def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
     run folder, or another tool's outputs that `harness score` has graded.

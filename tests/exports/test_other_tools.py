@@ -14,14 +14,16 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 import harness
 from harness.core.errors import UsageError
+from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring import Score
+from harness.scoring import Score, load_published
 from tests.exports.graded_runs import question, sample, varied, write_run
 
 
@@ -47,23 +49,25 @@ def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_pat
             assert back[key].text == original.text
 
 
-def test_every_eval_evers_record_has_the_scores_and_their_error(run: RunFolder, tmp_path: Path) -> None:
+def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, tmp_path: Path) -> None:
     harness.export(run, "every-eval-ever", out=tmp_path)
     score = Score.load(run.benchmark("own"))
     assert score is not None
-    (path,) = tmp_path.rglob("*.json")
-    record = json.loads(path.read_bytes())
-    results = {one["metric_config"]["metric_name"]: one for one in record["evaluation_results"]}
+    (record,) = (path for path in tmp_path.rglob("*.json"))
+    (tmp_path / "scores.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
+    back = {score.metric: score for score in load_published(tmp_path / "scores.yaml")}
     named = {"pass": score.pass_at, "maj": score.maj_at}
-    ours = {f"{name}@{k}": v.value for name, by_k in named.items() for k, v in by_k.items() if k > 1}
-    assert len(ours) > 1
-    stated = {name: one["score_details"]["score"] for name, one in results.items()}
-    assert stated == pytest.approx({"accuracy": score.accuracy.value, **ours})
-    about = results["accuracy"]["score_details"]["uncertainty"]
-    assert about["standard_error"]["value"] == pytest.approx(score.sampling_error)
-    assert (record["model_info"]["id"], about["num_samples"]) == ("org/model-7b", score.n_samples)
-    arguments = results["accuracy"]["generation_config"]["generation_args"]
-    assert arguments == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
+    ours = {
+        "pass@1": score.accuracy.value,
+        **{f"{name}@{k}": v.value for name, by_k in named.items() for k, v in by_k.items() if k > 1},
+    }
+    assert len(ours) > 2
+    assert {metric: score.value for metric, score in back.items()} == pytest.approx(ours)
+    assert {(score.model, score.benchmark, score.n_questions) for score in back.values()} == {
+        ("org/model-7b", "own", 3)
+    }
+    assert back["pass@1"].standard_error == pytest.approx(score.sampling_error)
+    assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
 
 def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path: Path) -> None:

@@ -17,12 +17,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, PlanOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.money import usd_in_words
 from harness.core.records import Grade, Key, ServerFacts, VerdictName
+from harness.extensions.published_records import scores_of
 from harness.presets.grading import GradingOptions
 from harness.reports.costs import SampleCosts
 from harness.reports.report import report
@@ -804,6 +806,20 @@ def test_a_fraction_in_place_of_per_cent_is_named(tmp_path: Path) -> None:
         assert done.code == 4
         hint = "a published score is in per cent, and 0.5 means 0.5 %: for 50 % write 50"
         assert (hint in done.out) == named
+
+
+def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", benchmarks=[("demo", 30, 64)], strength=0.5)
+    write_run(tmp_path / "again", benchmarks=[("demo", 30, 64)], strength=0.5, seed=2)
+    write_run(tmp_path / "other", benchmarks=[("demo", 30, 64)], strength=0.8)
+    reasoning_harness.export(first, "every-eval-ever", out=tmp_path / "theirs")
+    (record,) = (tmp_path / "theirs").rglob("*.json")
+    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump(scores_of(record, "https://example.org")), "utf-8")
+    done = harness(tmp_path, "verify", "again", "--published", "theirs.yaml")
+    assert done.code == 0, done.err
+    assert "by reasoning-harness (64 samples a question): compatible" in done.out
+    assert " ± " in done.out
+    assert harness(tmp_path, "verify", "other", "--published", "theirs.yaml").code == 4
 
 
 def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:

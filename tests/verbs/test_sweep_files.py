@@ -311,7 +311,6 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "help_all",
         "as_json",
         "dry_run",
-        "pilot",
         "progress",
         "quiet",
         "benchmarks",

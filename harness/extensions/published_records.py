@@ -1,0 +1,152 @@
+"""A record of Every Eval Ever (schema 0.x) as a file of published scores, which `harness verify` reads.
+
+    python -m harness.extensions.published_records RECORD.json https://ADDRESS > scores.yaml
+
+Accuracy, pass@k and maj@k are taken where their unit is stated; of several results of one benchmark and metric, which
+may be parts of it, only the one that is named as the whole ("overall"). `num_samples` of a result counts all samples of
+all questions; divided by the number of questions it gives the samples of each, unknown if a remainder is left.
+The address stands in the file as that of the source; without one, the record's own is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from decimal import Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+from harness.benchmarks import catalogue
+from harness.core import codec
+from harness.core.errors import HarnessError, UsageError
+from harness.core.files import read_named
+from harness.core.inert import quoted, visible
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+"""Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
+
+_ACCURACY = {"accuracy", "acc", "exactmatch", "em"}
+_DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
+_SCALES = {"proportion": 1, "fraction": 1, "percent": 100, "percentage": 100, "%": 100, "1": 1, "1.0": 1, "100": 100,
+           "100.0": 100}  # fmt: skip
+_OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$|^overall$", re.IGNORECASE)
+_SETTINGS = ("temperature", "top_p", "top_k", "max_tokens")
+
+
+def scores_of(path: Path, address: str = "") -> dict[str, Any]:
+    """The content of the file of published scores. Raises `UsageError` that names the record and what is wrong."""
+    try:
+        data = read_named(path, MAX_FILE_BYTES)
+        if len(data) > MAX_FILE_BYTES:
+            raise UsageError(f"{path} is longer than a record of Every Eval Ever may be: {MAX_FILE_BYTES:,} bytes")
+        with localcontext():  # a score that is no number leaves its mark in the context
+            return _content(codec.decode(data, dict[str, Any]), address)
+    except OSError as error:
+        raise UsageError(f"cannot read a record of Every Eval Ever from {path}: {error.strerror or error}") from error
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.sentence}") from error
+    except (codec.DecodeError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise UsageError(f"{path} is no record of Every Eval Ever: {quoted(repr(error))}") from error
+
+
+def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
+    """The content of the file of published scores. Raises any of the errors that `scores_of` turns into a sentence."""
+    if not record["schema_version"].startswith("0."):
+        raise UsageError(
+            f"schema_version is {quoted(record['schema_version'])}, expected 0.x of Every Eval Ever's schema"
+        )
+    about, library, results = record["source_metadata"], record["eval_library"], record["evaluation_results"]
+    found = [row for result in results if (row := _row(result)) is not None]
+    times = Counter((row["benchmark"], row["metric"]) for _, row, _ in found)
+    kept = [(row, n) for whole, row, n in found if whole or times[row["benchmark"], row["metric"]] == 1]
+    if not kept:
+        raise UsageError("it has no accuracy, pass@k or maj@k of a whole benchmark in a known unit")
+    urls = [
+        address,
+        about.get("source_organization_url"),
+        *(u for one in results for u in one["source_data"].get("url") or ()),
+    ]
+    url = next((url for url in urls if url and url.startswith("https://")), None)
+    if url is None:
+        raise UsageError("it names no https address of its source: give one as the second argument")
+    return {
+        "schema": 1,
+        "source": {
+            "title": about.get("source_name") or about["source_organization_name"],
+            "url": url,
+            "by": "authors" if about["evaluator_relationship"] == "first_party" else "others",
+            "engine": (record["model_info"].get("inference_engine") or {}).get("name", ""),
+            "note": f"evaluated by {library['name']} {library['version']}",
+        },
+        "questions": {row["benchmark"]: n for row, n in kept},
+        "scores": [{"model": record["model_info"]["id"], **row} for row, _ in kept],
+    }
+
+
+def _row(result: dict[str, Any]) -> tuple[bool, dict[str, Any], int | None] | None:
+    """(whether it is named as the whole, row, number of questions) of a result; None if it is of another metric, or of
+    no known unit.
+    """
+    config, details, data = result["metric_config"], result["score_details"], result["source_data"]
+    units = {_SCALES.get(str(config.get(name)).casefold()) for name in ("metric_unit", "max_score")} - {None}
+    metric = _metric(config)
+    if metric is None or len(units) != 1:
+        return None
+    share = Decimal(repr(details["score"])) / (scale := units.pop() or 1)
+    if not 0 <= share <= 1:
+        raise ValueError(f"the score {details['score']} is none from 0 to {scale}")
+    name = _OVERALL.sub("", result["evaluation_name"]) or data["dataset_name"]
+    named = (name, data["dataset_name"], data.get("hf_repo") or "")
+    card = next((card for card in catalogue.shipped_cards() if _is_named(card, named)), None)
+    uncertainty = details.get("uncertainty") or {}
+    n_samples, error = uncertainty.get("num_samples"), uncertainty.get("standard_error")
+    stated = data.get("samples_number") or (data.get("additional_details") or {}).get("samples_number")
+    n = int(str(stated)) if re.fullmatch("[1-9][0-9]{0,8}", str(stated)) else None
+    if n is None and card is not None and card.questions and n_samples and not n_samples % card.questions:
+        n = card.questions
+    given = (result.get("generation_config") or {}).get("generation_args") or {}
+    row = {
+        "benchmark": card.name if card else visible(name, 80), "metric": metric,
+        "percent": f"{(100 * share).normalize():f}" if scale == 1 else f"{Decimal(repr(details['score'])):f}",
+        "settings": {key: given[key] for key in _SETTINGS if given.get(key) is not None},
+        **({"samples": n_samples // n} if n and n_samples and not n_samples % n else {}),
+        **({"standard_error": 100 * error["value"] / scale} if error else {}),
+    }  # fmt: skip
+    return _OVERALL.search(result["evaluation_name"]) is not None, row, n
+
+
+def _is_named(card: Any, names: tuple[str, ...]) -> bool:
+    """Whether the card, one of its aliases, or its data set on the hub has one of these names."""
+    folded = {catalogue.fold_name(name) for name in (card.name, *card.aliases)}
+    own = {getattr(card.source, "id", "").casefold()} - {""}
+    return any(catalogue.fold_name(name) in folded or name.casefold() in own for name in names if name)
+
+
+def _metric(config: dict[str, Any]) -> str | None:
+    """The metric in our spelling, such as pass@8; None for a metric that our runs do not have."""
+    for name in ("metric_id", "metric_name", "metric_kind") if not config["lower_is_better"] else ():
+        # Sources write exact_match, Exact Match and exact-match.
+        spelled = re.sub(r"[\s_-]+", "", (config.get(name) or "").casefold())
+        if spelled in _ACCURACY:
+            return "pass@1"
+        if match := _DRAWN.fullmatch(spelled):
+            drawn = match[2] if match[2] != "k" else str((config.get("metric_parameters") or {}).get("k"))
+            if re.fullmatch("[1-9][0-9]{0,5}", drawn):
+                return f"{'pass' if match[1] == 'pass' else 'maj'}@{drawn}"
+    return None
+
+
+def main() -> None:
+    """Print the file of the record that the command line names."""
+    import yaml
+
+    try:
+        content = scores_of(Path(sys.argv[1]), *sys.argv[2:3])
+    except HarnessError as error:
+        raise SystemExit(str(error)) from error
+    sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110))
+
+
+if __name__ == "__main__":
+    main()
