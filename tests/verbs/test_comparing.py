@@ -225,30 +225,6 @@ def test_a_warning_names_its_runs_if_there_are_several(tmp_path: Path) -> None:
     assert "warning: the run half is unfinished" in harness(tmp_path, "compare", "base", "half").err
 
 
-@pytest.mark.parametrize(
-    ("stopped", "by_budget"),
-    [
-        ("stopped by the budget: 54 of 60 tokens used, and the next round could take 10", True),
-        ("interrupted", False),
-    ],
-)
-def test_a_run_that_its_budget_ended_owes_no_samples(tmp_path: Path, stopped: str, by_budget: bool) -> None:
-    base = write_run(tmp_path / "base", benchmarks=[("demo", 30, 4)])
-    ended = write_run(tmp_path / "ended", benchmarks=[("demo", 30, 4)], seed=2)
-    files = ended.benchmark("demo")
-    score = json.loads(files.scores.read_text("utf-8"))
-    files.scores.write_text(json.dumps({**score, "n_missing": 30, "rounds": 3}), "utf-8")
-    ended.log.unlink(missing_ok=True)
-    with RunLog(ended) as log:
-        log.write("session_started", owed=120, done=0)
-        log.write("session_ended", done=90, stopped=stopped)
-    (comparison,) = compare([base, ended], CompareOptions())
-    warnings = " ".join(comparison.decision.warnings)
-    assert ("the run ended ended by its budget, after 3 rounds of all questions" in warnings) == by_budget
-    assert ("the run ended is unfinished" in warnings) != by_budget
-    assert comparison.decision.n_owed == (0 if by_budget else 30)
-
-
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", identity={"dataset_digest": "aaa", "seed": 0}, strength=0.5)
     other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
