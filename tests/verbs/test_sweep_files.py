@@ -158,6 +158,14 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
+def test_a_dry_run_shows_what_a_reproduction_rests_on(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("models: [Qwen/QwQ-32B]\nbenchmarks: [aime24]\nrun: {temperature: 0.5}\n")
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
+    for words in ("temperature 0.5, top_p 0.95", "prompt boxed", "LLMEval", "`harness benchmarks fetch aime24`"):
+        assert words in " ".join(shown.split()), shown
+    assert "the server of OPENAI_BASE_URL, or the running one" in shown
+
+
 D = "benchmarks: [demo]\n"
 M = D + "models: [m]\n"
 
@@ -311,7 +319,6 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "help_all",
         "as_json",
         "dry_run",
-        "pilot",
         "progress",
         "quiet",
         "benchmarks",
