@@ -29,10 +29,10 @@ help:
 	@sed -n 's/^## \([a-zA-Z-]*\): /\1\t/p' Makefile | awk -F '\t' '{ printf "%-18s%s\n", $$1, $$2 }'
 
 # Plain asserts halve the time in which tests are collected. Those that fail run again, with the values of their asserts.
-SUITE = $(PARALLEL) --assert plain --processor-time || \
+SUITE = $(PARALLEL) --assert plain --durations 20 || \
   { code=$$?; [ $$code != 1 ] || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 20; exit $$code; }
 
-## test: the whole test suite, with the embedded server; then the 20 tests that took most processor time
+## test: the whole test suite, with the embedded server; then the 20 slowest tests
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(SUITE)
 

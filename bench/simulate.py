@@ -934,8 +934,8 @@ def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[
         held.append("changes by" in standings["other"].withheld)
 
     begun = {name: rows[:0] for name, rows in rounds.items()}
-    ended = play(begun, lambda name, n: rounds[name][:n], most=most, margin=0.0, step=step, on_look=look)
-    return ended.standings["other"].verdict, any(held)
+    ended, *_ = play(begun, lambda name, n: rounds[name][:n], most=most, margin=0.0, step=step, on_look=look)
+    return ended["other"].verdict, any(held)
 
 
 # The mean of a suite

@@ -62,7 +62,7 @@ def simulate(
     reference = gate.Reference(accuracy, n_questions * most, runs=1.0) if baseline else gate.Reference(accuracy)
     # A baseline's error is drawn as a deviation of the truth from it.
     shared = math.sqrt(sd**2 * (1 + reference.runs) + single / reference.samples)
-    of = gate.rules(most, false_alarm, 1 - POWER)
+    of = gate.rules(gate.planned(n_questions, most), false_alarm, 1 - POWER)
     parts = []
     for learnt in histories(rng, accuracy, sd, single / n_questions / most):
         loss = gate.forecast(
@@ -79,7 +79,7 @@ def simulate(
         found = float(gate.play(rng, lost, of, reference, loss, learnt).failed.mean())
 
         def one_look(
-            rounds: int, lost: Array = lost, loss: float = loss, learnt: gate.Deviations = learnt
+            rounds: float, lost: Array = lost, loss: float = loss, learnt: gate.Deviations = learnt
         ) -> float:  # fmt: skip
             single_look = gate.Rules((rounds,), (false_alarm,), (0.0,))
             return float(gate.play(rng, lost, single_look, reference, loss, learnt).failed.mean())
@@ -116,7 +116,7 @@ def cells(repeats: int, seed: int) -> bool:
         print(
             f"| {100 * accuracy:g} | {n_questions} | {points:g} | {n_benchmarks} | {concentration:g} | "
             f"{100 * cell.loss:.1f} | {100 * alarms:.2f} | {100 * cell.found:.1f} | {100 * cell.passes:.1f} | "
-            f"{cell.rounds:.1f} | {cell.fixed:.1f} |",
+            f"{cell.rounds:.2f} | {cell.fixed:.2f} |",
             flush=True,
         )
     found, shares = [cell.found for cell in rows], [cell.rounds / cell.fixed for cell in rows]

@@ -115,7 +115,7 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
     truth = float((moved - chances).mean())
     runs = {"baseline": Run(rng, chances, cell.most), "candidate": Run(rng, moved, cell.most)}
     nothing = {name: run.right[:0] for name, run in runs.items()}
-    played = race(
+    standings, *_ = race(
         nothing,
         lambda name, n: runs[name].sample_to(n),
         most=cell.most,
@@ -123,7 +123,7 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
         step=1,
         on_look=lambda _: None,
     )
-    standing = played.standings["candidate"]
+    standing = standings["candidate"]
     wrong = {
         "better": truth <= 0,
         "worse": truth >= 0,

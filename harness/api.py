@@ -53,7 +53,6 @@ from harness.asking.options import (
     verbs,
 )
 from harness.asking.options import JudgeOptions as Judge
-from harness.asking.options.verbs import OnRay
 from harness.asking.session import Ran
 from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, Interrupted, UsageError
@@ -63,13 +62,12 @@ from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.reports.plots import draw
 from harness.reports.report import Report
-from harness.results import Pilot, Run, Scores, Swept
+from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import score as scoring
-from harness.verbs.again import lines_again, python_call, python_scoring, python_server
 from harness.verbs.audit import Audit
 from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import Comparisons, Verified
@@ -78,7 +76,6 @@ from harness.verbs.compare import verify as verify_run
 from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
-from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, sources_of
 from harness.verbs.plan import plan as plan_comparison
 from harness.verbs.probe.findings import ProbeReport
@@ -100,7 +97,6 @@ def run(
     benchmarks: str | Sequence[str] = (),
     *,
     on: str | None = None,
-    shards: int | None = None,
     judge: Judge | None = None,
     progress: bool = False,
     on_progress: OnProgress | None = None,
@@ -110,14 +106,14 @@ def run(
 
     benchmarks: "aime24:64,math500" (a name, if you like with the number of samples a question), or card files. The
     options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
-    of this cluster sample the questions in `shards` parts (default: one part a node); progress is not shown then.
+    of this cluster sample the questions, each a shard of them; progress is not shown then.
     judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
     run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice a second with a
     `Progress`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    run_options, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
-    return _run(run_options, Collecting(on_progress, shown=progress and on is None), where, judge)
+    run_options = _run_options(benchmarks, options)
+    return _run(run_options, Collecting(on_progress, shown=progress and on is None), on, judge)
 
 
 def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
@@ -125,9 +121,9 @@ def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
     return RunOptions.of(benchmarks=benchmarks, **options)
 
 
-def _run(options: RunOptions, watcher: Collecting, where: OnRay, judge: Judge | None) -> Run:
+def _run(options: RunOptions, watcher: Collecting, on: str | None, judge: Judge | None) -> Run:
     with contextlib.closing(watcher):
-        return _run_result(run_at(where, options, watcher, judge), watcher)
+        return _run_result(run_at(on, options, watcher, judge), watcher)
 
 
 def _run_result(ran: Ran, watcher: Collecting) -> Run:
@@ -167,7 +163,7 @@ async def run_async(
 
     run_options = _run_options(benchmarks, options)
     working = asyncio.ensure_future(
-        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), OnRay(), judge)
+        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), None, judge)
     )
     try:
         return await asyncio.shield(working)
@@ -176,25 +172,6 @@ async def run_async(
         with contextlib.suppress(HarnessError):
             await working
         raise
-
-
-def pilot(
-    benchmarks: str | Sequence[str] = (),
-    *,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Pilot:
-    """Take two samples of each question, which count; forecast the time, tokens, money and error of the rest.
-
-    Parameters as for `run`. Raises what `run` raises.
-    """
-    watcher = Collecting(on_progress, shown=progress)
-    with contextlib.closing(watcher):
-        piloted = take_pilot(_run_options(benchmarks, options), watcher)
-    warnings = (*watcher.warnings, *map(str, piloted.outcome.warnings))
-    stored = Run(path=piloted.folder, model=piloted.model, outcome=piloted.outcome, warnings=warnings)
-    return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
 
 
 def score(
@@ -268,18 +245,14 @@ def report(
 
     runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
     None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
-    show_withheld: also show questions whose card asks not to publish them. Raises `UsageError`, `StoreError`.
+    Raises `UsageError`, `StoreError`.
     """
     verbs.check("report", options)
     report_options = ReportOptions.of(**options)
     sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    built = report_of(
-        sources,
-        report_options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, python_call, python_scoring, python_server),
-    )
+    built = report_of(sources, report_options)
     if report_options.plots is not None:
         draw.write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:
@@ -460,7 +433,7 @@ def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> Non
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
-for _function in (run, run_async, pilot, race, sweep):
+for _function in (run, run_async, race, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
@@ -479,7 +452,6 @@ for _verb, _declared in (
 __all__ = [
     "Judge",
     "Merged",
-    "Pilot",
     "Report",
     "Run",
     "RunOptions",
@@ -492,7 +464,6 @@ __all__ = [
     "export",
     "grade",
     "merge",
-    "pilot",
     "plan",
     "probe",
     "race",

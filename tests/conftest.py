@@ -41,7 +41,7 @@ for _signal, _handler in (
 
 pytest_plugins = [
     *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
-    *("tests.processes", "tests.order", "tests.processor_time"),
+    *("tests.processes", "tests.order"),
 ]
 
 TESTS = Path(__file__).resolve().parent

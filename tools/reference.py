@@ -234,7 +234,7 @@ def sweep() -> str:
 
 def json_output() -> str:
     """The page of JSON outputs: what every command prints with `--json`, from the types of its output."""
-    shapes, records = schemas({name: option.prints() for name, option in printing().items()})
+    shapes, records = schemas({name: option.prints for name, option in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
         "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "

@@ -14,6 +14,8 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
     """`settings`, changed for a run that asks by batches. Raises `UsageError`."""
     if provider.batches is None:
         raise UsageError(f"batches of {provider.name} are not supported: leave this option out", field="batch")
+    if len(settings.endpoints) > 1:
+        raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
     return replace(
         settings,
         batching=provider.batches,

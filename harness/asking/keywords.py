@@ -43,12 +43,10 @@ class RunKeywords(TypedDict, total=False):
     model: str | None
     base_url: Texts
     provider: str | None
-    server: str | None
     serve: str | Mapping[str, Any] | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     concurrency: int | None
-    endpoints_file: FilePath | None
     api: Api
     transport: TransportName
     preset: str | None
@@ -73,8 +71,7 @@ class RunKeywords(TypedDict, total=False):
     budget_tokens: int | None
     budget_usd: float | None
     target_error: float | None
-    first_token_timeout: float | None
-    idle_timeout: float | None
+    timeout: float | None
     attempts: int | None
     fit_context: bool
     prices: FilePath | tuple[float, float] | None
@@ -149,7 +146,6 @@ class ReportKeywords(TypedDict, total=False):
     k: int | Sequence[int]
     out: FilePath | None
     plots: FilePath | None
-    show_withheld: bool
 
 
 class ExportKeywords(TypedDict, total=False):
@@ -195,7 +191,6 @@ class ProbeKeywords(TypedDict, total=False):
 
     model: str | None
     provider: str | None
-    server: str | None
     api_key_env: str | None
     header: Mapping[str, str] | Texts
     reference: str | None

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +28,15 @@ from harness.asking.prices import listed_prices, prices_of
 from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, shards, usual_columns
+from harness.benchmarks import catalogue, drafts, questions, shards, usual_columns
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.recipe import StoredQuestions
 from harness.benchmarks.sources import tables
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
-from harness.core.errors import ServerError, StoreError, UsageError, as_keyword, near_names
+from harness.core.errors import ServerError, UsageError, as_keyword, near_names
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.money import Prices
@@ -61,7 +59,6 @@ from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.runs import RunFolder
-from harness.runs import questions as stored_questions
 from harness.runs.layout import named_folder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
@@ -278,13 +275,13 @@ _SELECTING = {"limit", "ids", "filter", "shard"}
 """The options that select questions."""
 
 _SET_BY = {
-    "endpoints": ("base_url", "server", "serve", "endpoints_file"),
+    "endpoints": ("base_url", "serve"),
     "batch": ("batch",),
     "prices": ("prices",),
     "requests_per_minute": ("rpm",),
     "deadlines.connect": (),
-    "deadlines.first_token": ("first_token_timeout",),
-    "deadlines.idle": ("idle_timeout",),
+    "deadlines.first_token": ("timeout",),
+    "deadlines.idle": ("timeout",),
     "order": (),
     "salvage": (),
     "accept_missing": (),
@@ -309,7 +306,7 @@ def _doubtful_columns(options: RunOptions, first: Mapping[str, object]) -> Itera
     """
     if not options.data or options.benchmarks:
         return
-    usual = {"question": (options.question_key, QUESTION_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
+    usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
         fitting = (usual_columns.find((name,), first) for name in names)
         present = list(dict.fromkeys(name for name in fitting if name is not None))
@@ -375,7 +372,6 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
             ids=options.ids,
             filters=options.filter,
             api=options.api,
-            stored_by=partial(_stored_questions, options),
         )
     except UsageError as error:
         if not (options.data and options.benchmarks):
@@ -384,20 +380,6 @@ def _build(options: RunOptions, card: Card) -> QuestionSet:
             f"{error.sentence.removesuffix('.')}. The file is read as data of the benchmark "
             f"{card.name}; without the name {card.name} it is read as questions of your own"
         ) from error
-
-
-def _stored_questions(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
-    """The questions of the benchmark `name` that the run folder holds, if they were made by `recipe`; else None.
-
-    None too if the run folder is not known yet, or is damaged: damage is reported later, when the folder is opened.
-    """
-    folder = _known_folder(options)
-    if folder is None:
-        return None
-    with contextlib.suppress(StoreError):
-        record = Manifest.load(folder).benchmarks.get(name)
-        return None if record is None else stored_questions.made_by(folder.benchmark(name), record, recipe)
-    return None
 
 
 def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
@@ -499,9 +481,11 @@ def _first_row(options: RunOptions) -> Mapping[str, object]:
 
 def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
-    columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
-    column = usual_columns.find(columns, first)
-    text = "" if column is None else str(first[column])
+    columns = (options.question_key,) if options.question_key else ASKED_COLUMNS
+    column, text = usual_columns.find(columns, first), ""
+    if column is not None:
+        with contextlib.suppress(UsageError):  # the reader of the questions reports it
+            text = drafts.conversation(tables.Row("", dict(first)), column)[1]
     if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"
@@ -587,7 +571,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     """
     reached = None
     try:
-        reached = servers.find(options, options.endpoints_file)
+        reached = servers.find(options)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
         # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
@@ -617,8 +601,8 @@ def _settings(
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset(options.drop),
         deadlines=Deadlines(
-            first_token=options.first_token_timeout or deadlines.first_token,
-            idle=options.idle_timeout or deadlines.idle,
+            first_token=options.timeout or deadlines.first_token,
+            idle=options.timeout or deadlines.idle,
         ),
     )
     settings = RunSettings(

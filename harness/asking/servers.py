@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.asking import own_servers
 from harness.asking.options import WhichServer
 from harness.client.address import providers
-from harness.client.address.endpoint import DNS_PREFIX, Endpoint, expand_dns, split_weight
+from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
 from harness.client.asker import Asker
 from harness.client.facts import discovery
@@ -84,16 +84,19 @@ class ReachedServers:
         return Asker(model=looks.model, engine=looks.engine, spelling=spelling)
 
 
-def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bool = True) -> ReachedServers:
+def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
 
-    endpoints_file: the file of servers that the user names in place of addresses. shared_key: whether a server of no
-    known provider gets the key in OPENAI_API_KEY if `who` names no key.
+    shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key.
     """
-    listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
+    only = who.base_url[0] if len(who.base_url) == 1 else ""
+    if (state := _started_here(only)) is not None:
+        return _asked_at(state, who)
+    path = listing(who)
+    listed = EndpointsFile(path).addresses() if path is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
-    provider = provider_of(who, [url.removeprefix(DNS_PREFIX) for url in urls if url])
-    if not urls and who.server is None:
+    provider = provider_of(who, [url for url in urls if url])
+    if not urls:
         if who.provider and provider.address.base_url is not None:
             urls = [None]
         elif os.environ.get(URL_VARIABLE):
@@ -101,7 +104,14 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         elif who.provider and provider.hosted:
             urls = [None]  # The provider has no address of its own: its error asks for one.
     if not urls:
-        return _running(who, provider)
+        return _asked_at(_only_running(), who)
+    if path is None and re.fullmatch(r"(?!localhost$)[\w-]+", only):
+        raise UsageError(
+            "no running server has this name (`harness serve status` lists them), and there is no such file; expected "
+            "one of these or an address, such as http://127.0.0.1:8000",
+            field="base_url",
+            value=only,
+        )
     variable = who.api_key_env or provider.address.key_variable
     key = _key_of(who, variable) if who.api_key_env is not None or provider.hosted or shared_key else None
 
@@ -118,11 +128,10 @@ def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bo
         return endpoint
 
     about: dict[str, Any] = {"provider": provider.name} if provider.hosted else {}
-    if endpoints_file is not None:
-        file = EndpointsFile(endpoints_file, complete)
+    if path is not None:
+        file = EndpointsFile(path, complete)
         return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
-    weighted = [(address, weight) for url, weight in map(_split_weight, urls) for address in _addresses(url)]
-    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
+    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in map(_split_weight, urls))
     # Most runs ask servers that were started elsewhere, and this machine keeps no state of any.
     states = own_servers.servers_at(endpoints) if (state_folder() / "servers").is_dir() else []
     if len(states) == 1:
@@ -145,11 +154,6 @@ def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoi
     return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
-def _addresses(url: str | None) -> Sequence[str | None]:
-    """The address itself; for a `dns+` address, one address for each machine behind the name at present."""
-    return expand_dns(url) if url is not None and url.startswith(DNS_PREFIX) else [url]
-
-
 def _split_weight(url: str | None) -> tuple[str | None, float]:
     """Split `ADDRESS` or `ADDRESS,weight=2` into address and weight; None stands for the provider's own address."""
     if url is None:
@@ -167,7 +171,7 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     """
     if who.provider is not None:
         return providers.load(who.provider)
-    given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
+    given = list(urls) or [os.environ.get(URL_VARIABLE, "")]
     # A weight may follow the address after a comma.
     recognised = {provider.name: provider for provider in (providers.recognise(url.partition(",")[0]) for url in given)}
     if len(recognised) > 1:
@@ -177,40 +181,51 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     return next(iter(recognised.values()), None) or providers.load(providers.GENERIC)
 
 
-def _running(who: WhichServer, provider: Provider) -> ReachedServers:
-    """The running server that was started here and has the name that `who` gives; without a name, the only one.
+def listing(who: WhichServer) -> Path | None:
+    """The file or folder of addresses that `base_url` names in place of an address; None if it names none."""
+    only = who.base_url[0] if len(who.base_url) == 1 else ""
+    return Path(only) if only and "://" not in only and Path(only).exists() else None
 
-    Raises `UsageError` and `ServerError` if there is no such server, or if several run and none is named.
-    """
-    from server_launchers.errors import LaunchError
+
+def _started_here(name: str) -> ServerState | None:
+    """The running server of this name that was started here; None if there is none."""
+    # Most runs give an address, and this machine keeps no state of any server.
+    if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
+        return None
+    from server_launchers.keeping import servers
+
+    return next((one for one in servers.status() if one.status == "ready" and one.name == name), None)
+
+
+def _only_running() -> ServerState:
+    """The only running server that was started here. Raises `ServerError` if there is none, or several."""
     from server_launchers.keeping import servers
 
     running = [server for server in servers.status() if server.status == "ready"]
-    if who.server is None and not running:
+    if not running:
         raise ServerError(
             f"no server is known: give --base-url URL (or {URL_VARIABLE}), or start one with "
             "`harness serve ENGINE MODEL`"
         )
-    if who.server is None and len(running) > 1:
+    if len(running) > 1:
         names = ", ".join(server.name for server in running)
-        raise ServerError(f"several servers are running ({names}): choose one with `server`")
-    try:
-        state = servers.find(who.server)
-    except LaunchError as error:
-        raise UsageError(str(error), field="server", value=who.server) from error
-    named = who.api_key_env or KEY_VARIABLE
+        raise ServerError(f"several servers are running ({names}): choose one by its name with base_url")
+    return running[0]
+
+
+def _asked_at(state: ServerState, who: WhichServer) -> ReachedServers:
+    """All replicas of a server that was started here."""
+    provider = provider_of(who, state.base_urls)
     # The server was started to expect the key of its own variable, whatever the run names.
-    key = _from_environment(state.api_key_env) if state.api_key_env else _key_of(who, named)
+    key = _from_environment(state.api_key_env) if state.api_key_env else _key_of(who, who.api_key_env or KEY_VARIABLE)
     endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
     return _with_record(state, provider, endpoints)
 
 
 def address_of_running(name: str) -> str | None:
     """The address of the running server of this name that was started here; None if there is none."""
-    from server_launchers.keeping import servers
-
-    urls = (server.base_urls for server in servers.status() if server.status == "ready" and server.name == name)
-    return next((addresses[0] for addresses in urls if addresses), None)
+    state = _started_here(name)
+    return state.base_urls[0] if state is not None and state.base_urls else None
 
 
 def _key_of(who: WhichServer, variable: str) -> Secret | None:
@@ -575,4 +590,4 @@ def at_server(who: W, server: RunningServer) -> W:
     """The options `who` with the address of the server that was started for them, and without the options that start
     one.
     """
-    return who.but(serve=None, server=server.name, model=server.model)
+    return who.but(serve=None, base_url=(server.name,), model=server.model)

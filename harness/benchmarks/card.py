@@ -420,24 +420,6 @@ class Card(_Part):
         """The address of the data, if the user gave the data; None if they are those that the card names."""
         return self._given_data
 
-    @property
-    def ingredients(self) -> dict[str, Any]:
-        """All fields from which questions are made, for a checksum.
-
-        A field of `added_later` is left out if the card does not use it, so that older cards keep their checksums.
-        """
-        added_later = (
-            *("program", "releases", "date_column", "dates", "only", "twin_of", "original_key", "original_until"),
-            *("cluster_after", "row_form"),
-        )
-        exclude: dict[str, Any] = {name: True for name in added_later if not getattr(self, name)}
-        of_source = {name for name in ("damaged_rows", "documents") if not getattr(self.source, name, True)}
-        if isinstance(self.source, UrlSource) and self.source.split is None:
-            of_source.add("split")
-        if of_source:
-            exclude["source"] = of_source
-        return self.model_dump(mode="json", exclude=exclude)
-
     def restrict_to(self, arguments: Sequence[str]) -> Card:
         """The card with only the questions of a release, of a span of dates, or of both. Raises `UsageError`.
 

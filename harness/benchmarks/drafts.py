@@ -336,7 +336,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     """
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
-    turns, text = _conversation(row, question)
+    turns, text = conversation(row, question)
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _cell_or_none(row, columns.context)
@@ -383,7 +383,7 @@ _CONVERSATION = re.compile(r'\s*\[\s*\{\s*"(?:role|content)"\s*:')
 _ROLES = ("system", "user", "assistant")
 
 
-def _conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
+def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
     """Return (the messages before the question, the question's text) of the cell with the question.
 
     Raises `UsageError`.

@@ -109,10 +109,12 @@ def render(
     if api == "completions":
         head = [system] if system else []
         return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in examples), f"{turn}\n"])
-    messages = [Message("system", system)] if system else []
+    # A system message stands before everything else, also that of a conversation before worked examples.
+    n_system = int(bool(turns) and turns[0].role == "system")
+    messages = [*([Message("system", system)] if system else []), *turns[:n_system]]
     for q, a in examples:
         messages += [Message("user", q), Message("assistant", a)]
-    return (*messages, *turns, Message("user", turn)), ""
+    return (*messages, *turns[n_system:], Message("user", turn)), ""
 
 
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."

@@ -1,7 +1,6 @@
 """Making a benchmark's questions from its card: read the rows, check them against the card, select, render prompts.
 
-`build` is the entry. If a run has stored questions made by the same recipe (`harness.benchmarks.recipe`), these are
-taken as they are; else the rows pass once, one at a time:
+`build` is the entry. The rows pass once, one at a time:
 
     row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
 
@@ -11,7 +10,7 @@ Long: the set of questions and its making share one list of fields and of checks
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -20,9 +19,7 @@ from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Prompt
-from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.benchmarks.sources import chooser
-from harness.core.about import __version__
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
@@ -57,8 +54,8 @@ class QuestionSet:
     the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
     public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
-    (`harness.benchmarks.shards`). recipe: digest of everything from which the questions are made; None if the data are
-    unknown before they are read. note: the run's note, if the questions were taken from the run's file.
+    (`harness.benchmarks.shards`). data_file: the file of this machine from which the rows were read, as the card names
+    it; None for any other source.
     """
 
     name: str
@@ -79,25 +76,7 @@ class QuestionSet:
     given_data: str | None = None
     without_card: bool = False
     part: ShardPart | None = None
-    recipe: str | None = None
-    note: RecipeNote | None = None
-
-    def recipe_note(self, file: str) -> RecipeNote | None:
-        """The note for a run whose file questions.jsonl holds exactly the selection; None without a recipe.
-
-        file: SHA-256 of that file.
-        """
-        if self.recipe is None:
-            return None
-        return RecipeNote(
-            recipe=self.recipe,
-            file=file,
-            n_all=self.n_all,
-            rows_digest=self.rows_digest,
-            dataset_digest=self.dataset_digest,
-            origin=self.origin,
-            notes=self.notes,
-        )
+    data_file: str | None = None
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -149,18 +128,15 @@ def build(
     ids: Sequence[str] | None = None,
     filters: Sequence[str] = (),
     api: Api = "chat",
-    stored_by: Callable[[str, str], StoredQuestions | None] = lambda _name, _recipe: None,
 ) -> QuestionSet:
     """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
     prompt: a prompt or its name; None: the card's. system_prompt: a name or a text, "none" to send no system message;
     None: the prompt's. Selection: questions that pass all `filters` ("column=value"), of these the ones in `ids`, of
-    these the first `limit`. stored_by: a function (benchmark, recipe) → the questions that a run has stored by this
-    recipe, or None.
+    these the first `limit`.
     """
     chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    recipe = _recipe(card, chosen_prompt, system, limit, ids, filters, api)
     blank = QuestionSet(
         name=card.name,
         samples=card.samples,
@@ -180,27 +156,8 @@ def build(
         ),
         api=api,
         origin="",
-        recipe=recipe,
     )
-    stored = stored_by(card.name, recipe) if recipe is not None else None
-    if stored is not None:
-        return _from_stored(blank, stored)
     return _from_source(card, blank, _Selection(card, filters, ids, limit), chosen_prompt, system)
-
-
-def _from_stored(blank: QuestionSet, stored: StoredQuestions) -> QuestionSet:
-    """The set `blank` with the questions that a run has stored, and with the run's note on them."""
-    note = stored.note
-    return replace(
-        blank,
-        questions=stored.questions,
-        n_all=note.n_all,
-        rows_digest=note.rows_digest,
-        dataset_digest=note.dataset_digest,
-        origin=note.origin,
-        notes=note.notes,
-        note=note,
-    )
 
 
 def _from_source(
@@ -244,29 +201,9 @@ def _from_source(
         rows_digest=rows_digest,
         dataset_digest=digest_of_each(key.hex() for key in sorted(seen.identities)),
         origin=source.origin,
+        data_file=source.origin if chooser.reads_a_file(card) else None,
         notes=tuple(notes),
     )
-
-
-def _recipe(
-    card: Card,
-    prompt: Prompt,
-    system: str | None,
-    limit: int | None,
-    ids: Sequence[str] | None,
-    filters: Sequence[str],
-    api: Api,
-) -> str | None:
-    """Digest of everything from which the questions are made, the harness's version included.
-
-    None if the source is no local file, so that its data are unknown before they are read. system: the system prompt;
-    None: the prompt's own. limit, ids, filters: the user's choice of questions.
-    """
-    data = chooser.fingerprint(card)
-    if data is None:
-        return None
-    ingredients = [card.ingredients, prompt.model_dump(mode="json"), system, limit, ids, list(filters), api]
-    return digest([__version__, data, *ingredients])
 
 
 class _Seen:

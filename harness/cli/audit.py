@@ -46,7 +46,6 @@ def command(run: Path, **given: Any) -> None:
     harness audit results/r1 --undecided               # decide what the grader could not decide
     harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
     harness audit results/r1 --verdicts to_judge.jsonl
-    harness audit results/r1 --out to_judge.csv        # the same for Excel: fill in the column verdict
     """
     from harness.verbs.audit import audit
     from harness.viewer.printed import lines

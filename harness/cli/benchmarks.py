@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from harness.cli import terminal
@@ -16,15 +14,8 @@ from harness.core.nouns import count_noun
 SHOWN_PROMPTS = 3
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.lists import CardRow
-
-    return list[CardRow]
-
-
 @click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
-@json_option(_prints, "the list")
+@json_option("harness.cli.printed.lists:CardRow", "the list", many=True)
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Benchmark cards: what is asked, where the data come from, how it is graded."""
@@ -35,7 +26,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 @command.command("list")
-@json_option(_prints, "the list")
+@json_option("harness.cli.printed.lists:CardRow", "the list", many=True)
 def list_(as_json: bool) -> None:
     """All cards: questions, default samples, licence, and whether the data are here."""
     from harness.benchmarks import catalogue

@@ -1,6 +1,6 @@
 """`harness compare`: which run is better, how sure that is, and how many samples would settle it.
 
-Exit code 4: a gate failed.
+Exit code 4: a run is worse than the baseline by the margin or more.
 """
 
 from __future__ import annotations
@@ -38,34 +38,16 @@ MIN_SUMMED = 3
 """Number of comparisons from which on a last line sums up their verdicts."""
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.scoring.deciding import Decision
-
-    return list[Decision]
-
-
 @click.command("compare", cls=Helping, verb="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(CompareOptions)
-@click.option(
-    "--fail-if-worse",
-    type=click.FloatRange(0, 100),
-    metavar="POINTS",
-    help="Exit with 4 if a run is found worse than the baseline and was seen worse by at least POINTS; with 1 if none "
-    "is, but the samples could not have shown it, or a score was not compared. To rule a loss out, see --margin. "
-    "Default: no gate.",
-)
-@click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
 @click.option(
     "--samples",
     is_flag=True,
     help="Print where two runs differ instead: questions that moved, verdicts that flipped, settings.",
 )
-@json_option(_prints, "a list of the decisions")
-def command(
-    runs: tuple[Path, ...], fail_if_worse: float | None, pass_unseen: bool, samples: bool, as_json: bool, **given: Any
-) -> None:
+@json_option("harness.scoring.deciding:Decision", "a list of the decisions", many=True)
+def command(runs: tuple[Path, ...], samples: bool, as_json: bool, **given: Any) -> None:
     """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
@@ -73,17 +55,18 @@ def command(
     one whether it would be on other questions of this kind. If runs share several benchmarks, a last line is about
     their mean. The p values are raised for the number of lines (Holm's
     method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
-    once; to look again and again while runs grow, use `harness race`.
+    once; to look again and again while runs grow, use `harness race`. Exit code beside a margin: 0 no run is worse by
+    it or more, 4 one is, 1 the samples leave it open, or a score is compared with no other.
 
     \b
     harness compare results/base results/tuned
     harness compare results/base theirs.jsonl
-    harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
+    harness compare results/checkpoint-* --baseline results/base
     harness compare results/base results/quantised --margin 1
     harness compare results/base results/tuned --samples
     """
     if samples:
-        _show_samples(runs, {"--json": as_json, "--fail-if-worse": fail_if_worse, "--pass-unseen": pass_unseen} | given)
+        _show_samples(runs, {"json": as_json} | given)
         return
     from harness.verbs.compare import compare
 
@@ -107,11 +90,16 @@ def command(
             _print_summary(decisions)
     for sentence in pairs.uncompared:
         terminal.warn(sentence)
-    if fail_if_worse is not None:
-        code = _gate(decisions, pairs.uncompared, fail_if_worse / 100)
-        sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
-    if pass_unseen:
-        raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
+    if given["margin"] is not None:
+        sys.exit(_margin_code(decisions, pairs.uncompared))
+
+
+def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> int:
+    """The exit code beside a margin: whether a run is surely worse by it, or surely none is."""
+    verdicts = {"open" if decision.margin is None else decision.margin.verdict for decision in decisions}
+    if "worse" in verdicts:
+        return StoppedByRule.exit_code
+    return EXIT_OWED if uncompared or "open" in verdicts else EXIT_COMPLETE
 
 
 def _show_samples(runs: Sequence[Path], others: Mapping[str, Any]) -> None:
@@ -121,8 +109,7 @@ def _show_samples(runs: Sequence[Path], others: Mapping[str, Any]) -> None:
     if len(runs) != 2:
         raise UsageError(f"--samples shows where two runs differ: give two, not {len(runs)}")
     if given := [name for name, value in others.items() if value not in (None, False, ())]:
-        flag = given[0] if given[0].startswith("--") else f"--{given[0].replace('_', '-')}"
-        raise UsageError(f"--samples shows where two runs differ and decides nothing: leave out {flag}")
+        raise UsageError(f"--samples shows where two runs differ and decides nothing: leave out {given[0]}")
     show(*runs)
 
 
@@ -148,51 +135,6 @@ def _decided_by_correction(pair: RunComparison) -> bool:
         verdict == "no difference seen" and interval is not None and not interval.low <= 0 <= interval.high
         for verdict, interval in lines
     )
-
-
-def _gate(decisions: Sequence[Decision], uncompared: Sequence[str], margin: float) -> int:
-    """Print which runs `--fail-if-worse` refuses, and where the samples are too few for it. Returns the exit code.
-
-    margin: the loss of accuracy, a fraction, from which a run is refused. uncompared: a sentence for each benchmark
-    that could not be compared; the gate does not pass then.
-    """
-    from harness.reports.unsettled import COMPLETE_FIRST
-    from harness.scoring.uncertainty import point_cells
-
-    refused = [decision for decision in decisions if decision.is_worse_by(margin)]
-    for decision in decisions:
-        if decision.verdict == "worse" and decision not in refused:
-            loss = count_points(in_percent(-decision.paired.difference.value))
-            terminal.warn(
-                f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} is found worse by {loss} "
-                f"({point_cells(decision.paired.difference)[1]}): less than the {100 * margin:g} that "
-                f"--fail-if-worse allows; --margin {100 * margin:g} says whether the true loss is surely smaller"
-            )
-    for decision in refused:
-        click.echo(
-            f"harness: {visible(decision.run)} is worse than {visible(decision.baseline)} on "
-            f"{visible(decision.paired.benchmark)} by {in_percent(-decision.paired.difference.value)} points",
-            err=True,
-        )
-    unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
-    for decision in unseen:
-        interval = decision.paired.difference.sampling
-        assert interval is not None
-        advice = f"make two new runs of the size that `harness plan … --detect {100 * margin:g}` says"
-        if decision.n_owed or decision.imported:
-            advice = COMPLETE_FIRST if decision.n_owed else "ask more questions of this kind"
-        terminal.warn(
-            f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
-            f"smallest difference that they find in 80 % of repetitions is {_detectable(decision.detectable)}, and "
-            f"the run may be worse by {in_percent(-interval.low)}; "
-            f"{advice}, or let it pass with --pass-unseen"
-        )
-    if uncompared:
-        terminal.warn(
-            "this gate does not pass while a score is not compared: give only runs that share their benchmarks, or let "
-            "it pass with --pass-unseen"
-        )
-    return StoppedByRule.exit_code if refused else EXIT_OWED if unseen or uncompared else EXIT_COMPLETE
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:

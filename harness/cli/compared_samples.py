@@ -59,7 +59,7 @@ def _print(compared: Compared) -> None:
     from harness.viewer.rows import WORDS
 
     click.echo(visible(compared.benchmark))
-    for line in (*compared.lines, *(f"warning: {warning}" for warning in compared.warnings)):
+    for line in compared.lines:
         click.echo(f"  {visible(line)}")
     for name, old, new in compared.settings:
         click.echo(f"  {visible(name)}: {old} → {new}")

@@ -14,7 +14,6 @@ from harness.core.secret import without_secrets, without_user_info
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, RunOptions
-    from harness.asking.options.verbs import OnRay
     from harness.asking.prepare import Asked
     from harness.asking.watching import Watcher
     from harness.benchmarks.questions import QuestionSet
@@ -25,7 +24,7 @@ MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
 
 
-def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
+def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> None:
     """Print what the run would ask, and the command lines of a server that would be started.
 
     Nothing is sent except one look at the server. judge: who will score the run; it is asked nothing. None: the rules.
@@ -42,10 +41,10 @@ def show(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> None:
         _show_unserved(options, questions_asked, judge)
         _warn(questions_asked.sets, judge, watcher)
         return
-    if where.on is not None:
+    if on is not None:
         from harness.verbs.elsewhere import cluster
 
-        options = cluster(where.on).checked(options)
+        options = cluster(on).checked(options)
     with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts, judge)
         _warn(prepared.sets, judge, watcher)

@@ -14,13 +14,6 @@ from harness.cli.json_output import json_option, say
 from harness.core.inert import visible
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import Exported
-
-    return Exported
-
-
 class _Format(click.Option):
     """The option --to. Its help lists the shipped formats, which are imported only when that help is shown."""
 
@@ -39,7 +32,7 @@ class _Format(click.Option):
 @click.command("export", cls=Helping, verb="export")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(ExportOptions, classes={"to": _Format})
-@json_option(_prints, "what was written")
+@json_option("harness.cli.printed.ends:Exported", "what was written")
 def command(run: Path, as_json: bool, **given: Any) -> None:
     """Write RUN in the format of another tool: a folder with a file for each benchmark.
 

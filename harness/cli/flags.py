@@ -1,13 +1,12 @@
-"""The flags of a command: made from its options' declarations, set by typing, a file of variables or the environment.
+"""The flags of a command, made from its options' declarations; and a file of variables.
 
 `flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
 A flag that is not typed sets None, and the option keeps its default. Only the flag of a seed sets the default itself,
 since None there means that no seed is sent. The texts of --serve-option are gathered into the option
 `serve` (`with_server`).
 
-Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option overrides its variable.
-A file of variables is read only if `--env-file` names it. Every run prints which variables it uses: a forgotten
-variable must not change a score unseen.
+A file of variables is read only if `--env-file` names it. No variable sets an option: a forgotten one must not change a
+score unseen.
 """
 
 from __future__ import annotations
@@ -131,41 +130,13 @@ def _type(option: Option) -> Any:
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
 
 
-# ---- defaults from the environment
-
-
-PREFIX = "HARNESS_RUN"
-SETTINGS = {"auto_envvar_prefix": PREFIX}
-"""The context setting of a command whose options may come from the environment."""
+# ---- a file of variables
 
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longest file of variables."""
-
-
-def environment_values(context: click.Context) -> list[str]:
-    """The options whose value comes from an environment variable, each as a text: `--max-tokens
-    (HARNESS_RUN_MAX_TOKENS)`, and a switch as it is set: `HARNESS_RUN_STREAM=true`.
-
-    Raises `UsageError` for a variable that matches no option.
-    """
-    variables = {
-        f"{PREFIX}_{parameter.name}".upper(): parameter for parameter in context.command.params if parameter.name
-    }
-    settings = {name: value for name, value in os.environ.items() if name.startswith(f"{PREFIX}_")}
-    if unknown := sorted(set(settings) - set(variables)):
-        raise UsageError(
-            f"the environment variable {visible(unknown[0], 100)} sets no option of a run."
-            f"{near_names(unknown[0], variables)}"
-        )
-    return [
-        # A switch may be set to either value, and has a flag for one of them only.
-        f"{name}={settings[name]}" if getattr(parameter, "is_flag", False) else f"{parameter.opts[-1]} ({name})"
-        for name, parameter in variables.items()
-        if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
-    ]
 
 
 def _read(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
@@ -199,11 +170,11 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
     click.option(
         "--env-file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        # Eager: the variables must be set before click looks for the defaults of the other options.
+        # Eager: the variables are set before another option looks for its key.
         is_eager=True,
         expose_value=False,
         callback=_read,
-        help=f"File of NAME=VALUE lines: keys, and defaults of options ({PREFIX}_MAX_TOKENS=…). Default: no file.",
+        help="File of NAME=VALUE lines: keys and addresses. A variable that is set already stays. Default: no file.",
     ),
 )
 
@@ -306,14 +277,11 @@ _SERVE_OPTION = click.option(
 _SHOWN = under(
     OUTPUT,
     click.option(
-        "--no-progress",
-        "progress",
+        "--quiet",
+        "-q",
         is_flag=True,
-        flag_value=False,
-        default=True,
-        help="Show no progress. NO_COLOR takes the colours out of it.",
+        help="Print only warnings, errors and results. NO_COLOR takes the colours out of the progress.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
 )
 
 FIRST = (
@@ -330,12 +298,9 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
 
 
 def typed_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the parameters that were typed on the command line. They override a sweep's file; defaults from the
-    environment do not.
-    """
-    context = click.get_current_context()
-    not_typed = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
-    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in not_typed}
+    """Those of the parameters that were typed on the command line. They override a sweep's file."""
+    source = click.get_current_context().get_parameter_source
+    return {name: value for name, value in given.items() if source(name) is not ParameterSource.DEFAULT}
 
 
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -393,7 +358,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 def _addressed(typed: str) -> dict[str, Any]:
     """The judge's model, and its server if it stands behind the model's name."""
-    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix|dns\+https?):.+)", typed)) is not None:
+    if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")
     if at and model:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
     from harness.verbs.gate.running import Expected
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.gate.decide import Gated
-
-    return Gated
-
-
 @click.command("gate", cls=Helping)
 @click.argument("policy", required=False, type=click.Path(path_type=Path))
 @click.argument("runs", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
@@ -39,15 +33,16 @@ def _prints() -> Any:
 )
 @click.option("--dry-run", is_flag=True, help="Say what the gate will cost and find, by simulation; send no request.")
 @click.option("--example", is_flag=True, help="Print a policy with comments, to be edited.")
-@json_option(_prints, "the decision (gate.json)")
+@json_option("harness.verbs.gate.decide:Gated", "the decision (gate.json)")
 def command(
     policy: Path | None, runs: tuple[Path, ...], out: Path | None, dry_run: bool, example: bool, as_json: bool
 ) -> None:
     """Say whether a model still reaches the floors of POLICY, a YAML file, within a promised rate of false alarms.
 
     Without RUN the benchmarks are sampled in rounds until each is decided or has used its samples; with RUN, scored
-    runs that exist are looked at. gate.json, gate.md and gate.xml (JUnit) are written, and a line is added to the
-    policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples are missing.
+    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the run chart) are written, and
+    a line is added to the policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples
+    are missing.
 
     \b
     harness gate --example > gate.yaml
@@ -56,10 +51,10 @@ def command(
     harness gate gate.yaml results/nightly
     """
     from harness.verbs.gate import policy as policies
-    from harness.verbs.gate import running
+    from harness.verbs.gate import running, written
 
     if example:
-        click.echo(policies.EXAMPLE, nl=False)
+        click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return
     if policy is None:
         raise UsageError("name the policy's file; `harness gate --example` prints one")
@@ -72,11 +67,11 @@ def command(
             gated = running.gate_runs(read, runs)
         else:
             out = out or Path("results", f"gate-{read.name}")
-            with terminal.Terminal() as watcher:
+            with terminal.Terminal(warned=Counter()) as watcher:
                 gated = running.run_gate(read, out, watcher, _look)
     folder = out or (runs[0] if runs[0].is_dir() else runs[0].parent)
     folder.mkdir(parents=True, exist_ok=True)
-    running.write(read, gated, folder)
+    written.write(read, gated, folder)
     if as_json:
         say(gated)
     else:
@@ -91,12 +86,15 @@ def _look(gated: Gated) -> None:
     for check in gated.checks:
         if check.rounds:
             click.echo(
-                f"  {visible(check.benchmark)}: {check.state} after {count_noun(check.rounds, 'round')}", err=True
+                f"  {visible(check.benchmark)}: {check.state} after {check.rounds:g} round{'s' * (check.rounds != 1)}",
+                err=True,
             )
 
 
 def _foretell(benchmarks: list[Expected]) -> None:
     """Print what the gate will cost and find."""
+    from harness.cli.forecast import forecast_lines
+
     for each in benchmarks:
         seen, n = each.forecast, each.n_questions
         known = f"learnt from {each.deviation.known} runs" if each.deviation.known else "stated by the policy"
@@ -104,9 +102,9 @@ def _foretell(benchmarks: list[Expected]) -> None:
             f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} if all is well, "
             f"{seen.rounds_of_loss * n:,.0f} if the loss is there, {each.max_rounds * n:,} at most"
         )
-        if each.tokens:
-            tokens = [f"{each.tokens * n * rounds:,.0f}" for rounds in (seen.rounds, each.max_rounds)]
-            click.echo(f"  new tokens, by the baseline's length: about {tokens[0]} if all is well, {tokens[1]} at most")
+        for which, (ahead, concurrency) in zip(("if all is well", "at most"), each.ahead, strict=False):
+            for line in [] if ahead is None else forecast_lines(ahead, concurrency):
+                click.echo(f"  {which}: {line.strip()}")
         click.echo(
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
             f"if all is well; the loss is found in {in_percent(seen.power)}%"

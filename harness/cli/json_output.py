@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import types
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,17 +15,30 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class JsonOption(click.Option):
-    """The option `--json` of a command. prints: the type of its output, imported only when its schema is needed."""
+    """The option `--json` of a command. prints: MODULE:TYPE of its output; many: it prints a list of such values."""
 
-    def __init__(self, *args: Any, prints: Callable[[], Any], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, prints: str, many: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.prints = prints
+        self._prints, self._many = prints, many
+
+    @property
+    def prints(self) -> Any:
+        """The type of the output. Its module is imported only here: most commands never show their schema."""
+        module, _, name = self._prints.partition(":")
+        one: Any = getattr(importlib.import_module(module), name)
+        return types.GenericAlias(list, one) if self._many else one
 
 
-def json_option(prints: Callable[[], Any], what: str) -> Callable[[F], F]:
-    """The options `--json` and `--json-schema` of a command. Every `--json` is made here, so that each has a schema."""
+def json_option(prints: str, what: str, *, many: bool = False) -> Callable[[F], F]:
+    """The options `--json` and `--json-schema` of a command; prints, many: as in `JsonOption`."""
     as_json = click.option(
-        "--json", "as_json", cls=JsonOption, prints=prints, is_flag=True, help=f"Print {what} as JSON (docs/json.md)."
+        "--json",
+        "as_json",
+        cls=JsonOption,
+        prints=prints,
+        many=many,
+        is_flag=True,
+        help=f"Print {what} as JSON (docs/json.md).",
     )
     its_schema = click.option(
         "--json-schema",
@@ -81,7 +96,7 @@ def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[s
 
 def schema(command: str) -> dict[str, Any]:
     """The JSON schema of what `harness COMMAND --json` prints."""
-    shapes, records = schemas({command: printing()[command].prints()})
+    shapes, records = schemas({command: printing()[command].prints})
     return {"$schema": DIALECT, "title": f"harness {command} --json", **shapes[command], "$defs": records}
 
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from harness.cli import terminal
-from harness.cli.agreement import SHOWN_DISAGREEMENTS, disagreement_lines, matrix_lines
+from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.core.errors import UsageError
-from harness.core.inert import quoted, visible
-from harness.core.money import usd_in_words
-from harness.core.nouns import are, count_noun, in_percent
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
     from harness.core.money import Prices
-    from harness.scoring.judging import JudgeCost
-    from harness.scoring.two_judges import JudgesAgreement
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
     from harness.verbs.judging_costs import ExpectedJudging
 
@@ -40,7 +36,10 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
             click.echo(line, err=stderr)
     costs = [report.cost for report in judged.reports if report.cost.replies]
     if len(costs) > 1:
-        click.echo(f"the judge, on all benchmarks: {_cost(reduce(type(costs[0]).plus, costs))}", err=stderr)
+        click.echo(
+            f"the judge, on all benchmarks: cost in all sessions: {reduce(type(costs[0]).plus, costs).words}",
+            err=stderr,
+        )
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
@@ -133,7 +132,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_hidden:
         parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
-    yield f"  {_cost(report.cost)}"
+    yield f"  cost in all sessions: {report.cost.words}"
     counts = (
         "the judge's verdict counts"
         if judge.override
@@ -141,27 +140,3 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         f"{'count' if report.first_grader == 'rules' else 'counts'} (override=true lets the judge count)"
     )
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
-    for agreement in report.others:
-        yield from _beside(agreement)
-
-
-def _beside(agreement: JudgesAgreement) -> Iterator[str]:
-    """The lines to print on the agreement with the judge of a former score."""
-    share = f"{in_percent(agreement.n_equal / agreement.n_answers)} %"
-    if agreement.interval is not None:
-        share += f", new questions {in_percent(agreement.interval.low)}–{in_percent(agreement.interval.high)}"
-    kappa = "" if agreement.kappa is None else f"; Cohen's kappa {agreement.kappa:.2f}"
-    name = visible(agreement.name.removeprefix("judge:"), 100)
-    n_answers = count_noun(agreement.n_answers, "distinct answer")
-    yield f"  agrees with the judge {name} on {agreement.n_equal:,} of {n_answers} ({share}){kappa}"
-    for key, (correct, n) in islice(agreement.differing.items(), SHOWN_DISAGREEMENTS):
-        ours, theirs = ("correct", "wrong") if correct else ("wrong", "correct")
-        yield f"    {quoted(key.question_id)} sample {key.sample_index}: {ours}, by {name} {theirs} (×{n})"
-    if (left := len(agreement.differing) - SHOWN_DISAGREEMENTS) > 0:
-        yield f"    and {left:,} more"
-
-
-def _cost(cost: JudgeCost) -> str:
-    """What the judge's replies took, in words."""
-    money = "" if cost.usd is None or not cost.n_stated else f", {usd_in_words(cost.usd)}"
-    return f"cost in all sessions: {count_noun(cost.requests, 'request')}, {cost.tokens_in_words}{money}"

@@ -46,13 +46,15 @@ ELSEWHERE: dict[str, str] = dict(
             "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
+            "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
             "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown",
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
             "max-output-tokens "
             "max-length max-tokens-per-call",
             "model": "model-name model-name-or-path model-path model-paths model-dir model-id model-args",
-            "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
+            "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
+            "openai-api-base address",
             "provider": "model-provider backend-name",
             "api_key_env": "api-key openai-api-key key",
             "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set data-name",
@@ -64,12 +66,14 @@ ELSEWHERE: dict[str, str] = dict(
             "answer_key": "label-key",
             "extra_body": "extra-body-dict skip-special-tokens",
             "header": "organization",
-            "first_token_timeout": "timeout request-timeout read-timeout",
+            "timeout": "first-token-timeout idle-timeout request-timeout read-timeout",
             "attempts": "max-retries retries num-retries",
             "rpm": "request-rate rate-limit max-rpm",
             "judge": "grader-model judge-model eval-model evaluator-model-path",
-            "server": "server-name",
             "thinking": "reasoning-effort effort enable-thinking",
+            "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
+                "fail-if-worse pass-unseen"
+            ),
             "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"
@@ -91,7 +95,8 @@ ELSEWHERE: dict[str, str] = dict(
                 "metrics-port metrics-host"
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent no-progress",
+            "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (
                 "batch-file"
@@ -121,7 +126,7 @@ ELSEWHERE: dict[str, str] = dict(
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last repair-resume",
             "A server starts on the machine of its command. Run `harness serve ENGINE MODEL --host 0.0.0.0 --register "
-            "FOLDER/NAME.url` on each node; `harness run --endpoints FOLDER` asks them all (docs/scaling.md).": (
+            "FOLDER/NAME.url` on each node; `harness run --base-url FOLDER` asks them all (docs/scaling.md).": (
                 "on slurm replicas"
             ),
             "Certificate authorities are those of the system, or of the variable: SSL_CERT_FILE=FILE.": (

@@ -34,17 +34,10 @@ SHOWN_CHARS = 400
 """Longest reply in the table, in characters; the JSON holds it whole."""
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.probe.findings import ProbeReport
-
-    return ProbeReport
-
-
 @click.command("probe", cls=Helping, verb="probe")
 @click.argument("base_url", metavar="[URL]", required=False)
 @takes(ProbeRules)
-@json_option(_prints, "one object")
+@json_option("harness.verbs.probe.findings:ProbeReport", "one object")
 @takes(WhichServer, without=("base_url", *NO_SERVER))
 @takes(HowWritten, without=NO_FIELD)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")

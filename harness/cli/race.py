@@ -21,18 +21,9 @@ from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
 
 if TYPE_CHECKING:
-    from harness.cli.printed.ends import RaceCost, RaceEnd
-    from harness.core.money import Prices
-    from harness.generation.spending import Spent
+    from harness.cli.printed.ends import RaceEnd
     from harness.scoring.race import RaceState
     from harness.verbs.race import Raced
-
-
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import RaceEnd
-
-    return RaceEnd
 
 
 _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
@@ -47,7 +38,7 @@ _FIRST = ("candidates", "margin", "step", "as_json", *FIRST)
     metavar="'NAME KEY=VALUE …'",
     help="A candidate with its own options of a run, by their names in Python. The first is the baseline.",
 )
-@json_option(_prints, "how it ended")
+@json_option("harness.cli.printed.ends:RaceEnd", "how it ended")
 @run_options(RaceOptions)
 def command(
     candidates: tuple[str, ...],
@@ -149,30 +140,14 @@ def _record(raced: Raced, code: int) -> RaceEnd:
         standings={name: RaceStanding(**state._asdict()) for name, state in raced.standings.items()},
         samples=dict(raced.n_rounds),
         folders={name: str(path) for name, path in raced.folders.items()},
-        costs={name: _cost(spent, raced.prices[name]) for name, spent in raced.spent.items()},
-    )
-
-
-def _cost(spent: Spent, prices: Prices | None) -> RaceCost:
-    """A candidate's tokens and their cost, as `--json` prints them."""
-    from harness.cli.printed.ends import RaceCost
-
-    return RaceCost(
-        prompt_tokens=spent.prompt_tokens,
-        completion_tokens=spent.completion_tokens,
-        fingerprint_tokens=spent.fingerprint_tokens,
-        sure=spent.sure,
-        usd=None if prices is None else prices.usd(spent.prompt_tokens, spent.completion_tokens),
     )
 
 
 def _closing(raced: Raced) -> None:
-    """Print the verdict on each candidate, the samples used, what the runs cost, and their folders."""
+    """Print the verdict on each candidate, the samples used, and the folders of the runs."""
     for name, state in raced.standings.items():
         click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_in_words(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
-    for name, spent in raced.spent.items():
-        click.echo(f"all sessions of {visible(name)}: {spent.sentence(raced.prices[name])}")
     for name, path in raced.folders.items():
         click.echo(f"  {visible(name)}: {visible(str(path))}")

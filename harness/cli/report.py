@@ -31,21 +31,14 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     harness report results/base
     harness report results/base results/tuned --out comparison
     """
-    from harness.cli.again import run_command, score_command, serve_command
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.reports.report import BREAKDOWNS
-    from harness.reports.settings import cost_of_sessions
-    from harness.reports.spending_tables import cost_of_judges
-    from harness.verbs.again import lines_again
+    from harness.reports.settings import cost_of_judges, cost_of_sessions
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    table = report(
-        runs,
-        options,
-        lambda manifest, run, scores: lines_again(manifest, run, scores, run_command, score_command, serve_command),
-    )
+    table = report(runs, options)
     if options.plots is not None:
         plots = list(table.plots())
         draw.write_plots(plots, options.plots)
@@ -59,9 +52,9 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
         raise StoreError(f"{error.sentence}. Name another folder for the report by `out`") from error
     terminal.console().print(table.terminal())
     for run in table.runs:
-        for payees, cost in (("sessions", cost_of_sessions(run)), ("judges", cost_of_judges(run))):
+        for payees, cost in (("all sessions", cost_of_sessions(run)), ("the judge", cost_of_judges(run))):
             if cost is not None:
-                click.echo(f"all {payees} of {visible(run.label)}: {cost}")
+                click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     for source in runs:
         say_left_open(source)

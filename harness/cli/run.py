@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -12,12 +13,13 @@ import click
 
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT
-from harness.asking.options.verbs import OnRay, SpreadRunOptions
+from harness.asking.options.verbs import SpreadRunOptions
 from harness.cli import flags, terminal
 from harness.cli.flags import FIRST, give, judge_of, run_given, run_options
 from harness.cli.help import Helping, under
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
 
@@ -33,19 +35,11 @@ SHOWN_CAUSES = 5
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import SessionEnd
-
-    return SessionEnd
-
-
 _END_FLAGS = under(
     OUTPUT,
-    json_option(_prints, "how the session ended"),
+    json_option("harness.cli.printed.ends:SessionEnd", "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
-    click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 
 
@@ -54,15 +48,13 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"), context_settings=flags.SETTINGS)
+@click.command("run", cls=Helping, verb="run", first=(*FIRST, "judge"))
 @click.argument("benchmarks", required=False)
 @_end_flags
 @run_options(SpreadRunOptions)
 @flags.judge_option
 @flags.env_file_option
-def command(
-    dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, shards: int | None, **given: Any
-) -> None:
+def command(dry_run: bool, scores: bool, as_json: bool, on: str | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
@@ -77,34 +69,30 @@ def command(
     harness run one-cell.yaml
     """
     with terminal.stopped_with_a_line():
-        _command(dry_run, pilot, scores, as_json, OnRay.of(on=on, shards=shards), given)
+        _command(dry_run, scores, as_json, on, given)
 
 
-def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, where: OnRay, given: dict[str, Any]) -> None:
+def _command(dry_run: bool, scores: bool, as_json: bool, on: str | None, given: dict[str, Any]) -> None:
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
-    if as_json and (dry_run or pilot):
-        raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
-    if where.on is not None and pilot:
-        raise UsageError("--on does not work with --pilot: make the pilot without --on")
-    if scores and (pilot or where.on is not None):
-        raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
-    if pilot and given["judge"]:
-        raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
-    for default in flags.environment_values(click.get_current_context()):
-        terminal.note(f"from the environment: {default}")
+    if former := next((name for name in os.environ if name.startswith("HARNESS_RUN_")), None):
+        raise UsageError(
+            f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
+        )
+    if as_json and dry_run:
+        raise UsageError("--json prints how a session ended: leave out --dry-run")
+    if scores and on is not None:
+        raise UsageError("--score does not work with --on: leave one of them out")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_of(given["judge"])
     if dry_run:
-        show(options, where, judge)
-    elif pilot:
-        sys.exit(_pilot(options))
+        show(options, on, judge)
     else:
-        _run(options, where, judge, scores=scores, as_json=as_json)
+        _run(options, on, judge, scores=scores, as_json=as_json)
 
 
-def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, scores: bool, as_json: bool) -> NoReturn:
+def _run(options: RunOptions, on: str | None, judge: JudgeOptions | None, *, scores: bool, as_json: bool) -> NoReturn:
     """Run the benchmarks, with progress in the terminal; print how the session ended, and exit with its code.
 
     scores: score the run meanwhile; the tables stand at the end.
@@ -114,7 +102,7 @@ def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, score
     from harness.verbs.run import run_at
 
     with ScoredTerminal() if scores else Terminal() as watcher:
-        ran = run_at(where, options, watcher, judge)
+        ran = run_at(on, options, watcher, judge)
     for sentence in watcher.advice if ran.sampled.outcome.tally.finished else ():
         terminal.warn(sentence)
     code = _print_end(ran)
@@ -124,21 +112,6 @@ def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None, *, score
     if as_json:
         say(_record(ran, code))
     sys.exit(code)
-
-
-def _pilot(options: RunOptions) -> int:
-    """Run a pilot and print its forecast. Returns the exit code."""
-    from harness.cli.pilot import lines
-    from harness.cli.terminal import Terminal
-    from harness.verbs.pilot import pilot
-
-    with Terminal() as watcher:
-        piloted = pilot(options, watcher)
-    code = _print_outcome(piloted.outcome, piloted.folder, piloted.prices)
-    for line in lines(piloted):
-        click.echo(line)
-    terminal.note("the same command without --pilot continues this run")
-    return code
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:

@@ -48,16 +48,9 @@ _FIRST = (
 _RULES_COUNT = "the rules' verdict counts"
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.scores import RunScore
-
-    return list[RunScore]
-
-
 @click.command("score", cls=Helping, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@json_option(_prints, "a list of the scores, one of each benchmark,")
+@json_option("harness.cli.printed.scores:RunScore", "a list of the scores, one of each benchmark,", many=True)
 @takes(ScoreOptions)
 @takes(JudgingCosts)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
@@ -143,7 +136,7 @@ def _score_each(
     from harness.verbs.score import refuse_any, score
 
     if len(sources) > 1:
-        refuse_any(sources, options, judge)
+        refuse_any(sources, options)
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
@@ -210,7 +203,7 @@ def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tup
         from harness.cli.merge import join
         from harness.verbs.score import refuse_any
 
-        refuse_any(sources, options.but(k=()), None)  # k is for all samples of a question, a shard may have some
+        refuse_any(sources, options.but(k=()))  # k is for all samples of a question, a shard may have some
         join(sources, MergeOptions(out=options.out))
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:

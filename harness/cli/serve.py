@@ -143,7 +143,7 @@ _OURS = (
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
-        "--endpoints` follows a folder of such files (*.url).",
+        "--base-url FOLDER` follows a folder of such files (*.url).",
     ),
 )
 """Flags of every engine's command, besides those that describe the server."""
@@ -182,15 +182,8 @@ for _name, _engine in engines.every().items():
     command.add_command(_engine_command(_name, _engine.summary, _engine.takes))
 
 
-def _prints_servers() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.lists import Servers
-
-    return Servers
-
-
 @command.command("status")
-@json_option(_prints_servers, "the list")
+@json_option("harness.cli.printed.lists:Servers", "the list")
 def status(as_json: bool) -> None:
     """List the servers that run, and those that ended without being asked to."""
     from harness.cli.printed.lists import ServerRow, Servers

@@ -43,16 +43,13 @@ ALL_COLUMNS = 1000
 """Width of a status in a file or a pipe."""
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.lists import RunStatus
-
-    return list[RunStatus]
-
-
 @click.command("status", cls=Helping)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@json_option(_prints, "a list with an object for each run, or with --watch one object a line each second,")
+@json_option(
+    "harness.cli.printed.lists:RunStatus",
+    "a list with an object for each run, or with --watch one object a line each second,",
+    many=True,
+)
 @click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
 @click.option(
     "--concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Have RUN keep so many requests in flight."

@@ -41,13 +41,6 @@ _SHOWN = (
 )
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.cli.printed.ends import SweepEnd
-
-    return SweepEnd
-
-
 @click.command("sweep", cls=Helping, verb="sweep", first=_SHOWN)
 @click.argument("file", metavar="FILE|SUITE", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
@@ -58,7 +51,7 @@ def _prints() -> Any:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the servers, the cells, and their expected tokens and time; start and send nothing.",
+    help="Show the servers, the cells and the most tokens that they take; start and send nothing.",
 )
 @click.option(
     "--follow",
@@ -78,7 +71,7 @@ def _prints() -> Any:
     metavar="TOOL",
     help="Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there.",
 )
-@json_option(_prints, "the cells instead of the tables")
+@json_option("harness.cli.printed.ends:SweepEnd", "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Used by a sweep for its own processes: the server whose cells are run.")
 @click.option(
     "--lane-devices", default="", hidden=True, help="Used by a sweep for its own processes: the server's accelerators."

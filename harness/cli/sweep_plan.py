@@ -1,4 +1,4 @@
-"""`harness sweep --dry-run`: prints the servers, the cells, and their expected tokens and time."""
+"""`harness sweep --dry-run`: prints the servers, the cells, and the most tokens that they can take."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from harness.cli import terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.showing.lines import duration
 
 if TYPE_CHECKING:
     from harness.verbs.sweep.cells import ServerGroup, Sweep
     from harness.verbs.sweep.expected import ExpectedCell
-
-SHOWN_SOURCES = 3
-"""Largest number of earlier runs that are named."""
 
 
 def show(sweep: Sweep) -> int:
@@ -28,10 +24,10 @@ def show(sweep: Sweep) -> int:
     for group in sweep.groups:
         click.echo(f"{group.name}: {_server(group)}")
         terminal.table(
-            ("cell", "benchmark", "questions", "samples", "new tokens at most", "new tokens", "time"),
+            ("cell", "benchmark", "questions", "samples", "new tokens at most", ""),
             [_row(by_cell[cell.name]) for cell in group.cells],
         )
-    for line in (*_totals(sweep, list(by_cell.values())), *_steps(sweep)):
+    for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
     for sentence in sweep.remarks:
         terminal.warn(sentence)
@@ -70,44 +66,20 @@ def _server(group: ServerGroup) -> str:
 
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
     """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
-    ahead = expected.forecast
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
-    if expected.done or expected.refused:
-        state = "refused" if expected.refused else "done"
-        return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, state, "–"
-    tokens = time = "?"
-    if ahead is not None:
-        error = f" ± {ahead.tokens_error:,.0f}" if ahead.tokens_error >= 1 else ""
-        tokens = f"{ahead.tokens:,.0f}{error}"
-        time = f"{duration(ahead.least_s)} to {duration(ahead.most_s)}"
-    return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, tokens, time
+    state = "refused" if expected.refused else "done" if expected.done else ""
+    return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, state
 
 
-def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
-    """The lines below the table: how much is left, and how long it takes as far as earlier runs tell."""
+def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:
+    """The line below the table: how much is left."""
     left = [cell for cell in cells if not cell.done and not cell.refused]
     refused = f"{n} refused, " if (n := sum(cell.refused for cell in cells)) else ""
     n_samples = sum(cell.n_samples or 0 for cell in left)
-    lines = [
+    return (
         f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, {refused}"
         f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} in the others; folder "
         f"{visible(str(sweep.out))}"
-    ]
-    forecasts = [cell.forecast for cell in left if cell.forecast is not None]
-    if forecasts:
-        tokens = sum(forecast.tokens for forecast in forecasts)
-        least = sum(forecast.least_s for forecast in forecasts)
-        most = sum(forecast.most_s for forecast in forecasts)
-        lines.append(
-            f"{len(forecasts)} of them estimated from earlier runs' replies: {tokens:,.0f} new tokens, "
-            f"{duration(least)} to {duration(most)} one after the other, without the servers' starts"
-        )
-        sources = sorted({cell.source for cell in left if cell.source})
-        lines += [f"  from {visible(path)}" for path in sources[:SHOWN_SOURCES]]
-        if len(sources) > SHOWN_SOURCES:
-            lines.append(f"  and {len(sources) - SHOWN_SOURCES} more")
-    if len(forecasts) < len(left):
-        lines.append("?: no earlier run shows how long replies are; run the cell with --samples 2 to measure them")
-    return lines
+    )

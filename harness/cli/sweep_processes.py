@@ -82,7 +82,7 @@ class SweepLanes:
 
     def _start(self, group: ServerGroup, devices: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the child process of a group: this process's own command, with flags that name the group."""
-        flags = ["--lane", group.name, "--no-progress"]
+        flags = ["--lane", group.name]
         if devices:
             flags += ["--lane-devices", ",".join(devices)]
         # A child that is stopped names the command that the user typed, not its own.

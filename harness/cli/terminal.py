@@ -123,7 +123,7 @@ def stopped_with_a_line() -> Signals:
 class Terminal(Watcher):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
-    progress: whether progress is shown; None: as the flags --no-progress and --quiet of the running command say.
+    progress: whether progress is shown; None: unless the command runs with --quiet, or for a sweep.
     warned: how often each warning has come so far; the warnings here are added. A warning that repeats an earlier one
     word for word is not printed again. None: every warning is printed. advice: the warnings about settings so far.
     """
@@ -132,7 +132,7 @@ class Terminal(Watcher):
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
-            progress = flags.get("progress", True) and not flags.get("quiet", False)
+            progress = not flags.get("quiet") and not flags.get("lane")
         self._shows_progress = progress
         self._warned = warned
         self.advice: list[str] = []

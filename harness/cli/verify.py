@@ -23,17 +23,10 @@ if TYPE_CHECKING:
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 
 
-def _prints() -> Any:
-    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
-    from harness.verbs.compare import Verified
-
-    return list[Verified]
-
-
 @click.command("verify", cls=Helping, verb="verify")
 @click.argument("run", type=click.Path(path_type=Path))
 @takes(VerifyOptions)
-@json_option(_prints, "a list, one of each benchmark,")
+@json_option("harness.verbs.compare:Verified", "a list, one of each benchmark,", many=True)
 def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
     run folder, or another tool's outputs that `harness score` has graded.
@@ -92,8 +85,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points; 190 samples a question would show a
-    difference of 2.1)`, `lower by 2.1 ± 1.4 points`.
+    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 1.4 points`.
 
     The number behind ± is 1.96 standard errors: a difference within it is called compatible.
     """
@@ -106,11 +98,6 @@ def _verdict(comparison: PublishedComparison) -> str:
         smallest = comparison.detectable
         seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
         seen = f"; could have seen {seen}"
-        if comparison.settling is not None and comparison.difference:
-            seen += (
-                f"; {count_noun(comparison.settling, 'sample')} a question would show a difference of "
-                f"{in_percent(abs(comparison.difference))}"
-            )
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""

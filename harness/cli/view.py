@@ -26,8 +26,6 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
     """
-    from harness.cli.again import run_command, score_command, serve_command
-    from harness.verbs.again import lines_again
     from harness.verbs.compare import published_beside
     from harness.verbs.outputs import open_scored
     from harness.verbs.report import run_facts
@@ -50,12 +48,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
             library,
             announce,
             published=published_beside,
-            facts=lambda folder: run_facts(
-                folder,
-                lambda manifest, run, scores: lines_again(
-                    manifest, run, scores, run_command, score_command, serve_command
-                ),
-            ),
+            facts=run_facts,
             ports=(port,) if port is not None else (DEFAULT_PORT, 0),
         )
     )

@@ -72,16 +72,10 @@ class HarnessError(Exception):
         self.sentence = sentence
         super().__init__(self.sentence)
 
-    def add(self, consequence: str, before: str = "") -> None:
-        """Add a sentence on what the error leaves behind, where only a caller knows it.
-
-        before: an end of the text that stays last, such as a command to be copied.
-        """
-        text = self.sentence
-        last = before if text.endswith(before) else ""
-        whole = text.removesuffix(last).rstrip(".")
-        added = f"{whole}{'' if whole.endswith('?') else '.'} {consequence}"
-        self.sentence = f"{added}.{last}" if last else added
+    def add(self, consequence: str) -> None:
+        """Add a sentence on what the error leaves behind, where only a caller knows it."""
+        whole = self.sentence.rstrip(".")
+        self.sentence = f"{whole}{'' if whole.endswith('?') else '.'} {consequence}"
         self.args = (self.sentence,)
 
 

@@ -66,7 +66,7 @@ class Kind(NamedTuple):
 
 
 def _text_as_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, (str, os.PathLike)) else value
+    return (os.fspath(value),) if isinstance(value, (str, os.PathLike)) else value
 
 
 def _split_commas(value: Any) -> Any:

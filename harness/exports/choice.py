@@ -135,7 +135,7 @@ class ExportedBenchmark:
         seen: set[bytes] = set()
         for sample in read_samples(self._opened.folder):
             question = self.questions.get(sample.question_id)
-            if question is None or sample.sample_index >= plan.of(sample.question_id):
+            if question is None or sample.sample_index >= plan.samples:
                 continue
             grade = self.grades.get(sample.key)
             if choice.take == "correct" and (grade is None or grade.verdict != "correct"):

@@ -11,7 +11,6 @@ before neutral values existed is compared without them.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Thread
@@ -20,7 +19,7 @@ from typing import Any
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Transport
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_bytes
 from harness.core import codec
 from harness.core.codec import digest
@@ -49,9 +48,6 @@ MIN_SAME = 4
 
 SECONDS = 30.0
 """Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
-
-FIRST_WAIT_S = 0.25
-"""Seconds before a request that the server's limits refused is sent again; each further time twice as long."""
 
 QUIET_SECONDS = 2.0
 """Seconds after which a person is told what the run waits for."""
@@ -122,51 +118,40 @@ def bodies(template: RequestTemplate) -> list[bytes]:
     return [template.body_of_text(text) for text in PROMPTS]
 
 
-def most(asker: Asker, neutral: Mapping[str, Any]) -> Spent:
-    """The most that all replies of one fingerprint can be billed for."""
-    requests = bodies(template(asker, neutral))
-    return Spent.request(sum(map(_most_prompt, requests)), len(requests) * TOKENS, "at most")
+def most(asker: Asker, neutral: Mapping[str, Any], n: int) -> Spent:
+    """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
+    requests = bodies(template(asker, neutral)) * n
+    return Spent(sum(map(_most_prompt, requests)), len(requests) * TOKENS, len(requests))
 
 
 def _most_prompt(body: bytes) -> int:
     return prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS
 
 
-def _bill(body: bytes, usage: Usage) -> Spent:
-    """What one reply was billed for: as the server states, else the most possible."""
+def _billed(body: bytes, reply: Reply | BaseException) -> Spent:
+    """What one request was billed for: as the server states, else the most possible."""
+    if isinstance(reply, RequestFailed) and reply.free:
+        return Spent()
+    usage = reply.usage if isinstance(reply, Reply) else Usage()
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return Spent.request(
+    return Spent(
         _most_prompt(body) if prompt is None else prompt,
         TOKENS if completion is None else completion,
-        "at most" if prompt is None or completion is None else "stated",
+        int(prompt is None or completion is None),
     )
 
 
-@dataclass(frozen=True)
-class FingerprintReplies:
-    """The replies that have come so far. Another thread may fill it while it is read.
+@dataclass
+class Fingerprints:
+    """The fingerprints of some endpoints.
 
-    beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts in time. failures: base
-    URL → why its first failed request failed. billed: (base URL, number of the prompt) → what the request is billed
-    for: the most possible as soon as it is sent, and the stated usage once its reply has come.
+    beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts. failures: base URL →
+    why one of its requests failed. cost: what all requests were billed for.
     """
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    billed: dict[tuple[str, int], Spent] = field(default_factory=dict)
-
-    @property
-    def cost(self) -> Spent:
-        """What all requests sent so far are billed for."""
-        spent = Spent()
-        for billed in self.billed.copy().values():
-            spent = spent.plus(billed.for_fingerprint)
-        return spent
-
-    def in_order(self, endpoints: Sequence[Endpoint]) -> dict[str, list[str]]:
-        """The beginnings, in the order of `endpoints`."""
-        given = self.beginnings.copy()
-        return {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given}
+    cost: Spent = field(default_factory=Spent)
 
 
 def ask(
@@ -174,19 +159,18 @@ def ask(
     neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
-    replies: FingerprintReplies,
     on_wait: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Ask each endpoint for its fingerprint, and put what comes into `replies`. Blocking.
+) -> Fingerprints:
+    """Ask each endpoint for its fingerprint. Blocking; may be called with or without a running event loop.
 
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
-    replies: also right if a signal interrupts this function. on_wait: called if this takes longer than `QUIET_SECONDS`.
-    A request that the server's limits refuse is sent again while `SECONDS` last. Any other failure leaves the endpoint
-    without a fingerprint. May be called with or without a running event loop.
+    on_wait: called if this takes longer than `QUIET_SECONDS`. A failed request is not sent again: its endpoint has no
+    fingerprint.
     """
+    taken = Fingerprints()
 
     def work() -> None:
-        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, replies))
+        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, taken))
 
     # A thread of its own, because the caller may run an event loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
@@ -199,6 +183,7 @@ def ask(
         )
     # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
     thread.join(SECONDS + 5)
+    return taken
 
 
 async def _ask_all(
@@ -206,52 +191,30 @@ async def _ask_all(
     requests: RequestTemplate,
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
-    replies: FingerprintReplies,
+    taken: Fingerprints,
 ) -> None:
-    """Ask all endpoints for their fingerprints, and put what came into `replies`.
-
-    open_transport: opens the client that sends the requests.
-    """
+    """Ask all endpoints for their fingerprints, and put what came into `taken`."""
     transport = open_transport()
-    deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
-    ends = time.monotonic() + SECONDS
+    deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
-    async def beginning(endpoint: Endpoint, number: int, body: bytes) -> str:
-        """The beginning of the reply to prompt `number`, which is sent again while the server's limits refuse it."""
-        url, wait = endpoint.base_url, FIRST_WAIT_S
-        while True:
-            # A request that the time limit or a signal ends states no usage, but the server has begun its reply.
-            replies.billed[url, number] = _bill(body, Usage())
-            try:
-                reply = await transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES)
-                replies.billed[url, number] = _bill(body, reply.usage)
-                # Empty beginnings would count as equal to each other.
-                if not reply.text and not reply.reasoning:
-                    raise RequestFailed("cut", "an empty reply")
-                return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
-            except RequestFailed as failed:
-                if failed.free:
-                    del replies.billed[url, number]
-                limited = failed.kind == "rate_limited" or (failed.retryable and failed.retry_after is not None)
-                pause = max(wait, failed.retry_after or 0.0)
-                if not limited or time.monotonic() + pause >= ends:
-                    replies.failures.setdefault(url, failed.message)
-                    raise
-            await asyncio.sleep(pause)
-            wait *= 2
+    async def reply_to(endpoint: Endpoint, body: bytes) -> Reply:
+        async with asyncio.timeout(SECONDS):
+            return await transport.complete(endpoint, requests.path, body, deadlines, MAX_BYTES)
 
     async def ask_endpoint(endpoint: Endpoint) -> None:
-        asked = (beginning(endpoint, number, body) for number, body in enumerate(bodies(requests)))
+        asked = bodies(requests)
         # A refused request must not cut off the others in flight, which are billed all the same.
-        beginnings = await asyncio.gather(*asked, return_exceptions=True)
-        if not any(isinstance(each, BaseException) for each in beginnings):
-            replies.beginnings[endpoint.base_url] = [str(each) for each in beginnings]
+        replies = await asyncio.gather(*(reply_to(endpoint, body) for body in asked), return_exceptions=True)
+        for body, reply in zip(asked, replies, strict=True):
+            taken.cost = taken.cost.plus(_billed(body, reply))
+            if isinstance(reply, RequestFailed):
+                taken.failures[endpoint.base_url] = reply.message
+        texts = [f"{r.reasoning or ''}{r.text or ''}"[:MAX_CHARS] for r in replies if isinstance(r, Reply)]
+        # Empty beginnings would count as equal to each other.
+        if len([*filter(None, texts)]) == len(asked):
+            taken.beginnings[endpoint.base_url] = texts
 
     try:
-        async with asyncio.timeout(SECONDS):
-            # An endpoint that is down must not take the others' beginnings with it.
-            await asyncio.gather(*(ask_endpoint(endpoint) for endpoint in endpoints), return_exceptions=True)
-    except TimeoutError:
-        pass
+        await asyncio.gather(*map(ask_endpoint, endpoints))
     finally:
         await transport.close()

@@ -29,7 +29,7 @@ from harness.core.errors import Interrupted, ServerError, StoppedByRule, UsageEr
 from harness.core.nouns import are, count_noun
 from harness.core.records import ServerFacts
 from harness.generation import fingerprint
-from harness.generation.dispatch.budget import Billing, Budget, Ending
+from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.machine_limits import limit_concurrency
@@ -157,7 +157,7 @@ def generate(
             opener = transport_factory or _opener(settings)
             settings = session.settings_sent
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
-            runner.look_first(plan)
+            runner.look_first()
             session.adopt()
             # A failed request of a batch is asked again by the next batch.
             attempts = settings.patience.attempts if settings.batching is None else 1
@@ -209,46 +209,44 @@ class Runner:
 
     # ---- before the first sample
 
-    def look_first(self, plan: SessionPlan) -> None:
-        """Check what must hold before the first sample: room on the disk, and the servers' fingerprints.
+    def look_first(self) -> None:
+        """Compare the servers' fingerprints with the run's before the first sample.
 
-        A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if the
-        disk is nearly full, or if all beginnings of a server differ from those of the run; `Interrupted`, with the cost
-        so far, for a signal. If fewer differ, but more than batching explains, the session warns.
+        A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if all
+        beginnings of a server differ from those of the run; `Interrupted`, with the most that it can have cost, for a
+        signal. If fewer differ, but more than batching explains, the session warns.
         """
         endpoints = self._settings.endpoints
         # A later stage asks the servers that the first one has just compared.
-        takes_them = self._settings.fingerprint and not self._settings.stage
-        if takes_them and self._pays_for_fingerprints(plan, self._session.fingerprint_neutral):
-            neutral, replies = self._session.fingerprint_neutral, fingerprint.FingerprintReplies()
+        if self._takes_fingerprints and not self._settings.stage:
+            neutral = self._session.fingerprint_neutral
             try:
-                fingerprint.ask(self._settings, neutral, endpoints, self._opener, replies, self._listener.on_status)
+                taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
+                self._session.spent_first = taken.cost
             except Signals.Caught as stop:
-                cost = self._of_session(replies.cost) + self._of_all(replies.cost, self._session.spent_before)
+                spent = fingerprint.most(self._settings.asker, neutral, len(endpoints))
+                self._session.spent_first = spent
                 raise Interrupted(
-                    f"stopped by {signal.Signals(stop.signum).name} before the first sample of this session.{cost}"
+                    f"stopped by {signal.Signals(stop.signum).name} before the first sample of this session."
+                    f"{self._of_session(spent)}{self._of_all(spent, self._session.spent_before)}"
                     f"{self._listener.resume}",
                     stop.signum,
                 ) from None
-            finally:
-                self._session.spent_first = replies.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
-            given = replies.in_order(endpoints)
-            self._session.check_fingerprints(given, described, replies.failures, resuming=True)
+            given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
+            self._session.check_fingerprints(given, described, taken.failures, resuming=True)
+        elif self._settings.fingerprint and not self._settings.stage:
+            self._session.warn(
+                "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
+                "changed."
+            )
         self._session.sampling_begins()
 
-    def _pays_for_fingerprints(self, plan: SessionPlan, neutral: Mapping[str, Any]) -> bool:
-        """Whether the budget has room for the fingerprints and the first round; if not, the session warns."""
+    @property
+    def _takes_fingerprints(self) -> bool:
+        """Whether servers are asked for their fingerprints: not under a budget, which is for samples alone."""
         settings = self._settings
-        each, n = fingerprint.most(settings.asker, neutral), len(settings.endpoints)
-        prompt, completion = n * each.prompt_tokens, n * each.completion_tokens
-        if Budget(settings, plan.owed, Billing(settings, plan), self._account).pays_beside(prompt, completion):
-            return True
-        self._session.warn(
-            f"the budget has no room for the fingerprint (up to {completion} new tokens) beside the first round, so "
-            "none is taken: this session cannot notice that the server's model has changed."
-        )
-        return False
+        return settings.fingerprint and settings.budget_tokens is None and settings.budget_usd is None
 
     def concurrency(self) -> int:
         """Most requests in flight: those of the settings, or fewer, with a warning, if they need too many open files.
@@ -307,12 +305,12 @@ class Runner:
         facts = describe(endpoint)
         settings = self._settings
         neutral = self._session.fingerprint_neutral
-        replies = fingerprint.FingerprintReplies()
-        if settings.fingerprint:
-            fingerprint.ask(settings, neutral, [endpoint], self._opener, replies)
+        taken = fingerprint.Fingerprints()
+        if self._takes_fingerprints:
+            taken = fingerprint.ask(settings, neutral, [endpoint], self._opener)
             if isinstance(self._network, Network):
-                self._network.bill(replies.cost)
-        return self._session.join(endpoint, facts, replies.beginnings)
+                self._network.bill(taken.cost)
+        return self._session.join(endpoint, facts, taken.beginnings)
 
     # ---- while samples are asked
 

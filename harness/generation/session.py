@@ -52,7 +52,7 @@ from harness.runs.manifest import (
     changes_of,
     servers_refusal,
 )
-from harness.runs.record import KeySet, Owed, Plan, missing_samples
+from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class SamplingSession:
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
-        # Benchmarks whose questions are written anew.
-        self._changed: list[str] = []
+        # Benchmarks whose questions `adopt` has to write.
+        self._unwritten: list[str] = []
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
         self.spent_first = Spent()
@@ -142,7 +142,6 @@ class SamplingSession:
         rows: list[Owed] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}
-        noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
         # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._question_sets.items():
@@ -156,8 +155,8 @@ class SamplingSession:
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             expected, keys = self._settings.benchmarks[name].plan(), journal.keys
             ids = question_set.ids
-            self._note_surplus(name, expected, ids, keys)
-            mine = missing_samples(name, ids, expected, keys)
+            self._note_surplus(name, expected.samples, ids, keys)
+            mine = missing_samples(name, ids, expected.samples, keys)
             total[name] = expected.total(ids)
             done[name] = total[name] - sum(len(o.indices) for o in mine)
             self._missing[name] = self._accepted_missing(name)
@@ -165,14 +164,12 @@ class SamplingSession:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        self._changed = [
-            name
-            for name, question_set in self._question_sets.items()
-            if self._note_questions(name, question_set, noted.get(name, {}))
-        ]
+        for name, question_set in self._question_sets.items():
+            self._note_questions(name, question_set)
+        self._unwritten = [*self._question_sets]
         if not self._bound:
             self.adopt()
-        later = {name: n for name in ("stage", "announced") if (n := getattr(self._settings, name))}
+        later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
             **later, **self._settings.settings_record(),
@@ -189,14 +186,14 @@ class SamplingSession:
 
     def adopt(self) -> None:
         """Make the session's plan that of the run: write manifest and questions. A second call does nothing new."""
-        for name in self._changed:
+        for name in self._unwritten:
             if name not in self._bound:
                 stored_questions.forget(self._folder.benchmark(name))
         # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
         self._manifest.save(self._folder)
-        for name in self._changed:
+        for name in self._unwritten:
             stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
-        self._changed = []
+        self._unwritten = []
 
     def _prompt_bytes(self, rows: Sequence[Owed]) -> dict[tuple[str, str], int]:
         """By question, the bytes of its prompt in a request; empty without prices, since only money counts prompts."""
@@ -265,43 +262,41 @@ class SamplingSession:
                 **({} if question_set.card_file is None else {CARD: question_set.card_file}),
                 **({} if question_set.given_data is None else {DATA: question_set.given_data}),
                 **({WITHOUT_CARD: True} if question_set.without_card else {}),
+                **(
+                    {stored_questions.MADE: {"origin": file, "rows_digest": question_set.rows_digest}}
+                    if (file := question_set.data_file) is not None
+                    else {}
+                ),
                 **_selection_record(question_set),
             },
         )
 
-    def _note_surplus(self, name: str, expected: Plan, ids: Collection[str], keys: KeySet) -> None:
+    def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
         """Report stored samples that the score will leave out, because this session plans fewer samples a question.
 
-        expected: the present plan. ids: of the planned questions. keys: of the stored samples.
+        samples: of each question, by the present plan. ids: of the planned questions. keys: of the stored samples.
         """
-        surplus = [key for key in keys.beyond(expected.fewest) if key.sample_index >= expected.of(key.question_id)]
+        surplus = [*keys.beyond(samples)]
         planned = set(ids) if surplus else set()
         beyond = [key.sample_index for key in surplus if key.question_id in planned]
         if not beyond or self._on_surplus is None:
             return
-        each = count_noun(expected.samples, "sample")
-        number = f"{expected.fewest} to {each}" if expected.by_question else each
         sentence = (
-            f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
-            f"for {max(beyond) + 1} to use all"
+            f"{name}: the score will use {count_noun(samples, 'sample')} a question and leave out {len(beyond)} stored "
+            f"ones beyond them; ask for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
 
-    def _note_questions(self, name: str, question_set: QuestionSet, noted: Mapping[str, Any]) -> bool:
-        """Note in the manifest which questions the questions file holds, so that scoring can check the file.
+    def _note_questions(self, name: str, question_set: QuestionSet) -> None:
+        """Note in the manifest a checksum of the questions that the file will hold, so that scoring can check it.
 
-        noted: the settings in the manifest when the session began. Returns False if the file already holds these
-        questions, as the manifest says.
+        Raises `StoreError` if one of them differs from what was asked before.
         """
-        unchanged = stored_questions.still_noted(noted, question_set.note) if name in self._bound else {}
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        note = unchanged or stored_questions.to_note(
-            folder, question_set.selection, question_set.recipe_note, with_stored=name in self._bound
-        )
-        record = msgspec.structs.replace(record, settings={**record.settings, **note})
-        self._manifest = self._manifest.extend(name, record)
-        return not unchanged
+        together = stored_questions.merge(folder, question_set.selection, with_stored=name in self._bound)
+        settings = {**record.settings, stored_questions.DIGEST: stored_questions.seal(together)}
+        self._manifest = self._manifest.extend(name, msgspec.structs.replace(record, settings=settings))
 
     def _recorded_fit(self, name: str) -> int | None:
         """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""
@@ -520,7 +515,7 @@ class SamplingSession:
         n_stored = 0
         for name, journal in self.journals.items():
             expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected, journal.keys))
+            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, journal.keys))
             n_stored += expected.total(ids) - missing
         return n_stored
 
@@ -542,7 +537,7 @@ class SamplingSession:
         n_missing = sum(
             len(row.indices)
             for name, journal in self.journals.items()
-            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].plan(), journal.keys)
+            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].samples, journal.keys)
         )
         return Outcome(
             complete=n_expected - n_done == n_missing,

@@ -2,94 +2,58 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from harness.core.money import Prices, amount, usd_in_words
+from harness.core.money import Prices, usd_in_words
 from harness.core.nouns import count_noun
-
-Sure = Literal["stated", "at most", "about"]
-"""How sure a count of tokens is: stated by the server, the most that it can be, or an estimate, since no max_tokens
-bounds the reply.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
     """Tokens that a session was billed for: as the replies state them, else the most that they can be.
 
-    n_stated: replies of samples that state both numbers. n_bounded: requests without them (one that failed may have
-    brought a part of a reply), which count with the most that they can be; n_estimated: those that nothing bounds.
-    fingerprint_tokens: those of the servers' fingerprints. unsure_prompt_tokens, unsure_completion_tokens: how many of
-    the tokens are there only because nothing rules them out.
+    n_unstated: requests whose usage is unknown, such as one that failed in the middle of its reply. They count with the
+    most tokens possible, or with an estimate if no max_tokens bounds the reply.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    n_stated: int = 0
-    n_bounded: int = 0
-    n_estimated: int = 0
-    fingerprint_tokens: int = 0
-    unsure_prompt_tokens: int = 0
-    unsure_completion_tokens: int = 0
+    n_unstated: int = 0
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
-        """The sum of what several sessions logged, by the names of these fields; other names are ignored."""
-        each = list(counts)
-        return cls(**{count.name: sum(of.get(count.name, 0) for of in each) for count in fields(cls)})
-
-    @classmethod
-    def request(
-        cls, prompt: int, completion: int, sure: Sure = "stated", unsure_prompt: int = 0, unsure_completion: int = 0
-    ) -> Spent:
-        """The tokens of one request. sure: of the less sure of both counts."""
-        n_stated, n_bounded, n_estimated = (int(sure == each) for each in ("stated", "at most", "about"))
-        return cls(prompt, completion, n_stated, n_bounded, n_estimated, 0, unsure_prompt, unsure_completion)
-
-    @property
-    def for_fingerprint(self) -> Spent:
-        """The same tokens as those of a fingerprint, which makes no sample."""
-        return replace(self, n_stated=0, fingerprint_tokens=self.prompt_tokens + self.completion_tokens)
+        """The sum of what several sessions logged, by the names of these fields or those of older versions."""
+        total: Counter[str] = Counter()
+        for of in counts:
+            total.update(of)
+        unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
+        return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
 
     def plus(self, more: Spent) -> Spent:
         """Return the tokens of both."""
         return Spent(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
 
     @property
-    def sure(self) -> Sure:
-        """How sure the tokens are: as the least sure of the replies."""
-        return "about" if self.n_estimated else "at most" if self.n_bounded else "stated"
-
-    @property
     def hedge(self) -> str:
-        """What stands before the cost: "about " or "at most " unless all replies state their usage."""
-        return "" if self.sure == "stated" else f"{self.sure} "
+        """What stands before the cost: "about " unless all replies state their usage."""
+        return "about " if self.n_unstated else ""
 
     def sentence(self, prices: Prices | None) -> str:
         """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""
         if prices is None:
             return f"{self.hedge}{self.in_tokens}"
-        most = prices.usd(self.prompt_tokens, self.completion_tokens)
-        unsure = prices.usd(self.unsure_prompt_tokens, self.unsure_completion_tokens)
-        # A log of an older version does not say which tokens are unsure.
-        least = f"at least {amount(most - unsure)}, " if unsure and self.sure == "at most" else ""
-        return f"{least}{self.hedge}{usd_in_words(most)} for {self.hedge}{self.in_tokens}"
+        usd = prices.usd(self.prompt_tokens, self.completion_tokens)
+        return f"{self.hedge}{usd_in_words(usd)} for {self.hedge}{self.in_tokens}"
 
     @property
     def in_tokens(self) -> str:
-        """The tokens in words, and how many replies they are no exact count of."""
+        """The tokens in words, and how many requests they are no exact count of."""
         text = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
-        if self.fingerprint_tokens:
-            text += f"; {self.fingerprint_tokens:,} of these tokens are the fingerprint's"
-        if self.n_bounded:
-            requests = count_noun(self.n_bounded, "request")
-            text += f"; {requests} without stated usage count with the most tokens possible"
-        if self.n_estimated:
-            requests = count_noun(self.n_estimated, "request")
-            text += f"; {requests} without stated usage and without max_tokens are estimated"
+        if self.n_unstated:
+            text += f"; {count_noun(self.n_unstated, 'request')} without stated usage count with the most possible"
         return text
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.benchmarks.prompts import beginning
 from harness.core.nouns import are, count_noun, in_points
-from harness.core.records import Question
 from harness.reports.published import settings_in_words
 from harness.reports.tables import AT_MOST, Table, note, p_cell, short
 from harness.reports.unsettled import open_points
@@ -15,16 +13,12 @@ from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, largest
 from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
 
-MAX_NAME_CHARS = 60
-"""A question's text is cut to this length where it stands for an id."""
-
 MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
 COUNTS_GRADER = (
-    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand and "
-    "what audits say"
+    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand"
 )
 """The footnote of a table between runs of which one has verdicts by hand."""
 
@@ -158,18 +152,15 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
     )
 
 
-def moved_table(
-    baseline: str, second: str, moves: Sequence[Move], *, withheld: bool, notes: Sequence[str] = ()
-) -> Table:
+def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
     """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
 
-    p: by Fisher's exact test, corrected by Holm over all questions of both runs. withheld: leave out their texts,
-    because their authors ask not to publish them. notes: the footnotes.
+    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
     """
     fallen, risen = largest(moves, MAX_MOVED)
     rows = tuple(
         (
-            _question(move.question, withheld=withheld),
+            short(move.question.question_id),
             f"{move.first_correct} / {move.first_n}",
             f"{move.second_correct} / {move.second_n}",
             in_points(move.change),
@@ -183,17 +174,9 @@ def moved_table(
         "such a change between equal models, corrected for all questions (Holm)",
         ("question", short(baseline), short(second), "points", "p"),
         rows,
-        tuple(notes),
+        (),
         frozenset(range(1, 5)),
     )
-
-
-def _question(question: Question, *, withheld: bool) -> str:
-    """The question's id, and its text on a second line; without the id where that is only a checksum."""
-    lines = [short(question.question_id)] if withheld or question.has_own_id else []
-    if not withheld and (text := beginning(question, MAX_NAME_CHARS)):
-        lines.append(text)
-    return "\n".join(lines) or short(question.question_id)
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:

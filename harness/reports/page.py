@@ -1,8 +1,8 @@
 """The self-contained HTML page: its sections as values; `page.html` is its template, `page.css` its style.
 
 The page has no script and sends no request: its content policy forbids both, and allows only the page's own style
-sheet, by digest. Jinja makes every text inert and escapes it. Long texts are clipped. Browser extensions can still act
-on the page.
+sheet, by digest. Jinja makes every text inert and escapes it. It holds no question, no answer and no reply. Browser
+extensions can still act on the page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import base64
 import dataclasses
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -19,36 +18,23 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from harness.benchmarks.prompts import bare_text
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import VerdictName
 from harness.reports import figures
-from harness.reports.comparison_tables import COUNTS_GRADER, moved_table
+from harness.reports.comparison_tables import moved_table
 from harness.reports.figures import RunBenchmark
-from harness.reports.outcomes import WORDS, count
 from harness.reports.overview_tables import breakdown_table
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
-from harness.reports.scored import MAX_QUESTION_ROWS, ScoredBenchmark, ScoredRun
+from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import Table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
-from harness.scoring import QuestionTally, Score
+from harness.scoring import Score
 from harness.scoring.moves import moves
 from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import ABSENT, cells, percent, value_cell, with_interval
-
-MAX_PROMPT_CHARS = 240
-"""Longest prompt that the page shows whole, in characters; a longer one is clipped."""
-
-MAX_ANSWER_CHARS = 60
-"""Longest reference or extracted answer that the page shows whole, in characters; a longer one is clipped."""
-
-MAX_ANSWERS = 3
-"""A question lists at most this many answers, the most frequent ones."""
-
+from harness.scoring.uncertainty import cells, percent, value_cell, with_interval
 
 Values = dict[str, Any]
 """What a part of the page shows, by the names that the template uses; an unknown name is an error there."""
@@ -90,7 +76,6 @@ def page(
         failures=failures and _without_run(failures, runs),
         commands=commands,
         view=view,
-        outcomes=WORDS,
         missing=None if draw.installed() else install_line(draw.EXTRA, here=False),
         undrawn=not drawn,
         versions=", ".join(sorted({short(run.manifest.harness_version) for run in runs} | {__version__})),
@@ -201,24 +186,14 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     """
     present = figures.parts(runs, name)
     baseline, *others = present
-    withheld = any(part.benchmark.withheld for part in present)
     moved = [
-        moved_table(
-            baseline.run.label,
-            part.run.label,
-            moved_questions,
-            withheld=withheld,
-            notes=[COUNTS_GRADER]
-            if part.benchmark.has_verdicts_by_hand or baseline.benchmark.has_verdicts_by_hand
-            else [],
-        )
+        moved_table(baseline.run.label, part.run.label, moved_questions)
         for part in others
         if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
     ]
     return {
         "anchor": f"benchmark-{number}",
         "name": short(name),
-        "withheld": withheld,
         "figures": _figures(figures.of_benchmark(present)),
         "moved": moved,
         "parts": [_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions],
@@ -235,16 +210,11 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> Values:
     """
     run, benchmark = part
     score = benchmark.score
-    # The hardest first, then those without a sample; of equally hard ones, in the run's order.
-    questions = benchmark.questions[:MAX_QUESTION_ROWS]
-    listed = sorted(questions, key=lambda item: item.correct / item.n if item.n else 2.0)
     return {
         "label": short(run.label),
         "figures": _figures(figures.of_run(part, alone=alone)) if drawn else [],
         "breakdowns": [breakdown_table(run.label, score, by) for by in score.breakdowns] if score else [],
         "endpoints": endpoint_table([(run.label, score)]) if score else None,
-        "rows": [_row(item, benchmark) for item in listed],
-        "n_questions": len(benchmark.questions),
     }
 
 
@@ -258,58 +228,3 @@ def _picture(plot: Plot) -> Markup:
     """The plot as SVG, which the caption of its figure describes."""
     picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)
     return Markup(picture)  # noqa: S704 - the library escapes; tests hold it to that
-
-
-def _row(item: QuestionTally, benchmark: ScoredBenchmark) -> Values:
-    """The row of one question, without its texts if its authors ask not to publish them.
-
-    Who wrote the replies of a file saw no instruction of a prompt, so it is left out there.
-    """
-    withheld = benchmark.withheld
-    text = bare_text(item.question) if benchmark.record.imported else item.question.last_turn
-    tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
-    return {
-        "question": visible(item.question.question_id, MAX_ANSWER_CHARS),
-        "prompt": "" if withheld else _clip(text, MAX_PROMPT_CHARS),
-        "reference": "" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
-        "correct": item.correct,
-        "n": item.n,
-        "bars": _bars(item),
-        "answers": () if withheld else _answers(item),
-        "tokens": f"{sum(tokens) / len(tokens):,.0f}" if tokens else ABSENT,
-    }
-
-
-def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
-    """Divide a strip of bars by a question's outcomes: (kind of outcome, left edge in %, width in %) of each bar."""
-    bars = []
-    first = 0.0
-    for kind, number in count(item.grades).items():
-        width = 100 * number / item.n if item.n else 0.0
-        if number:
-            bars.append((kind, round(first, 2), round(width, 2)))
-        # The sum is not rounded, so that the errors of many bars do not add up.
-        first += width
-    return tuple(bars)
-
-
-def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
-    """Return (number of samples, answer) for each of the most frequent answers to a question.
-
-    Spellings of one answer (三千七百升, 3700升) count together, under the first of them. One vote may stand for answers
-    in different units; their verdicts keep them apart.
-    """
-    counts: Counter[tuple[str, VerdictName]] = Counter()
-    written: dict[tuple[str, VerdictName], str] = {}
-    for grade in item.grades:
-        if grade.extracted is not None:
-            answer = (grade.extracted if grade.vote is None else grade.vote, grade.verdict)
-            counts[answer] += 1
-            written.setdefault(answer, grade.extracted)
-    frequent = sorted((-number, written[answer]) for answer, number in counts.items())[:MAX_ANSWERS]
-    return tuple((-number, _clip(answer, MAX_ANSWER_CHARS)) for number, answer in frequent)
-
-
-def _clip(value: str, limit: int) -> str:
-    """The text as one line of at most `limit` characters; only the beginning of a long text is read."""
-    return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT

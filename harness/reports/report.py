@@ -22,7 +22,6 @@ from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.published import beside, label_of, other_questions, published_of, reported_by
 from harness.reports.scored import (
-    JudgeBills,
     KnownAs,
     Remarks,
     ScoredBenchmark,
@@ -30,7 +29,6 @@ from harness.reports.scored import (
     read_runs,
 )
 from harness.reports.settings import differing_table
-from harness.reports.spending_tables import judge_table
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -86,7 +84,7 @@ class Report:
     def tables(self) -> tuple[Table, ...]:
         """All tables, in the order of the report.
 
-        They are: summary; scores; over k; samples; measures; tokens; budgets; speed; judges;
+        They are: summary; scores; over k; samples; measures; tokens; budgets; speed;
         breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
@@ -120,7 +118,6 @@ class Report:
             token_table(labelled),
             budget_table(labelled),
             speed_table(labelled),
-            judge_table(self.runs),
         )
         return (
             score_table(labelled, with_notes=False),
@@ -237,7 +234,6 @@ class Report:
                         run=run.label,
                         baseline=first_run.label,
                         paired=paired,
-                        samples=1,
                         warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
                         n_owed=owed_samples(run, benchmark) + owed_samples(first_run, first),
@@ -305,22 +301,19 @@ def report(
     published: Sequence[PublishedScore] = (),
     *,
     repeat: Repeat | None = None,
-    show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
-    judges: JudgeBills | None = None,
     title: str = "",
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as, remarks, judges: as in
-    `read_runs`. title: the heading of the page; empty: the names of the models. Raises `StoreError` when a folder is no
-    run or a file is damaged, `UsageError` for a k larger than the number of samples.
+    repeat: returns the command that repeats a run. ks: more k for pass@k, pass^k and maj@k, beside those in the scores.
+    known_as, remarks: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
+    `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(
-        run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as, remarks=remarks, judges=judges,
+        run_folders, ks=ks, known_as=known_as, remarks=remarks,
         named_by_sweep=True,
     )  # fmt: skip
     if not runs:

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from harness.benchmarks import catalogue
 from harness.core.nouns import are, count_noun
 from harness.core.records import Question
 from harness.reports.history import History, read_history
@@ -22,33 +21,30 @@ from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
-from harness.scoring.judging import JudgeBill
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
 from harness.scoring.tally import slim, tally
 
-MAX_QUESTION_ROWS = 500
-"""Largest number of questions of each run and benchmark that a report lists."""
+MAX_WITH_TEXT = 500
+"""Number of questions of a run whose texts are kept: a comparison names one by it whose id is only a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
     """One benchmark of one run.
 
-    score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
-    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the name
-    under which scores of these questions are published: `name`, or a card's name if a user's file holds that card's
-    questions. None: a file that is named like a card holds other questions. n_ungraded: planned samples that were
-    stored after the last scoring, so that the score leaves them out. rubric: the user's text by which a judge decided;
-    empty without one.
+    score: None before `harness score`. questions: its grades by question; the first `MAX_WITH_TEXT` have their texts.
+    known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
+    holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
+    samples that were stored after the last scoring, so that the score leaves them out. rubric: the user's text by which
+    a judge decided; empty without one.
     """
 
     name: str
     record: BenchmarkRecord
     score: Score | None
     questions: tuple[QuestionTally, ...]
-    withheld: bool
     known_as: str | None
     n_ungraded: int = 0
     rubric: str = ""
@@ -66,7 +62,7 @@ class ScoredRun:
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
     records. suite: the note of the sweep that made it. is_sampling: a process of this host adds samples at this moment.
     remarks: sentences that hold for all scores of the run. sweep: the folder of the sweep that names the run's
-    benchmark; None if the name is that of the run's files. judges: what each judge took, by the files' benchmarks.
+    benchmark; None if the name is that of the run's files.
     """
 
     label: str
@@ -77,7 +73,6 @@ class ScoredRun:
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()
     sweep: Path | None = None
-    judges: tuple[JudgeBill, ...] = ()
 
     @property
     def scores(self) -> list[Score]:
@@ -100,21 +95,15 @@ Remarks: TypeAlias = Callable[[RunFolder], Sequence[str]]
 """A function that returns sentences that hold for all scores of a run, such as that its model's files have changed."""
 
 
-JudgeBills: TypeAlias = Callable[[RunFolder], Sequence[JudgeBill]]
-"""A function that returns what each judge of a run took, by benchmark."""
-
-
 def read_runs(
     folders: Sequence[RunFolder],
     *,
-    show_withheld: bool = False,
     ks: Sequence[int] = (),
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
-    judges: JudgeBills | None = None,
     named_by_sweep: bool = False,
 ) -> list[ScoredRun]:
-    """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
+    """Read the scores, questions and grades of runs, in the order given. For ks, see `report`.
 
     known_as: without it, scores are taken to be published under the benchmark's own name. named_by_sweep: the
     benchmark of a sweep's cell gets the name that it has in the sweep, to stand beside other runs.
@@ -129,7 +118,6 @@ def read_runs(
         benchmarks = {
             name: _benchmark(
                 OpenBenchmark(folder.benchmark(name), record),
-                withheld=not (show_withheld or catalogue.may_publish(name, record.settings)),
                 ks=ks,
                 alone=len(folders) == 1,
                 known_as=known_as,
@@ -149,7 +137,6 @@ def read_runs(
             is_sampling,
             tuple(remarks(folder)) if remarks else (),
             sweep,
-            tuple(judges(folder)) if judges else (),
         )
 
     for _, run in readable(folders, read):
@@ -165,8 +152,7 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     manifest = Manifest.load(folder)
     opened = [OpenBenchmark(folder.benchmark(name), record) for name, record in manifest.benchmarks.items()]
     benchmarks = {
-        each.name: ScoredBenchmark(each.name, each.record, each.score, (), withheld=False, known_as=each.name)
-        for each in opened
+        each.name: ScoredBenchmark(each.name, each.record, each.score, (), known_as=each.name) for each in opened
     }
     (label,) = labels([folder])
     return ScoredRun(label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
@@ -232,23 +218,21 @@ def _rename(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 def _benchmark(
     opened: OpenBenchmark,
     *,
-    withheld: bool,
     ks: Sequence[int],
     alone: bool,
     known_as: KnownAs | None,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    withheld: its authors ask not to publish its questions. ks: further values of k of pass@k. alone: the report has no
+    ks: further values of k of pass@k. alone: the report has no
     other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()
     if score is None or not folder.grades.is_file():
-        return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
+        return ScoredBenchmark(folder.name, record, score, (), folder.name)
     questions = [
-        question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
-        for number, question in enumerate(planned)
+        question if number < MAX_WITH_TEXT else slim(question, row=not alone) for number, question in enumerate(planned)
     ]
     grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
@@ -265,4 +249,4 @@ def _benchmark(
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_name, n_ungraded, rubric)
+    return ScoredBenchmark(folder.name, record, score, tallies, known_name, n_ungraded, rubric)

@@ -268,7 +268,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
     """List as (name, value) what is known about a run: its effort, sessions, failures, machine and servers."""
     manifest, history = run.manifest, run.history
     yield "model", manifest.model
-    scores = [benchmark.score for benchmark in run.benchmarks.values() if benchmark.score is not None]
+    scores = run.scores
     workloads = [score.workload for score in scores if score.workload is not None]
     if workloads:
         yield from _effort(workloads, run)
@@ -276,6 +276,9 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield "created", manifest.created
         yield from () if scores else _log_facts(run)
     yield "cost of all sessions", cost_of_sessions(run)
+    for score in scores:
+        if score.judging is not None and score.judging.cost is not None:
+            yield f"{score.judging.name} of {score.benchmark}", score.judging.cost.words
     if history.sessions:
         left = f", {history.unfinished} without an end" if history.unfinished else ""
         yield "sessions", f"{history.sessions}{left}"
@@ -335,7 +338,7 @@ def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 def _hedge(run: ScoredRun) -> str:
     """Stands before the tokens and the cost of a run's sessions, if some of their requests stated none."""
     spent = run.history.spent
-    return "about " if spent["n_estimated"] else "at most " if spent["n_bounded"] else ""
+    return "about " if spent["n_unstated"] or spent["n_bounded"] or spent["n_estimated"] else ""
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:
@@ -343,6 +346,13 @@ def cost_of_sessions(run: ScoredRun) -> str | None:
     spent = run.history.spent
     cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
     return None if cost is None else f"{_hedge(run)}{usd_in_words(cost)}"
+
+
+def cost_of_judges(run: ScoredRun) -> str | None:
+    """What the judges of a run's scores cost, in USD; None without prices."""
+    costs = [score.judging.cost for score in run.scores if score.judging is not None]
+    known = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
+    return usd_in_words(sum(known)) if known else None
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:

@@ -37,9 +37,6 @@ from harness.runs.record import Plan
 DIGEST_CHARS = 12
 """A run names a server by this many first characters of the digest of its facts."""
 
-MAX_SESSIONS = 200
-"""Largest number of sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
-
 WEIGHTS = ("files.weights_sha256", "files.weights_sample")
 """Facts that identify weights wherever they lie; the first that both servers state decides."""
 
@@ -101,11 +98,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         """
         named = {url: _name(facts) for url, facts in endpoints.items()}
         session = Session(started=started, endpoints=named, accepted=list(accepted))
-        sessions = [*self.sessions, session]
-        if len(sessions) > MAX_SESSIONS:
-            sessions = [sessions[0], *sessions[1 - MAX_SESSIONS :]]
         servers = {**self.servers, **{named[url]: facts for url, facts in endpoints.items()}}
-        return msgspec.structs.replace(self, servers=servers, sessions=sessions)
+        return msgspec.structs.replace(self, servers=servers, sessions=[*self.sessions, session])
 
     def joined(self, url: str, facts: ServerFacts) -> Provenance:
         """The provenance with one more endpoint in the last session."""
@@ -256,9 +250,9 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
         return [warning for warning in warnings if isinstance(warning, str)] if isinstance(warnings, list) else []
 
     @property
-    def planned(self) -> Plan | None:
-        """The samples that a score expects; None for outputs of another tool, of which those stored are all."""
-        return None if self.imported else self.plan
+    def planned(self) -> int | None:
+        """The samples that a score expects of each question; None for outputs of another tool: all that are stored."""
+        return None if self.imported else self.plan.samples
 
 
 class Difference(NamedTuple):
@@ -373,11 +367,6 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
         if not 1 <= samples <= most:
             raise StoreError(
                 f"{folder.manifest}: the plan of {quoted(name)} has {samples} samples a question, expected 1 to "
-                f"{most}. Put an intact copy back."
-            )
-        if not all(1 <= number <= most for number in record.plan.by_question.values()):
-            raise StoreError(
-                f"{folder.manifest}: the plan of {quoted(name)} gives a question fewer samples than 1 or more than "
                 f"{most}. Put an intact copy back."
             )
         if ids is not None and len(set(ids)) < len(ids):

@@ -14,7 +14,7 @@ Not covered: grades, opinions and corrections stay with their folder; the joined
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,11 +32,8 @@ from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
 from harness.runs.lock import hold
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.parts import PartFolder, joined_manifest, shard_numbers, shard_of
+from harness.runs.parts import PartFolder, joined_manifest
 from harness.runs.record import KeySet
-
-SHOWN_KEYS = 3
-"""Largest number of keys and shards that a sentence names; the others are counted."""
 
 COPY_BYTES = 1024 * 1024
 
@@ -46,9 +43,8 @@ class Joined:
     """The result of a merge for one benchmark.
 
     n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. shards: the
-    numbers of the given shards; of: how many shards the run has, 0 if it has none. n_damaged: lines that do not count,
-    in all folders.
+    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines that
+    do not count, in all folders.
     """
 
     name: str
@@ -57,21 +53,11 @@ class Joined:
     n_expected: int
     n_owed: int
     n_again: int
-    shards: tuple[int, ...]
-    of: int
     n_damaged: int
-
-    @property
-    def missing_shards(self) -> tuple[int, ...]:
-        """Numbers of the shards that were not given, if samples are missing; else empty."""
-        return tuple(n for n in range(1, self.of + 1) if n not in self.shards) if self.n_owed else ()
 
     def notes(self) -> Iterator[str]:
         """Sentences to tell the user, safe to print."""
         name = visible(self.name, 80)
-        if self.missing_shards:
-            missing = _name_some(map(str, self.missing_shards))
-            yield f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions"
         if self.n_again:
             n = count_noun(self.n_again, "sample")
             yield f"{name}: two folders have {n}; that of the first folder counts"
@@ -120,19 +106,17 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         question_sets = {name: _together(name, [*before, *sources]) for name in manifest.benchmarks}
         manifest = _with_digests(manifest, question_sets)
         manifest.save(out)
-        notes = [target.warning] if target.warning else []
         joined = []
         for name, all_questions in question_sets.items():
             questions.write(out.benchmark(name), all_questions)
             joined.append(_join(out.benchmark(name), manifest.benchmarks[name], all_questions, sources, log))
         _copy_logs(out, sources)
-        notes.extend(_left_behind(sources, question_sets))
         log.write(
             "merged",
             sources=[str(source.folder.path) for source in sources],
             samples=[benchmark.n_samples for benchmark in joined],
         )
-    return Merged(folder=out, benchmarks=tuple(joined), notes=tuple(notes))
+    return Merged(folder=out, benchmarks=tuple(joined), notes=tuple(filter(None, [target.warning])))
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
@@ -145,13 +129,6 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
         raise UsageError("the new folder is one of the folders to join: name another folder", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
-
-
-def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterator[str]:
-    """A sentence on verdicts by hand, which the joined run does not hold; none without any."""
-    benchmarks = [(source.label, source.folder.benchmark(name)) for source in sources for name in names]
-    if corrected := dict.fromkeys(visible(label) for label, folder in benchmarks if folder.overrides.exists()):
-        yield f"verdicts corrected by hand stay in {_name_some([*corrected])}"
 
 
 # ---- the questions
@@ -228,7 +205,6 @@ def _join(
             n_damaged += len(reader.report.damaged)
     ids = record.plan.question_ids or [question.question_id for question in all_questions]
     n_expected = record.plan.total(ids)
-    shards = [shard_numbers(shard) for source in sources if (shard := shard_of(source, out.name)) is not None]
     return Joined(
         name=out.name,
         n_samples=len(keys),
@@ -236,8 +212,6 @@ def _join(
         n_expected=n_expected,
         n_owed=n_expected - record.plan.n_stored(keys, ids),
         n_again=n_again,
-        shards=tuple(sorted({number for number, _ in shards})),
-        of=max((of for _, of in shards), default=0),
         n_damaged=n_damaged,
     )
 
@@ -261,10 +235,3 @@ def _open_log(path: Path) -> io.BufferedReader:
         return open_untrusted(path)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-
-
-def _name_some(names: Iterator[str] | Sequence[str]) -> str:
-    """The names in a sentence: the first `SHOWN_KEYS` of them, and how many more there are."""
-    listed = list(names)
-    more = f" and {len(listed) - SHOWN_KEYS} more" if len(listed) > SHOWN_KEYS else ""
-    return ", ".join(listed[:SHOWN_KEYS]) + more

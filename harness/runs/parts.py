@@ -13,12 +13,10 @@ from typing import Any
 
 import msgspec
 
-from harness.benchmarks.shards import Shard
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import (
-    MAX_SESSIONS,
     SHARD,
     BenchmarkRecord,
     Difference,
@@ -96,21 +94,14 @@ def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Differenc
 
 
 def _kind(shard: Any) -> dict[str, Any]:
-    """The fields that the shards of one run have in common."""
-    return {"of": shard_numbers(shard)[1], "selection": shard.get("selection")} if isinstance(shard, dict) else {}
+    """The fields that the shards of one run have in common. shard: `{"part": "2/8", …}`, or a stranger's."""
+    if not isinstance(shard, dict):
+        return {}
+    return {"of": str(shard.get("part")).partition("/")[2], "selection": shard.get("selection")}
 
 
 def _is_shard(record: BenchmarkRecord) -> bool:
     return SHARD in record.identity
-
-
-def shard_numbers(shard: Mapping[str, Any]) -> tuple[int, int]:
-    """(number, how many) of a record's shard; zeros if a foreign manifest does not say."""
-    try:
-        shard_of_run = Shard.parse(str(shard.get("part", "")))
-    except ValueError:
-        return 0, 0
-    return shard_of_run.number, shard_of_run.of
 
 
 def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
@@ -137,11 +128,7 @@ def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
             settings[name] = [*a, *(value for value in b if value not in a)]
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
-    # If one part plans the same number for every question, so does the whole run; the samples that the other part's
-    # allocation leaves out are then missing.
-    both = mine.plan.by_question and theirs.plan.by_question
-    allocated = {**theirs.plan.by_question, **mine.plan.by_question} if both else msgspec.UNSET
-    plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids, allocated=allocated)
+    plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids)
     return msgspec.structs.replace(mine, plan=plan, settings=settings)
 
 
@@ -157,9 +144,6 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
         [*mine.sessions, *(session for session in theirs.sessions if session not in mine.sessions)],
         key=lambda session: session.started,
     )
-    if len(sessions) > MAX_SESSIONS:
-        # The first one stays too: it says how the run began.
-        sessions = [sessions[0], *sessions[1 - MAX_SESSIONS :]]
     return msgspec.structs.replace(
         mine,
         servers={**mine.servers, **theirs.servers},
@@ -176,10 +160,3 @@ def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference
         f"{first.folder.path} and {source.folder.path} are not parts of the same run; they differ{what}:\n{lines}\n"
         "Join only runs with the same settings."
     )
-
-
-def shard_of(source: PartFolder, benchmark: str) -> Mapping[str, Any] | None:
-    """The shard of the benchmark that the folder holds, as its manifest states it; None for a whole run."""
-    record = source.manifest.benchmarks.get(benchmark)
-    shard = record.identity.get(SHARD) if record is not None else None
-    return shard if isinstance(shard, dict) else None

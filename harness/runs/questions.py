@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import file_digest, sha256
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import chain, zip_longest
 
-import msgspec
-
-from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import iterate_lines, line, write_lines
+from harness.runs.line_file import iterate_lines, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
@@ -27,8 +23,8 @@ DIGEST = "questions_digest"
 _SEAL = "seal-1:"
 
 MADE = "questions_made"
-"""The setting that holds the `RecipeNote`: how the questions were made. Absent if the file holds other questions, too.
-"""
+"""The setting that says from which local file the questions were made (`origin`), and the checksum of its rows
+(`rows_digest`); absent for questions of another source."""
 
 EXPORT_FORMAT = "llmeval"
 """The format of an export that `harness score` reads with the question, the reference and the reply of each sample."""
@@ -131,77 +127,14 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     A change is seen by the digest in the record. A record of an older version has none: then only a missing question
     shows the change.
     """
-    noted = _as_noted(folder, _note(record.settings))
-    stored = read(folder) if noted is None else noted
+    stored = read(folder)
     ids = record.plan.question_ids
     numbers = {} if ids is None else {question.question_id: number for number, question in enumerate(stored)}
     lost = [question_id for question_id in ids or () if question_id not in numbers]
-    if lost or (noted is None and not as_sealed(record, stored)):
+    if lost or not as_sealed(record, stored):
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
     return stored if ids is None else Packed(Question, (stored[numbers[question_id]] for question_id in ids))
-
-
-def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
-    """The questions of the file, if the record says that `recipe` made them and the file is unchanged; else None.
-
-    Raises `StoreError` for a damaged or newer file.
-    """
-    note = _note(record.settings)
-    if note is None or note.recipe != recipe or (questions := _as_noted(folder, note)) is None:
-        return None
-    return StoredQuestions(note, questions)
-
-
-def to_note(
-    folder: BenchmarkFolder,
-    questions: Sequence[Question],
-    noted: Callable[[str], RecipeNote | None],
-    *,
-    with_stored: bool = True,
-) -> dict[str, object]:
-    """Return the settings that go into the manifest when `write` stores `questions`.
-
-    These are a checksum of all questions in the file and, if the file holds no others, the note on how they were made.
-    noted: makes that note from the SHA-256 of the file; returns None if there is none. with_stored: as in `merge`.
-    Raises `StoreError` when two questions have one id, or one differs from what was asked before.
-    """
-    together = merge(folder, questions, with_stored=with_stored)
-    settings: dict[str, object] = {DIGEST: seal(together)}
-    if together is questions:
-        hashed = sha256()
-        for question in questions:
-            hashed.update(line(question))
-        if (note := noted(hashed.hexdigest())) is not None:
-            settings[MADE] = msgspec.to_builtins(note)
-    return settings
-
-
-def still_noted(settings: Mapping[str, object], note: RecipeNote | None) -> dict[str, object]:
-    """The stored settings about a benchmark's questions, if they hold the same `note`; else an empty dictionary."""
-    if note is None or _note(settings) != note:
-        return {}
-    return {name: settings[name] for name in (DIGEST, MADE) if name in settings}
-
-
-def _note(settings: Mapping[str, object]) -> RecipeNote | None:
-    try:
-        return msgspec.convert(settings.get(MADE), RecipeNote)
-    except msgspec.ValidationError:
-        return None
-
-
-def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Question] | None:
-    """The questions of the file, if the file equals the noted one byte for byte."""
-    if note is None:
-        return None
-    try:
-        with open_untrusted(folder.questions) as file:
-            if file_digest(file, "sha256").hexdigest() != note.file:
-                return None
-    except OSError:
-        return None
-    return read(folder)
 
 
 def seal(questions: Iterable[Question]) -> str:

@@ -16,7 +16,7 @@ import functools
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from typing import NamedTuple
 
 import msgspec
@@ -100,7 +100,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
 
 
 def plain(line: bytes, benchmark: str) -> Sample | None:
-    """The sample in a line (with its newline), in half the time of `decode`.
+    """The sample in a line (without its newline), in half the time of `decode`.
 
     Returns None for any unusual line, intact or not; `decode` says what is unusual.
     """
@@ -114,22 +114,23 @@ def plain(line: bytes, benchmark: str) -> Sample | None:
     return sample if of_ours else None
 
 
-def intact_key(line: memoryview, n_head: int, benchmark: str) -> tuple[str, int] | None:
-    """The question id and the index in a line (with its newline) of this schema whose checksum fits.
+def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | None:
+    """The question id and the index in a line (without its newline) of this schema whose checksum fits.
 
     n_head: the bytes in which the key must stand. None for any unusual line, intact or not; `decode` says what is
     unusual.
     """
-    of_ours = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA and _has_its_checksum(line)
-    return head_key(bytes(line[:n_head]), benchmark) if of_ours else None
+    of_ours = line[-TAIL_BYTES - len(_SCHEMA) + 1 : -TAIL_BYTES + 1] == _SCHEMA and _has_its_checksum(line)
+    return head_key(line[:n_head], benchmark) if of_ours else None
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
 """What stands before the checksum of a record of this version."""
 
 
-def _has_its_checksum(line: bytes | memoryview) -> bool:
-    return line[-TAIL_BYTES:] == b',"crc":"%08x"}\n' % zlib.crc32(memoryview(line)[:-TAIL_BYTES])
+def _has_its_checksum(line: bytes) -> bool:
+    body = memoryview(line)[: -TAIL_BYTES + 1]
+    return line[-TAIL_BYTES + 1 :] == b',"crc":"%08x"}' % zlib.crc32(body)
 
 
 def is_whole(line: bytes) -> bool:
@@ -240,45 +241,18 @@ class KeySet(Set[Key]):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of each question a run expects.
-
-    samples: of each question. question_ids: a selection in order, None = all. allocated: question id → samples, if an
-    earlier run was used to distribute them; `samples` is then the largest of these numbers.
-    """
+    """How many samples of each question a run expects. question_ids: a selection in order, None = all."""
 
     samples: int
     question_ids: list[str] | None = None
-    allocated: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
-
-    @classmethod
-    def every(cls, samples: Plan | int) -> Plan:
-        """The plan with `samples` of every question; a plan is returned unchanged."""
-        return cls(samples=samples) if isinstance(samples, int) else samples
-
-    @property
-    def fewest(self) -> int:
-        """The smallest number of expected samples of a question."""
-        return min([self.samples, *self.by_question.values()])
-
-    @property
-    def by_question(self) -> Mapping[str, int]:
-        """How many samples each question gets; empty if every question has `samples`."""
-        return {} if self.allocated is msgspec.UNSET else self.allocated
-
-    def of(self, question_id: str) -> int:
-        """The expected samples of one question."""
-        return min(self.samples, self.by_question.get(question_id, self.samples))
 
     def total(self, question_ids: Collection[str]) -> int:
         """The expected samples of these questions together."""
-        return sum(map(self.of, question_ids)) if self.by_question else len(question_ids) * self.samples
+        return len(question_ids) * self.samples
 
     def n_stored(self, keys: KeySet, question_ids: Iterable[str]) -> int:
         """How many of the expected samples of these questions are among `keys`."""
-        of_number: dict[int, list[str]] = {}
-        for question_id in question_ids:
-            of_number.setdefault(self.of(question_id), []).append(question_id)
-        return sum(keys.count_within(ids, number) for number, ids in of_number.items())
+        return keys.count_within(question_ids, self.samples)
 
 
 class Task(NamedTuple):
@@ -297,18 +271,15 @@ class Owed(NamedTuple):
     indices: tuple[int, ...]
 
 
-def missing_samples(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk: Set[Key]) -> list[Owed]:
-    """Return the samples that are expected and not in `on_disk`, by question, in the order of `question_ids`.
+def missing_samples(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Set[Key]) -> list[Owed]:
+    """Return the samples 0 … samples-1 of each question that are not in `on_disk`, in the order of `question_ids`.
 
-    plan: a number stands for as many samples of every question. Expected are the indices 0 … n-1 of each question,
-    n = plan.of(question). Other keys in `on_disk` (of other questions, with higher indices) change nothing.
+    Other keys in `on_disk` (of other questions, with higher indices) change nothing.
     """
-    expected = Plan.every(plan)
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
-    all_indices = tuple(range(expected.samples))  # One tuple for all questions without a stored sample, to save memory.
-    rows = []
-    for question_id in question_ids:
-        indices = keys.lacks(question_id, expected.of(question_id))
-        if indices:
-            rows.append(Owed(benchmark, question_id, all_indices if indices == all_indices else indices))
-    return rows
+    all_indices = tuple(range(samples))  # One tuple for all questions without a stored sample, to save memory.
+    return [
+        Owed(benchmark, question_id, all_indices if indices == all_indices else indices)
+        for question_id in question_ids
+        if (indices := keys.lacks(question_id, samples))
+    ]

@@ -22,7 +22,7 @@ from itertools import takewhile
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted
+from harness.core.files import READ_BUFFER_BYTES, open_untrusted
 from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
@@ -36,9 +36,6 @@ from harness.runs.record import KeySet
 
 HEAD_BYTES = 256
 """Bytes of a line that hold its key; a line with a longer key is decoded at every resume."""
-
-BUFFER_BYTES = 1024 * 1024
-"""Bytes that `survey` reads at a time."""
 
 
 class DamagedLine(NamedTuple):
@@ -74,7 +71,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
     Raises `StoreError` for an intact line of a newer schema.
     """
-    if line.data is not None and (intact := record.plain(line.data + b"\n", folder.name)) is not None:
+    if line.data is not None and (intact := record.plain(line.data, folder.name)) is not None:
         report.n_records += 1
         return intact
     try:
@@ -105,13 +102,11 @@ def _plain(line: Line) -> tuple[bytes, list[str]]:
     return data, oddities
 
 
-@dataclass(slots=True)
-class Survey:
-    """A journal's state. keys: of its samples. end: offset behind the last line that is no torn tail."""
+class Survey(NamedTuple):
+    """A journal's state. keys: of its samples."""
 
     keys: KeySet
     report: JournalReport
-    end: int
 
 
 def stored_keys(folder: BenchmarkFolder) -> KeySet:
@@ -127,47 +122,24 @@ def stored_keys(folder: BenchmarkFolder) -> KeySet:
 
 def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read."""
-    state = Survey(KeySet(), JournalReport(), 0)
+    keys, report = KeySet(), JournalReport()
     try:
         # The journal goes on with this descriptor.
-        with open(descriptor, "rb", closefd=False) as file:
-            _survey(file, folder, state)
+        with open(descriptor, "rb", READ_BUFFER_BYTES, closefd=False) as file:
+            for line in lines(file):
+                if is_torn(line):
+                    report.torn_tail = line.length
+                    break
+                key = line.data and record.intact_key(line.data, HEAD_BYTES, folder.name)
+                if key:
+                    report.n_records += 1
+                elif (sample := parse(line, folder, report)) is not None:
+                    key = sample.key
+                if key:
+                    report.n_duplicates += not keys.add(key)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
-    return state
-
-
-def _survey(file: BinaryIO, folder: BenchmarkFolder, state: Survey) -> None:
-    """Count the lines of the file, up to a torn tail."""
-    name, report, number = folder.name, state.report, 0
-    # Gigabytes pass here at each start, so an intact line is taken where it lies in the buffer, without a copy.
-    buffer = bytearray(BUFFER_BYTES)
-    view = memoryview(buffer)
-
-    def take(line: Line) -> None:
-        sample = parse(line, folder, report)
-        report.n_duplicates += sample is not None and not state.keys.add(sample.key)
-
-    while file.seek(state.end) >= 0 and (n := file.readinto(buffer)):  # type: ignore[attr-defined]
-        begin = 0
-        while end := buffer.find(b"\n", begin, n) + 1:
-            number += 1
-            key = record.intact_key(view[begin:end], HEAD_BYTES, name)
-            if key is not None:
-                report.n_records += 1
-                report.n_duplicates += not state.keys.add(key)
-            else:
-                take(Line(number, state.end + begin, end - begin, bytes(view[begin : end - 1]), True))
-            begin = end
-        state.end += begin
-        if not begin:  # A line that is longer than the buffer, or the last one without its newline.
-            line = next(lines(file, state.end, number + 1))
-            if is_torn(line):
-                report.torn_tail = line.length
-                return
-            number += 1
-            take(line)
-            state.end += line.length
+    return Survey(keys, report)
 
 
 def is_torn(line: Line) -> bool:

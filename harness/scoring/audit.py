@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from harness.core.nouns import count_noun, in_percent, in_points
+from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key
 from harness.runs.overrides import Override, apply
 from harness.scoring.audit_order import Population
@@ -94,7 +94,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     calls correct. of_judge: the population are a judge's verdicts. The intervals hold the audit's own uncertainty, too.
     n_undecided: samples beside the population that the grader and the person leave undecided;
     they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
-    that the grader left undecided beside the population, and on which the person's verdict counts.
+    that the grader left undecided beside the population, and on which the person's verdict counts. kappa: Cohen's, the
+    agreement of grader and person over the population beyond chance, at most 1; None where both have one verdict only.
     """
 
     accuracy: Estimate
@@ -106,6 +107,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     n_undecided: int = 0
     accuracy_undecided_right: float | None = None
     n_decided: int = 0
+    kappa: float | None = None
 
     @property
     def partial(self) -> bool:
@@ -128,6 +130,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         if self.n_differing:
             rejected = self.n_differing - self.n_accepted
             which = f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
+            which += "" if self.kappa is None else f", Cohen's kappa {self.kappa:.2f}"
         decided = f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
         if_wrong = if_right = ""
         if self.accuracy_undecided_right is not None:
@@ -148,30 +151,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 def _between(interval: Interval) -> str:
     return f"{in_percent(interval.low)}–{in_percent(interval.high)}"
-
-
-def words_on_mixture(a: Audited | None, b: Audited | None, *, paired: bool) -> str:
-    """The words on B − A if a part is audited, else none. paired: the same questions, no sample missing."""
-    # Both estimates count as independent, so their difference has Zou and Donner's interval.
-    sides = {name: audit for name, audit in (("A", a), ("B", b)) if audit is not None}
-    mixed = [
-        f"in {name} a person audited {audit.n_audited:,} of the {'judge' if audit.of_judge else 'grader'}'s "
-        f"{audit.n_population:,} verdicts and differs on {audit.n_differing:,}"
-        for name, audit in sides.items()
-        if audit.partial
-    ]
-    if not mixed:
-        return ""
-    estimates = ", ".join(f"{name} {audit.words}" for name, audit in sides.items())
-    words = f"this difference mixes a person's verdicts with others: {'; '.join(mixed)}. Audited accuracy: {estimates}"
-    same_a, same_b = (audit and audit.accuracy.sampling for audit in (a, b))
-    if not (a and b and same_a and same_b and paired) or a.n_undecided or b.n_undecided:
-        return words
-    ours, theirs = b.accuracy.value, a.accuracy.value
-    difference = ours - theirs
-    low = max(-1.0, difference - math.hypot(ours - same_b.low, same_a.high - theirs))
-    high = min(1.0, difference + math.hypot(same_b.high - ours, theirs - same_a.low))
-    return f"{words}; B − A = {in_points(difference)} points, same questions {in_points(low)} to {in_points(high)}"
 
 
 class AuditedPart(NamedTuple):
@@ -293,7 +272,18 @@ def estimate(
         n_audited=n_audited,
         n_differing=n_differing,
         n_accepted=n_accepted,
+        kappa=_kappa(parts),
     )
+
+
+def _kappa(parts: Sequence[AuditedPart]) -> float | None:
+    """Cohen's kappa (1960, Educ. Psychol. Meas. 20:37) of grader and person, by the weights of the strata."""
+    total = math.fsum(part.weight for part in parts)
+    grader = math.fsum(part.weight for part in parts if part.called_correct) / total
+    person = math.fsum(part.weight * part.right for part in parts) / total
+    both = math.fsum(part.weight * part.right for part in parts if part.called_correct) / total
+    chance = grader * person + (1 - grader) * (1 - person)
+    return None if chance >= 1 else (1 - grader - person + 2 * both - chance) / (1 - chance)
 
 
 def _limits(part: AuditedPart) -> Interval:

@@ -19,6 +19,10 @@ Science 16:101).
 distributed like max(0, (R−1)S²/χ²(R−1) − u), a generalised pivot (Weerahandi 1993, J. Amer. Stat. Assoc. 88:899), and
 a level is its mean over this distribution: after five runs as wide as Student's t. With fewer, b is the policy's.
 
+**A part of the first round.** A large set is also looked at after 1/8, 1/4, 1/2 of its questions, drawn at random and
+held against the same questions of a baseline, or against the floor. One sample of each of n random questions errs by at
+most h(1−h)/n, which is V with f = 1: so such a look needs no other test.
+
 No I/O, no clock. `make simulate WHAT=gate` checks the promise.
 """
 
@@ -33,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.race import boundaries, planned_looks
+from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, sampling_variance_of_mean
 
 MIN_HISTORY = 5
@@ -41,6 +45,9 @@ MIN_HISTORY = 5
 
 SHARE_TOSSES = 8.0
 """Coin tosses that are mixed into the share f, so that a few samples which agree do not claim an error near 0."""
+
+MIN_PART = 100
+"""Fewest questions of a look at a part of the first round."""
 
 MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
@@ -96,15 +103,20 @@ class Reference(NamedTuple):
 class Rules(NamedTuple):
     """The planned looks of one benchmark, in rounds, and the nominal level of both tests at each."""
 
-    looks: tuple[int, ...]
+    looks: tuple[float, ...]
     fail: tuple[float, ...]
     passes: tuple[float, ...]
 
 
+def planned(n_questions: int, most: int) -> tuple[float, ...]:
+    """The looks of a benchmark, in rounds: parts of the first round if it is large, then whole rounds up to `most`."""
+    n_parts = int(math.log2(max(1, n_questions / MIN_PART))) if most <= MAX_LOOKS else 0
+    return (*(0.5**k for k in range(n_parts, 0, -1)), *planned_looks(1, most))
+
+
 @lru_cache(maxsize=256)
-def rules(most: int, false_alarm: float, missed: float) -> Rules:
-    """The looks of a benchmark with at most `most` rounds. false_alarm, missed: the chances that all looks share."""
-    looks = planned_looks(1, most)
+def rules(looks: tuple[float, ...], false_alarm: float, missed: float) -> Rules:
+    """The levels of these looks. false_alarm, missed: the chances that all looks share."""
     tail = NormalDist().cdf
     fail = boundaries(looks, 2 * false_alarm)
     passes = boundaries(looks, 2 * MISSED_AT_LOOKS * missed, 0.6)
@@ -190,11 +202,14 @@ def play(
 ) -> Played:
     """Simulate gates. chances: (R, Q), of a right sample in each run."""
     failed, passed = np.zeros(len(chances), bool), np.zeros(len(chances), bool)
-    rounds, before = np.zeros(len(chances)), 0
+    rounds, before, n_questions = np.zeros(len(chances)), 0, chances.shape[1]
     open_gates, correct, variances = np.arange(len(chances)), np.zeros(chances.shape), deviations.variances
     for look, n in enumerate(of.looks):
-        correct, before = correct + rng.binomial(n - before, chances[open_gates]), n
-        fails, passes = look_at(correct, n, look, of, reference, loss, deviations._replace(variances=variances))
+        whole = math.ceil(n)
+        correct, before = correct + rng.binomial(whole - before, chances[open_gates]), whole
+        # The chances are in no order, so the first questions are a random part.
+        seen = correct[:, : math.ceil(min(n, 1) * n_questions)]
+        fails, passes = look_at(seen, whole, look, of, reference, loss, deviations._replace(variances=variances))
         rounds[open_gates], failed[open_gates], passed[open_gates] = n, fails, passes
         goes_on = ~(fails | passes)
         open_gates, correct = open_gates[goes_on], correct[goes_on]

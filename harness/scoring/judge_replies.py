@@ -63,7 +63,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
         )
         prompt = str(record.identity.get("prompt"))
         name = f"{manifest.model}@{prompt}"
-        keys = {Key(id_, index) for id_ in ids for index in range(record.plan.of(id_))}
+        keys = {Key(id_, index) for id_ in ids for index in range(record.plan.samples)}
         replies = [
             JudgeReply(
                 judge=name, vote=vote(reply, form_of(prompt)), text=reply.text or "", folder=judge, key=reply.key

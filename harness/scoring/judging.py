@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from harness.core.inert import visible
+from harness.core.money import Prices, usd_in_words
+from harness.core.nouns import count_noun
+from harness.core.records import Sample
 
 MAX_NAME_CHARS = 100
 """A judge's name is cut to this length in a sentence."""
@@ -17,7 +21,7 @@ class JudgeCost(msgspec.Struct, frozen=True):
 
     requests: those that brought the replies, with the failed ones before them. n_stated: replies whose server states
     both numbers of tokens; the other replies are left out of the tokens and the money. usd: at the prices that were
-    given, or that the judge's folder records; None without, and if no reply has stated tokens.
+    given; None without, and if no reply has stated tokens.
     """
 
     replies: int = 0
@@ -27,35 +31,42 @@ class JudgeCost(msgspec.Struct, frozen=True):
     completion_tokens: int = 0
     usd: float | None = None
 
-    def plus(self, more: JudgeCost, sign: int = 1) -> JudgeCost:
-        """The sum of both, or with sign -1 their difference; without the money if one has none."""
-        both = None if self.usd is None or more.usd is None else self.usd + sign * more.usd
+    @classmethod
+    def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
+        """What these replies took; a request that brought no reply is in no count."""
+        n = n_requests = n_stated = prompt = completion = 0
+        for reply in replies:
+            n, n_requests = n + 1, n_requests + reply.attempts
+            tokens_in, tokens_out = reply.usage.prompt_tokens, reply.usage.completion_tokens
+            if tokens_in is not None and tokens_out is not None:
+                n_stated, prompt, completion = n_stated + 1, prompt + tokens_in, completion + tokens_out
+        is_known = prices is not None and (n_stated or not n)  # replies of unknown length were not free
+        return cls(
+            n, n_requests, n_stated, prompt, completion, prices.usd(prompt, completion) if prices and is_known else None
+        )
+
+    def plus(self, more: JudgeCost) -> JudgeCost:
+        """The sum of both; without the money if one has none."""
+        usd = None if self.usd is None or more.usd is None else self.usd + more.usd
         return JudgeCost(
-            self.replies + sign * more.replies,
-            self.requests + sign * more.requests,
-            self.n_stated + sign * more.n_stated,
-            self.prompt_tokens + sign * more.prompt_tokens,
-            self.completion_tokens + sign * more.completion_tokens,
-            both,
+            self.replies + more.replies,
+            self.requests + more.requests,
+            self.n_stated + more.n_stated,
+            self.prompt_tokens + more.prompt_tokens,
+            self.completion_tokens + more.completion_tokens,
+            usd,
         )
 
     @property
-    def tokens_in_words(self) -> str:
-        """The tokens, and of how many replies they are known."""
+    def words(self) -> str:
+        """Requests, tokens, and money if it is known."""
+        requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:
-            return "tokens unknown, since the server states none"
+            return f"{requests}, tokens unknown, since the server states none"
         partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
-        return f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens{partly}"
-
-
-class JudgeBill(NamedTuple):
-    """What one judge took for one benchmark of a run. judge: its model and prompt, as in `Judging`, without the number
-    of votes. cost: None if its folder cannot be read.
-    """
-
-    benchmark: str
-    judge: str
-    cost: JudgeCost | None
+        money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
+        tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
+        return f"{requests}, {tokens}{partly}{money}"
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

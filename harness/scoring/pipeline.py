@@ -124,7 +124,7 @@ def grade_run(
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
     for name, record in manifest.benchmarks.items():
-        check_ks(name, grading.k, record.plan.fewest)
+        check_ks(name, grading.k, record.plan.samples)
     records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
     planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
     for name in records:
@@ -151,8 +151,7 @@ def _grade_benchmark(
         sandbox=grading.sandbox,
         on_graded=partial(on_graded, name),
     )
-    planned_each = np.array([record.plan.of(question_id) for question_id in by_id], dtype=np.int64)
-    within = journal.index < planned_each[journal.question]
+    within = journal.index < record.plan.samples
     planned_rows = journal.rows if within.all() else journal.rows[within]
     counts = within if grading.salvaged else within & ~journal.observed.salvaged(journal.rows)
     counted = journal.rows if counts.all() else journal.rows[counts]

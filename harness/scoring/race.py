@@ -59,7 +59,7 @@ def planned_looks(step: int, most: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def boundaries(looks: tuple[int, ...], alpha: float, power: float = 2.0) -> tuple[float, ...]:
+def boundaries(looks: tuple[float, ...], alpha: float, power: float = 2.0) -> tuple[float, ...]:
     """For each look of a race the number of standard errors beyond which a difference is called real (two-sided).
 
     looks: the rounds after which the race is tested, rising; the last is the whole race. alpha: the chance of a false

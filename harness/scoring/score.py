@@ -30,7 +30,6 @@ from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
-from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
@@ -286,7 +285,7 @@ def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) ->
 def score_benchmark(
     questions: Sequence[Question],
     grades: Iterable[Grade],
-    samples_per_question: Plan | int | None,
+    samples_per_question: int | None,
     *,
     ks: Sequence[int] = (),
     early_cut: EarlyCut | None = None,
@@ -327,7 +326,7 @@ def score_benchmark(
         bounds=_bounds(covered),
         partial=tallies.partial,
         rounds=tallies.covered,
-        samples_per_question=None if tallies.allocated else tallies.planned,
+        samples_per_question=tallies.planned,
         sampling_error_bound=spread.bound if spread else None,
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
@@ -350,10 +349,10 @@ def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str | N
     """Return warnings if clusters differ much in size, questions in their numbers of samples, or answers to a question
     in their totals of parts.
 
-    No warning about the numbers of samples in two cases: in an unfinished run they differ anyway; and if a former run
-    decided them, they differ by difficulty on purpose. present: questions with samples.
+    No warning about the numbers of samples of an unfinished run, in which they differ anyway. present: questions with
+    samples.
     """
-    differ = present and not tallies.missing and not tallies.allocated
+    differ = present and not tallies.missing
     return [unequal_clusters(present), unequal_samples(present) if differ else None, uneven_parts(present)]
 
 

@@ -30,7 +30,6 @@ from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
-from harness.runs.record import Plan
 from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.stats_draws import VoteGroup
 
@@ -157,8 +156,8 @@ class QuestionTally:
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. planned: most samples planned of a question (None: the stored samples are the plan).
-    allocated: a former run decided the numbers. covered: samples of each question that the score covers. missing:
+    questions: in the order asked. planned: samples of each question (None: the stored samples are the plan).
+    covered: samples of each question that the score covers. missing:
     planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
     that do not count. kinds: how many samples are of each kind. tokens_stated: whether any sample states its completion
     tokens. copies: equal replies among the covered samples; None where no grade knows its reply.
@@ -166,7 +165,6 @@ class Tallies:
 
     questions: tuple[QuestionTally, ...]
     planned: int | None
-    allocated: bool
     covered: int
     missing: int
     partial: bool
@@ -176,7 +174,7 @@ class Tallies:
     copies: Copies | None
 
 
-def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: Plan | int | None) -> Tallies:
+def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | None) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
     Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
@@ -184,12 +182,12 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     numbers, the largest). Complete rounds are scored where many samples are missing, because samples that finish first
     tend to be short and right. Raises `UsageError` for no question, a repeated id, or samples_per_question < 1.
     """
-    plan = None if samples_per_question is None else Plan.every(samples_per_question)
-    if plan is not None and plan.fewest < 1:
-        raise UsageError(f"samples per question must be at least 1, not {plan.fewest}")
+    plan = samples_per_question
+    if plan is not None and plan < 1:
+        raise UsageError(f"samples per question must be at least 1, not {plan}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
     numbers, left_out = _numbers(questions), Counter[str]()
-    most = np.array([sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers])
+    most = np.full(len(numbers), sys.maxsize if plan is None else plan)
 
     def located() -> Iterator[tuple[int, int, Grade]]:
         planned = most.tolist()
@@ -228,8 +226,7 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
     ]
     return Tallies(
         questions=tuple(tallies),
-        planned=None if plan is None else plan.samples,
-        allocated=plan is not None and bool(plan.by_question),
+        planned=plan,
         covered=int(most.max()),
         missing=missing,
         partial=bool(missing) and not len(rounds),

@@ -1,27 +1,26 @@
-"""Derives from a run's manifest the options that ask for the same samples again, and from its scores the grading."""
+"""Derives from a run's manifest and scores the commands that ask for the same samples and grade them again."""
 
 from __future__ import annotations
 
-import re
+import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.records import NOTHING_TOLD
+from harness.core.options import COMMAS, Option, options_of
 from harness.grading.second.judge import without_judge
 from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs import questions
 from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, SHARD, BenchmarkRecord, Manifest
-from harness.runs.recorded_settings import in_words
 from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -36,31 +35,13 @@ UNKNOWN_DATA = "QUESTIONS_FILE"
 """Stands for the path of a file of questions in a run of an earlier version, which records only the file's digest."""
 
 
-_HERE = re.compile(r"http://(?:127\.0\.0\.1|localhost):([0-9]{1,5})/v1")
-"""Address of a server of this machine, with its port."""
-
-NO_JUDGE: Mapping[str, Any] = MappingProxyType({})
-"""The fields of `JudgeOptions` of a command that names no judge."""
-
 AGAIN = "-again"
 """Ends the name of the folder to which a run is repeated."""
 
 
-def lines_again(
-    manifest: Manifest,
-    run: str,
-    scores: Sequence[Score],
-    spell_run: Callable[[Mapping[str, Any], Mapping[str, Any]], str],
-    spell_score: Callable[[str, Mapping[str, Any]], str],
-    spell_server: Callable[[str, str, Mapping[str, Any]], str],
-) -> list[str]:
-    """The lines that repeat a run and its scores: a comment that lists the user's files, the shell's lines that trust
-    graders of one's own and start a server of the harness, the runs, and a scoring by each judge, or one without.
-
-    spell_run: the line of a run with the given fields of `RunOptions` and `JudgeOptions`. spell_score: the line that
-    scores a run by a judge with the given fields of `JudgeOptions`. Without such fields there is no judge. A rubric is
-    a file `rubric.txt`. spell_server: the line that starts a server of an engine and a model with the given fields of
-    `ServerSpec`, and leaves it running.
+def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[str]:
+    """The lines of a shell that repeat a run and its scores: a comment that lists the user's files, the line that
+    trusts graders of one's own, the runs, and a scoring by each judge, or one without. A rubric is a file `rubric.txt`.
     """
     judges: list[dict[str, Any]] = []
     for score in scores:
@@ -75,11 +56,11 @@ def lines_again(
     # A run is refused if a function of the user's own leaves answers to a judge, and no judge is named.
     is_own = any(own_module(without_judge(grader)) for score in scores for grader in score.graders)
     judge = judges[0] if len(judges) == 1 and is_own else {}
-    runs = [spell_run(options, judge) for options in options_again(manifest, run)]
-    before = [*_files_line(manifest, scores), *_trusting(scores), *_serving(manifest, spell_server)]
+    runs = [run_command(options, judge) for options in options_again(manifest, run)]
+    before = [*_files_line(manifest, scores), *_trusting(scores)]
     if runs and not judges:
         judges.append({})
-    return [*before, *runs, *(spell_score(f"{run}{AGAIN}", judge) for judge in judges)]
+    return [*before, *runs, *(score_command(f"{run}{AGAIN}", judge) for judge in judges)]
 
 
 def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
@@ -104,27 +85,6 @@ def _files_line(manifest: Manifest, scores: Sequence[Score]) -> Iterator[str]:
     if files:
         names = ", ".join(map(visible, files))
         yield f"# needs these files, send them along: {names}. Change the paths below to where they lie"
-
-
-def _serving(manifest: Manifest, spell_server: Callable[[str, str, Mapping[str, Any]], str]) -> Iterator[str]:
-    """Yield how to start again the server of the last session at its address, if the harness had started it here; after
-    a comment with the command that ran, whose other settings are not known.
-    """
-    from server_launchers.embedded import weights  # few reports need them
-    from server_launchers.spec import ENGINES
-
-    endpoints = manifest.provenance.sessions[-1].endpoints if manifest.provenance.sessions else {}
-    url, name = next(iter(endpoints.items()), ("", ""))
-    address, server = _HERE.fullmatch(url), manifest.provenance.servers.get(name, NOTHING_TOLD)
-    engine, source = server.host.get("launcher"), str(server.model.get("source"))
-    if len(endpoints) != 1 or address is None or engine not in ENGINES:
-        return
-    fields: dict[str, Any] = {"port": int(address[1])}
-    model = manifest.model
-    if model not in {source, *weights.KNOWN}:
-        model, fields["served_name"] = source, manifest.model
-    yield f"# the server, if it runs no more; it ran as: {in_words(manifest.environment.get('commands'))}"
-    yield spell_server(engine, model, fields)
 
 
 def _trusting(scores: Iterable[Score]) -> Iterator[str]:
@@ -172,31 +132,48 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
     return groups
 
 
-def python_call(options: Mapping[str, Any], judge: Mapping[str, Any] = NO_JUDGE) -> str:
-    """The Python call of `harness.run` with these options, and by a judge with these fields, as source text."""
-    given = dict(options)
-    benchmarks = given.pop("benchmarks", None)
-    first = [repr(",".join(benchmarks))] if benchmarks else []
-    options_words = [f"{name}={value!r}" for name, value in given.items()]
-    return f"harness.run({', '.join([*first, *options_words, *_python_judge(judge)])})"
+def run_command(options: Mapping[str, Any], judge: Mapping[str, Any] | None = None) -> str:
+    """The command `harness run …` with these options, as `options_again` gives them, and by a judge if there is one."""
+    words = ["harness", "run", *([",".join(options["benchmarks"])] if "benchmarks" in options else [])]
+    declared = options_of(RunOptions)
+    for name, value in options.items():
+        if name != "benchmarks":
+            words += _words(declared[name], value)
+    return shlex.join([*words, *_judge_words(judge or {})])
 
 
-def python_scoring(run: str, judge: Mapping[str, Any]) -> str:
-    """The Python call of `harness.score`, by a judge if there are fields of `JudgeOptions`, as source text."""
-    return f"harness.score({', '.join([repr(run), *_python_judge(judge)])})"
+def score_command(run: str, judge: Mapping[str, Any]) -> str:
+    """The command `harness score RUN` by a judge if there are fields of `JudgeOptions`."""
+    return shlex.join(["harness", "score", run, *_judge_words(judge)])
 
 
-def _python_judge(judge: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the argument that names the judge; nothing without one."""
-    if judge:
-        given = ", ".join(f"{name}={value!r}" for name, value in judge.items())
-        yield f"judge=harness.Judge({given})"
+def _judge_words(judge: Mapping[str, Any]) -> list[str]:
+    """The words that name the judge; none without one."""
+    if not judge:
+        return []
+    address = f"@{judge['base_url'][0]}" if judge.get("base_url") else ""
+    keyed = (
+        f",{name}={json.dumps(value) if isinstance(value, bool) else value}"
+        for name, value in judge.items()
+        if name not in ("model", "base_url") and name in options_of(JudgeOptions) and value is not False
+    )
+    return ["--judge", f"{judge['model']}{address}{''.join(keyed)}"]
 
 
-def python_server(engine: str, model: str, fields: Mapping[str, Any]) -> str:
-    """The Python call of `harness.serve` with these fields of `ServerSpec`, as source text."""
-    given = [*map(repr, (engine, model)), *(f"{name}={value!r}" for name, value in fields.items())]
-    return f"harness.serve({', '.join(given)}, detach=True)"
+def _words(option: Option, value: Any) -> Iterator[str]:
+    """Yield the words of the command line that give the option this value."""
+    flag = f"--{option.flag or option.name.replace('_', '-')}"
+    if option.type is bool:
+        yield flag
+        return
+    for member in value if option.is_list and option.kind is not COMMAS else [value]:
+        yield flag
+        if isinstance(member, dict):
+            yield json.dumps(member)
+        elif isinstance(member, list):
+            yield ",".join(map(str, member))
+        else:
+            yield "none" if member is None else str(member)
 
 
 def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:

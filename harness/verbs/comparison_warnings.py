@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.core.records import Question
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs import overrides
-from harness.runs import questions as stored_questions
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
@@ -34,21 +32,8 @@ from harness.scoring.uncertainty import unequal_clusters
 from harness.scoring.undecided import BothUndecided
 from harness.verbs import same_replies
 
-MAX_ANSWER_CHARS = 20
-"""A reference answer is cut to this length in a warning."""
-
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
-
-_QUESTION_FIELDS = {
-    "messages": "text",
-    "prompt": "text",
-    "choices": "options",
-    "references": "answer",
-    "kind": "kind of answer",
-    "rules": "grading rules",
-}
-"""Field of a stored question on which its samples or grades depend → its name for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +97,7 @@ def _other_settings(ours: Side, first: Side) -> Iterator[str]:
     for difference in setting_differences(first.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
-            yield f"the data of the runs differ: {_apart(ours, first)}"
+            yield "the data of the runs differ: other questions, answers, or rules by which they are graded"
         elif field == "prompt_digest":
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
             yield f"the settings of the runs differ: the prompt {prompt} has another text"
@@ -147,82 +132,29 @@ def _effort_without_effect(ours: Side, first: Side) -> Iterator[str]:
 # ---- questions
 
 
-def _apart(ours: Side, first: Side) -> str:
-    """In which fields the questions that both runs asked under the same id differ, in words."""
-    shared = ours.questions().keys() & first.questions().keys()
-    new, old = (_questions(side, shared) for side in (ours, first))
-    # The text is rendered by the prompt, whose own difference has a warning of its own.
-    fields = {field: name for field, name in _QUESTION_FIELDS.items() if name != "text" or _same_prompt(ours, first)}
-    changed = {
-        name: n
-        for field, name in fields.items()
-        if (n := sum(getattr(old[id_], field) != getattr(new[id_], field) for id_ in old.keys() & new.keys()))
-    }
-    if not changed:
-        return f"the {len(old):,} questions that both runs asked are equal, and something else in the data is not"
-    parts = ", ".join(f"{name} ({n:,})" for name, n in changed.items())
-    return f"of the {len(old):,} questions that both runs asked, these differ: {parts}"
-
-
 def _other_rows(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
     """One warning that names the questions which have the same id in both runs and another row of the data."""
     new, old = ours.questions(), first.questions()
     changed = [name for name, item in old.items() if name in new and not _same_row(item, new[name])]
     if not changed:
         return []
-    named = changed[:MAX_NAMED_QUESTIONS]
-    before, now = (_questions(side, set(named)) for side in (first, ours))
-    texts, answers = _same_prompt(ours, first), not (ours.benchmark.withheld or first.benchmark.withheld)
-    words = ", ".join(
-        f"{visible(name, 40)}{_change(before.get(name), now.get(name), texts=texts, answers=answers)}" for name in named
-    )
-    more = len(changed) - len(named)
-    which = f"{words} and {more:,} more" if more else words
     return [
         f"{count_noun(len(changed), 'question')} {'has' if len(changed) == 1 else 'have'} the same id in both runs but "
-        f"another text or answer, and {are(len(changed))} left out: {which}; both accuracies are over the "
+        f"another text or answer, and {are(len(changed))} left out: {_named(changed)}; both accuracies are over the "
         f"{paired.n_questions:,} shared questions"
     ]
 
 
-def _change(before: Question | None, now: Question | None, *, texts: bool, answers: bool) -> str:
-    """In brackets, what has changed in a question: ` (text, answer 744 → 844)`.
-
-    texts: whether the texts are compared. answers: whether the answers are shown.
-    """
-    if before is None or now is None:
-        return ""
-    parts = []
-    if texts and (before.messages, before.prompt) != (now.messages, now.prompt):
-        parts.append("text")
-    if before.choices != now.choices:
-        parts.append("options")
-    if before.references != now.references:
-        parts.append(f"answer {_short(before.references)} → {_short(now.references)}" if answers else "answer")
-    return f" ({', '.join(parts or ['other columns'])})"
-
-
-def _short(value: object) -> str:
-    """A value, or several reference answers, short and safe to print."""
-    words = " or ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return visible(words, MAX_ANSWER_CHARS)
-
-
-def _questions(side: Side, ids: set[str]) -> Mapping[str, Question]:
-    """The stored questions with these ids; those of a scored benchmark may lack their texts."""
-    stored = stored_questions.iterate(side.folder)
-    return {question.question_id: question for question in stored if question.question_id in ids}
+def _named(ids: Sequence[str]) -> str:
+    """The first of these questions by their ids, and the number of the others."""
+    named = ", ".join(visible(question_id, 40) for question_id in ids[:MAX_NAMED_QUESTIONS])
+    more = len(ids) - MAX_NAMED_QUESTIONS
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _same_row(item: QuestionTally, twin: QuestionTally) -> bool:
     """Whether two questions with the same id have the same row of the data."""
     return item.question.row_digest == twin.question.row_digest
-
-
-def _same_prompt(ours: Side, first: Side) -> bool:
-    """Whether both runs put the same prompt around a question."""
-    fields = ("prompt_digest", "prompt", "system_prompt", "api")
-    return all(ours.record.identity.get(field) == first.record.identity.get(field) for field in fields)
 
 
 def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
@@ -231,11 +163,8 @@ def _left_out(ours: Side, first: Side, paired: PairedComparison) -> list[str]:
     alone = [name for name in (*old, *new) if (name in old) != (name in new)]
     if not alone:
         return []
-    named = ", ".join(visible(question_id, 40) for question_id in alone[:MAX_NAMED_QUESTIONS])
-    more = len(alone) - MAX_NAMED_QUESTIONS
-    which = f"{named} and {more:,} more" if more > 0 else named
     return [
-        f"{count_noun(len(alone), 'question')} that only one run has {are(len(alone))} left out: {which}; both "
+        f"{count_noun(len(alone), 'question')} that only one run has {are(len(alone))} left out: {_named(alone)}; both "
         f"accuracies are over the {paired.n_questions:,} shared questions"
     ]
 
@@ -279,16 +208,14 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: a person judged {samples} otherwise than the grader")
     if not parts:
         return []
-    with_hands = "has the difference with verdicts by hand, and says where an audit is of a part"
-    advice = f"`harness compare` (option samples) {with_hands}"
+    advice = "`harness compare` (option samples) has the difference with verdicts by hand"
     return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
 
 
 def _words_of_audit(audit: Audited) -> str:
     """The accuracy that an audit estimates, in words."""
     share = f"{audit.n_audited:,} of {audit.n_population:,} verdicts"
-    used = ", with which `harness compare` (option samples) compares" if audit.partial else ""
-    return f"a person audited {share}: the audited accuracy is {audit.words}{used}"
+    return f"a person audited {share}: the audited accuracy is {audit.words}"
 
 
 def both_undecided(ours: Side, first: Side) -> BothUndecided | None:

@@ -27,11 +27,8 @@ class ClusterExtension(Protocol):
         Raises `UsageError` for options that have a meaning for a single client only.
         """
 
-    def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """Run the benchmarks from the nodes of the cluster, in `n_shards` shards.
-
-        n_shards: None: as many as in the session before; in the first session, one per node.
-        """
+    def run(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
+        """Run the benchmarks from the nodes of the cluster, in as many shards as the first session had nodes."""
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """Grade the run's samples on the cluster. Return the settings for grading the rest on this machine."""

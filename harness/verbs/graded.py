@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import StoreError
-from harness.core.records import Grade, Key
+from harness.core.records import Grade
 from harness.grading.verdict import JUDGE_RULE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
@@ -35,25 +37,38 @@ class GradedRounds:
 
         Raises `StoreError`.
         """
-        questions = self._questions[benchmark]
-        correct = {grade.key: grade.verdict == "correct" for grade in self._grades(benchmark)}
-        rounds: list[list[bool]] = []
-        while all(Key(question_id, len(rounds)) in correct for question_id in questions):
-            rounds.append([correct[Key(question_id, len(rounds))] for question_id in questions])
-        return np.array(rounds, dtype=bool).reshape(len(rounds), len(questions))
+        graded: dict[str, list[Grade]] = defaultdict(list)
+        for grade in grade_new(self._folder, benchmark):
+            graded[grade.question_id].append(grade)
+        return complete_rounds([graded[question_id] for question_id in self._questions[benchmark]])
 
-    def _grades(self, benchmark: str) -> Sequence[Grade]:
-        """The grades by the rules; empty without samples. A sample that is graded already is not graded again."""
-        files = self._folder.benchmark(benchmark)
-        if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
-            return ()
-        judged = _judged(self._folder, benchmark)
-        # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
-        for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
-            if not judged:
-                publish(graded)
-            return graded.grades
+
+def complete_rounds(questions: Sequence[Iterable[Grade]]) -> NDArray[np.bool_]:
+    """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
+
+    questions: the grades of each.
+    """
+    correct = [{grade.sample_index: grade.verdict == "correct" for grade in question} for question in questions]
+    n_rounds = next(n for n in count() if not correct or any(n not in question for question in correct))
+    rounds = [[question[n] for question in correct] for n in range(n_rounds)]
+    return np.array(rounds, dtype=bool).reshape(n_rounds, len(questions))
+
+
+def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
+    """The grades of a benchmark by the rules, stored as `harness score` does; empty without samples.
+
+    A sample that is graded already is not graded again. Raises `StoreError`.
+    """
+    files = folder.benchmark(benchmark)
+    if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
         return ()
+    judged = _judged(folder, benchmark)
+    # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
+    for graded in grade_run(folder, GradingOptions(workers=1), only=benchmark):
+        if not judged:
+            publish(graded)
+        return graded.grades
+    return ()
 
 
 def _judged(folder: RunFolder, benchmark: str) -> bool:

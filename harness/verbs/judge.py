@@ -13,8 +13,7 @@ import shlex
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +27,6 @@ from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.facts.discovery import NotServed
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
@@ -65,8 +63,6 @@ from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
 from harness.scoring.score import ScoreWarning, warned
-from harness.scoring.two_judges import JudgesAgreement, agreements
-from harness.verbs import judge_account
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -83,7 +79,7 @@ class JudgeSettings:
 
     model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
     0, or `VOTING_TEMPERATURE` with several votes. override: the judge's verdict also replaces a verdict of the rules.
-    prices: of the judge's tokens; None: those that its folder records, if any.
+    prices: of the judge's tokens; None if they are not known.
     key_variable: the environment variable that the user named for the key; None without one.
     """
 
@@ -142,8 +138,8 @@ class Server:
     context_of: Callable[[Endpoint, str], int | None] = stated_context
 
 
-Serve = Callable[[], AbstractContextManager[Server]]
-"""Looks up the judge's server for the length of a `with` block; called for the trial, and when replies are missing."""
+Serve = Callable[[], Server]
+"""Looks up the judge's server; called for the trial, and when replies are missing."""
 
 
 def judge_of(
@@ -169,15 +165,7 @@ def judge_of(
         prices=prices,
     )
 
-    @contextmanager
-    def serve() -> Iterator[Server]:
-        try:
-            server = _server(options, watcher)
-        except UsageError as error:
-            raise UsageError(f"judge: {error.sentence}") from error
-        yield server
-
-    return judge, serve
+    return judge, lambda: _server(options, watcher)
 
 
 WRONG_ANSWER = "no such answer"
@@ -228,8 +216,8 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     name = visible(judge.model, 80)
     watcher.standing(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s")
     try:
-        with serve() as server, TemporaryDirectory() as folder:
-            replies = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+        with TemporaryDirectory() as folder:
+            replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
     except HarnessError as error:
         if not may_start or not isinstance(error, ServerError):
             raise
@@ -331,29 +319,18 @@ def _of_judge(model: str, error: ServerError) -> ServerError:
     return ServerError(f"the judge {visible(model, 80)}: {error.sentence}")
 
 
-def refuse_unserved(who: JudgeOptions) -> None:
-    """Raise `ServerError` if the judge's server answers and has no model of that name.
-
-    Any other failure is left to the judge's session, which goes on when the same command is given again.
-    """
-    try:
-        servers.look(servers.find(who), who, Watcher())
-    except NotServed as error:
-        raise _of_judge(who.model or "", error) from error
-    except HarnessError:
-        return
-
-
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """Look at the judge's server, and make its asker and the length of its context.
 
-    Raises `ServerError`, which names the judge: the run may have another server.
+    Raises `ServerError` and `UsageError` that name the judge: the run may have another server.
     """
     try:
         reached = servers.find(who)
         looks = servers.look(reached, who, watcher)
     except ServerError as error:
         raise _of_judge(who.model or "", error) from error
+    except UsageError as error:
+        raise UsageError(f"judge: {error.sentence}") from error
     return Server(
         endpoints=reached.endpoints,
         asker=reached.asker(looks),
@@ -370,8 +347,7 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_silent: answers without a majority for either verdict. n_owed: answers with replies missing. n_decided: samples
     whose verdict is now the judge's. n_hidden: samples in scope that have no text to show to the judge. cost: of all
-    replies. first_grader: who graded before the judge, the rules or a function of the user's own. others: how far the
-    judge agrees with each judge of a former score of the run.
+    replies. first_grader: who graded before the judge, the rules or a function of the user's own.
     """
 
     benchmark: str
@@ -383,7 +359,6 @@ class JudgeReport:
     n_decided: int
     n_hidden: int
     cost: JudgeCost
-    others: tuple[JudgesAgreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,41 +389,37 @@ def score_with_judge(
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
-    by_rules: the benchmarks as `grade_run` grades them. Their grades and scores are written before the first request
-    and stand if the judge's session fails; a warning of these scores then says that the judging has not ended. An
-    answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
+    by_rules: the benchmarks as `grade_run` grades them. Stored scores stay as they are until the judge's session has
+    ended. If it fails, a benchmark without a score gets that of the rules, with a warning that the judging has not
+    ended. An answer with a judge's reply missing keeps the rules' grade. Raises what `by_rules` and `generate` raise.
     on_progress: called with the progress of the judge's session. resume_command: what the user types to continue.
     """
-    graded = []
-    for benchmark in by_rules:
-        publish(_mark_unfinished(benchmark, judge))
-        graded.append(benchmark)
+    graded = [*by_rules]
     cases = [_cases(benchmark, judge) for benchmark in graded]
     folder = judge.folder(run)
-    # A scoring without prices counts by those of the scorings before.
-    judge = dataclasses.replace(judge, prices=judge.prices or judge_account.recorded_prices(folder))
     outcome = None
     stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     n_stored = sum(len(votes) for replies in stored for votes in replies.votes.values())
-    are_owed = any(replies.owed for replies in stored)
-    if are_owed:
+    if any(replies.owed for replies in stored):
         for path in (run.path, run.path / "judge", folder.path):
             make_folder(path)
-    if folder.path.is_dir():
-        judge_account.keep_prices(folder, judge.prices)
-    if are_owed:
-        with serve() as server:
-            outcome = _ask(folder, cases, judge, server, on_progress=on_progress, resume_command=resume_command)
+        try:
+            outcome = _ask(folder, cases, judge, serve(), on_progress=on_progress, resume_command=resume_command)
+        except (HarnessError, KeyboardInterrupt):
+            for benchmark in graded:
+                if not benchmark.folder.scores.exists():
+                    publish(_mark_unfinished(benchmark, judge))
+            raise
         stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
     mute = _mute(cases, stored)
-    agreeable = _agreeable(stored, "run")
+    agreeable = _agreeable(stored)
     scores, reports = [], []
     for benchmark, benchmark_cases, replies in zip(graded, cases, stored, strict=True):
-        cost = judge_account.total_cost(folder, replies.benchmark, judge.prices)
+        cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
         after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
             _mute([benchmark_cases], [replies]) if mute else "",
-            (agreeable if replies.votes else "") or _agreeable([replies], "benchmark"),
+            agreeable if replies.votes else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
             _unshown(benchmark, judge.scope),
@@ -530,17 +501,17 @@ def _why_unanswered(outcome: Outcome) -> str:
     return next(filter(None, (*(cause.example for cause in outcome.causes), str(outcome.stopped))), "")
 
 
-def _agreeable(stored: Sequence[_Replies], whole: str) -> str:
+def _agreeable(stored: Sequence[_Replies]) -> str:
     """A warning if the judge called many distinct answers correct and none wrong; else empty.
 
-    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of the
-    benchmarks that are looked at together. whole: what they are together, in words.
+    An answer without a verdict is no sign that the judge calls anything wrong, so it changes nothing. stored: of all
+    benchmarks.
     """
     rulings = Counter(majority(votes) for replies in stored for votes in replies.votes.values())
     if rulings[True] < MIN_ALIKE or rulings[False]:
         return ""
     return (
-        f"the judge called {rulings[True]:,} distinct answers of this {whole} correct and none wrong: it may call "
+        f"the judge called {rulings[True]:,} distinct answers of this run correct and none wrong: it may call "
         "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
     )
 
@@ -734,9 +705,7 @@ def _apply(
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
-    others: tuple[JudgesAgreement, ...] = ()
     if graded.folder.path.is_dir():
-        others = tuple(agreements(judge.name, by_key, opinions.read(graded.folder), graded.grades))
         opinions.replace(graded.folder, judge.name, by_key)
     compared = agreement(graded.grades, by_key)
     decided = [
@@ -755,7 +724,6 @@ def _apply(
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         n_hidden=cases.n_hidden,
         cost=cost,
-        others=others,
     )
     errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
     # Beside the settings: these decide no verdict, and two scores do not differ in them.

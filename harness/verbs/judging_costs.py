@@ -100,4 +100,4 @@ def most_requests(sets: Sequence[QuestionSet], benchmarks: Mapping[str, Benchmar
 
     benchmarks: benchmark → how it is sampled.
     """
-    return votes * sum(benchmarks[each.name].plan().of(name) for each in sets for name in each.ids)
+    return votes * sum(benchmarks[each.name].samples * len(each.ids) for each in sets)

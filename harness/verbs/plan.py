@@ -21,6 +21,7 @@ from harness.benchmarks.sources import chooser, tables
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
+from harness.core.money import Prices
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.reports.costs import recorded_prices
@@ -240,7 +241,7 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
         raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}?")
     card = catalogue.load_or_make(source.name)
     # Only a file of this machine is read for its number of questions.
-    n_questions = card.questions or (questions.build(card).n_all if chooser.fingerprint(card) is not None else None)
+    n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
             f"the card {visible(source.name, 80)} does not state its number of questions: write `questions: N` into "
@@ -354,16 +355,27 @@ def _with_forecast(needed: Needed, evidence: _Evidence, size: int | None, option
     """
     if evidence.folder is None or evidence.run is None:
         return needed
-    benchmark = evidence.run.benchmarks[evidence.benchmark]
-    recorded = benchmark.record.settings.get("concurrency")
+    prices = None if options.prices is None else prices_of(options.prices, evidence.run.manifest.model)
+    n_questions = len(evidence.run.benchmarks[evidence.benchmark].questions)
+    ahead, concurrency = run_forecast(
+        evidence.folder, evidence.run, evidence.benchmark, (n_questions, size or 1), prices
+    )
+    return replace(needed, concurrency=concurrency, forecast=None if size is None else ahead)
+
+
+def run_forecast(
+    folder: RunFolder, run: ScoredRun, name: str, planned: tuple[int, int], prices: Prices | None = None
+) -> tuple[Forecast | None, int]:
+    """What a new run takes if it is like `run`, and the requests in flight that this assumes.
+
+    planned: questions, and samples of each. prices: None: those that `run` records. None for another tool's outputs,
+    which hold no times.
+    """
+    record = run.benchmarks[name].record
+    recorded = record.settings.get("concurrency")
     concurrency = recorded if isinstance(recorded, int) and recorded > 0 else _CONCURRENCY
-    needed = replace(needed, concurrency=concurrency)
-    prices = recorded_prices(benchmark.record)
-    if options.prices is not None:
-        prices = prices_of(options.prices, evidence.run.manifest.model)
-    if size is None or benchmark.record.imported:
-        return needed
-    name = evidence.benchmark
-    stored = [sample for sample in read_samples(evidence.folder.benchmark(name)) if sample.benchmark == name]
-    planned = {name: (len(benchmark.questions), size)}
-    return replace(needed, forecast=forecast(stored, planned, concurrency, prices, same_run=False))
+    if record.imported:
+        return None, concurrency
+    stored = [sample for sample in read_samples(folder.benchmark(name)) if sample.benchmark == name]
+    prices = prices or recorded_prices(record)
+    return forecast(stored, {name: planned}, concurrency, prices), concurrency

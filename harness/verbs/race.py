@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -23,12 +23,10 @@ from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.money import Prices
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
-from harness.generation.spending import Account, Spent
+from harness.generation.spending import Account
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
-from harness.runs.session_costs import spent_so_far
 from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
 from harness.verbs.graded import GradedRounds
 
@@ -53,8 +51,7 @@ class Raced:
 
     standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
     candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
-    by candidate, what its comparison with the baseline must allow for. spent, prices: by candidate, the tokens that all
-    ended sessions of its run were billed for, and what a token costs (None: no price was given).
+    by candidate, what its comparison with the baseline must allow for.
     """
 
     baseline: str
@@ -63,8 +60,6 @@ class Raced:
     n_rounds: Mapping[str, int]
     owed: str = ""
     warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    spent: Mapping[str, Spent] = field(default_factory=dict)
-    prices: Mapping[str, Prices | None] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
@@ -133,18 +128,6 @@ def race(
         return _run(entered, rules, watcher, on_look)
 
 
-class Played(NamedTuple):
-    """The result of `play`.
-
-    standings: by candidate, without the baseline. rounds: by candidate, whether each sample is right, shape (rounds,
-    questions). short: the candidate that could not complete its rounds and so ended the race; else empty.
-    """
-
-    standings: Mapping[str, RaceState]
-    rounds: Mapping[str, NDArray[np.bool_]]
-    short: str
-
-
 class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `race.json`, which lies beside the candidates' run folders: it fixes after which rounds the
     candidates are compared, also when the race is started again.
@@ -203,14 +186,15 @@ def play(
     margin: float,
     step: int,
     on_look: OnLook,
-) -> Played:
+) -> tuple[Mapping[str, RaceState], Mapping[str, NDArray[np.bool_]], str]:
     """Run a race: at each look compare every candidate with the baseline, then let the baseline and the undecided
     candidates sample up to the next multiple of `step` rounds.
 
     The race ends when all are decided or have sampled `most` rounds, or when a candidate cannot complete its rounds.
-    This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample is right, shape
-    (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest difference, a
-    fraction, that counts as equal. `step` and `most` fix the looks.
+    Returns the standings without the baseline's, the rounds of all, and the candidate that could not complete its
+    rounds ("": none). This function has no clock and no I/O of its own. rounds: candidate → whether each stored sample
+    is right, shape (rounds, questions); the baseline first. most: rounds that a candidate may use. margin: the largest
+    difference, a fraction, that counts as equal. `step` and `most` fix the looks.
     """
     baseline, *others = rounds
     have = dict(rounds)
@@ -227,7 +211,7 @@ def play(
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
-            return Played(standings, have, short)
+            return standings, have, short
         # To the next planned look, also if a budget had stopped the race between two looks.
         target = min(most, (min(standings[name].rounds for name in running) // step + 1) * step)
         for name in (baseline, *running):
@@ -263,21 +247,21 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     plan = RacePlan(samples=most, step=rules.step, candidates=len(entered))
     folder = next(iter(entered.values())).folder.path.parent
     plan.settle(folder, begun=any(len(rounds) for rounds in have.values()))
-    played = play(have, sample_to, most=most, margin=rules.margin / 100, step=rules.step, on_look=on_look)
+    standings, rounds_of, short = play(
+        have, sample_to, most=most, margin=rules.margin / 100, step=rules.step, on_look=on_look
+    )
     folders = {name: prepared.folder.path for name, prepared in entered.items()}
-    cautious = _cautions({name: entered[name].folder for name, rounds in played.rounds.items() if len(rounds)})
+    cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(
         baseline=next(iter(entered)),
         standings={
             name: _withhold_equal(state, cautious[name], rules.margin) if name in cautious else state
-            for name, state in played.standings.items()
+            for name, state in standings.items()
         },
         warnings={name: caution.warnings for name, caution in cautious.items()},
         folders=folders,
-        n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
-        spent={name: Spent.of_all(spent_so_far(prepared.folder)) for name, prepared in entered.items()},
-        prices={name: prepared.settings.prices for name, prepared in entered.items()},
-        owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
+        n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
+        owed=f"{visible(short, 80)} misses {count_noun(n_owed[short], 'sample')}" if short else "",
     )
 
 

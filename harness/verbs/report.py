@@ -8,24 +8,24 @@ from typing import Any
 
 from harness.asking.options import ReportOptions
 from harness.core.inert import visible
-from harness.reports.report import Repeat, Report
+from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder, readable, runs_in
 from harness.scoring import load_published
-from harness.verbs.judge_account import bills_of
+from harness.verbs.again import lines_again
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.verbs.run_remarks import remarks
 
 
-def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
+def report(sources: Sequence[Path], options: ReportOptions) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. repeat: returns the
-    commands or the Python calls that repeat a run. Raises `UsageError`, `StoreError`.
+    A folder of runs, such as a sweep's, stands for the runs in it, and alone names the report. Raises
+    `UsageError`, `StoreError`.
     """
     named = [folder for source in sources for folder in runs_in(source) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
@@ -35,21 +35,17 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     return report_of(
         folders,
         published,
-        repeat=repeat,
-        show_withheld=options.show_withheld,
+        repeat=lines_again,
         ks=options.k,
         known_as=known_as,
         remarks=remarks(),
-        judges=bills_of,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 
 
-def run_facts(folder: RunFolder, repeat: Repeat) -> dict[str, Any]:
+def run_facts(folder: RunFolder) -> dict[str, Any]:
     """What the viewer's page of a run shows: tables of its settings and failures, `folded` ones of checksums, its
-    warnings, and the commands that repeat it.
-
-    repeat: returns these commands. Raises `StoreError`.
+    warnings, and the commands that repeat it. Raises `StoreError`.
     """
     run = read_without_grades(folder)
     failures = failure_table([run])
@@ -61,7 +57,7 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> dict[str, Any]:
         ],
         "folded": [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows],
         "warnings": run.history.warnings,
-        "commands": repeat(run.manifest, run.label, run.scores),
+        "commands": lines_again(run.manifest, run.label, run.scores),
     }
 
 

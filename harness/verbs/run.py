@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from harness.answers.words import is_sentence
 from harness.asking.options import JudgeOptions, RunOptions
-from harness.asking.options.verbs import OnRay
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
@@ -33,17 +32,17 @@ _WORDED = frozenset({"text", "expression", "multiple"})
 """Kinds of answers whose references may be sentences."""
 
 
-def run_at(where: OnRay, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
-    """Run the benchmarks from this machine, or from the nodes of the cluster that `where` names.
+def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
+    """Run the benchmarks from this machine, or from the nodes of the cluster that `on` names.
 
     judge: the judge that will score the run; it is tried before the first request. Raises what `run` raises.
     """
-    if where.on is None:
+    if on is None:
         return run(options, watcher, judge)
     from harness.verbs.elsewhere import cluster  # Imported late: a run from this machine needs no cluster.
 
     _try(judge, watcher)
-    return cluster(where.on).run(where.on, options, where.shards, watcher)
+    return cluster(on).run(on, options, watcher)
 
 
 def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:

@@ -6,13 +6,10 @@ call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `s
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
@@ -21,8 +18,6 @@ from harness.core.errors import (
     EXIT_COMPLETE,
     EXIT_OWED,
     EXIT_UNJUDGED,
-    HarnessError,
-    StoreError,
     UsageError,
 )
 from harness.core.files import write_atomically
@@ -127,17 +122,13 @@ def check(
         raise UsageError(refused + (alone if judge is not None and options.benchmark is not None else ""))
 
 
-def refuse_any(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
+def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
     """Raise what would refuse one of several sources, before the first of them is scored."""
     for source in sources:
         if are_outputs(source, options):
             check_file(source, options)
             continue
-        grade_run(folder := RunFolder.open(source), options)  # grades nothing: its iterator is dropped
-        if judge is not None:
-            from harness.verbs.judge import judge_of
-
-            _refuse_misspelt(judge, judge_of(judge)[0], folder)
+        grade_run(RunFolder.open(source), options)  # grades nothing: its iterator is dropped
 
 
 def score(
@@ -155,6 +146,10 @@ def score(
     with a judge what a run raises.
     """
     grading: GradingOptions = options
+    if judge is not None:
+        from harness.verbs.judge import judge_of, score_with_judge
+
+        settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
     folder = make_run(source, options, watcher) if are_outputs(source, options) else RunFolder.open(source)
     if options.on is not None:
         grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
@@ -162,7 +157,7 @@ def score(
 
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
-        judges = _judges_of(folder) or _judges_with_replies(folder)
+        judges = _judges_with_replies(folder)
         graded = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
@@ -172,16 +167,10 @@ def score(
             )
         _write_grades(options.out, folder, graded)
         return Scored(folder=folder, scores=_with_drops(folder, graded))
-    from harness.verbs.judge import judge_of, score_with_judge
-
-    settings, serving = judge_of(judge, watcher, prices)
-    _refuse_misspelt(judge, settings, folder)
-    graded_by_rules = grade_run(folder, grading, watcher.graded)  # what it refuses here leaves the stored scores
-    with _says_what_stands(folder, settings, watcher):
-        judged = score_with_judge(
-            folder, graded_by_rules, settings, serving, on_progress=watcher.progressed,
-            resume_command=watcher.resume_command,
-        )  # fmt: skip
+    judged = score_with_judge(
+        folder, grade_run(folder, grading, watcher.graded), settings, serving, on_progress=watcher.progressed,
+        resume_command=watcher.resume_command,
+    )  # fmt: skip
     _write_grades(options.out, folder, judged.scores)
     scores = _with_drops(folder, judged.scores)
     return Scored(folder=folder, scores=scores, judged=judged, judge=settings)
@@ -194,23 +183,6 @@ def _write_grades(out: Path | None, folder: RunFolder, scores: Sequence[Score]) 
         write_atomically(out, (codec.encode(grade) + b"\n" for grade in of_run))
 
 
-def _refuse_misspelt(options: JudgeOptions, judge: JudgeSettings, run: RunFolder) -> None:
-    """Raise `ServerError` if a new judge would replace another's scores, and its server lacks the model of that name.
-
-    Nothing is stored before. A server that does not answer is no reason: its judging may go on later.
-    """
-    former = _judges_of(run)
-    if not former or judge.folder(run).manifest.exists():
-        return
-    from harness.verbs.judge import refuse_unserved
-
-    try:
-        refuse_unserved(options)
-    except HarnessError as error:
-        error.add(f"The stored scores, judged by {', '.join(visible(name, 80) for name in former)}, stay as they are")
-        raise
-
-
 def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
     """Add the drop of accuracy to the scores of twins, if the run may have a benchmark of twins and its originals."""
     if len(scores) < 2:
@@ -220,54 +192,8 @@ def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
     return add_drops(folder, scores)
 
 
-@contextlib.contextmanager
-def _says_what_stands(folder: RunFolder, judge: JudgeSettings, watcher: Watcher) -> Iterator[None]:
-    """Add to the error of a judge which verdicts the stored scores now have, and which they had before; store in them
-    what the judge's replies took so far.
-    """
-    from harness.generation.runner import Listener
-    from harness.verbs.judge_account import total_cost
-
-    judges = _judges_of(folder) or _judges_with_replies(folder)
-    before = [name for name in judges if f"judge:{name}" != judge.name]
-    try:
-        yield
-    except HarnessError as error:
-        unfinished = []
-        for score in _stored_scores(folder):
-            if score.judging and not score.judging.ended:
-                unfinished.append(visible(score.benchmark, 80))
-                cost = total_cost(judge.folder(folder), score.benchmark, judge.prices)
-                judging = msgspec.structs.replace(score.judging, cost=cost)
-                msgspec.structs.replace(score, judging=judging).save(folder.benchmark(score.benchmark))
-        if unfinished:
-            former = f", in place of those by {', '.join(visible(name, 80) for name in before)}" if before else ""
-            of = f" of {', '.join(unfinished)}" if _judges_of(folder) else ""  # the others are judged as before
-            error.add(
-                f"The stored scores{of} are now without the judge{former}; the same command goes on with the judging"
-                + (", and the former command brings the former scores back" if before else ""),
-                before=Listener(resume_command=watcher.resume_command).resume,
-            )
-        raise
-
-
-def _stored_scores(folder: RunFolder) -> Iterator[Score]:
-    """The stored scores of a run. Damaged ones are skipped here, since they are reported elsewhere."""
-    manifest = Manifest.find(folder)
-    for benchmark in () if manifest is None else manifest.benchmarks:
-        with contextlib.suppress(StoreError):
-            if (score := Score.load(folder.benchmark(benchmark))) is not None:
-                yield score
-
-
-def _judges_of(folder: RunFolder) -> list[str]:
-    """The names of the judges whose verdicts are in the stored scores of a run, each once."""
-    graders = [grader for score in _stored_scores(folder) for grader in score.graders]
-    return list(dict.fromkeys(name.partition("+judge:")[2] for name in graders if "+judge:" in name))
-
-
 def _judges_with_replies(folder: RunFolder) -> list[str]:
-    """The names of the judges whose replies the run holds, whether or not they are in its scores, each once."""
+    """The names of the judges whose replies the run holds, each once."""
     manifest = Manifest.find(folder)
     if manifest is None or not (folder.path / "judge").is_dir():
         return []

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted, read_at
 from harness.core.nouns import in_percent
 from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
-from harness.runs.layout import RunFolder
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
@@ -39,8 +36,6 @@ MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question that is shown whole; of longer ones the middle is in the raw text only."""
 MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
-MAX_LOG_BYTES = 200_000
-"""Largest part of a run's log that its page shows: its end."""
 
 
 class Shown(NamedTuple):
@@ -172,8 +167,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
 
 
 def run_page(run: OpenRun, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's page. facts: its settings. prompts: benchmark → its first question as the model got it. log: the last
-    lines of the run's log; log_omitted: bytes before them."""
+    """The run's page. facts: its settings. prompts: benchmark → its first question as the model got it."""
     run.refresh()
     prompts = {}
     for name, benchmark in run.benchmarks.items():
@@ -181,22 +175,7 @@ def run_page(run: OpenRun, facts: Mapping[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
-    log, omitted = _end_of_log(run.folder)
-    return {"facts": facts, "prompts": prompts, "log": log, "log_omitted": omitted}
-
-
-def _end_of_log(folder: RunFolder) -> tuple[str, int]:
-    """(the last whole lines of the run's log, bytes before them); empty if there is no log that can be read."""
-    try:
-        with open_untrusted(folder.log) as file:
-            size = file.seek(0, os.SEEK_END)
-            begin = max(0, size - MAX_LOG_BYTES)
-            data = read_at(file.fileno(), size - begin, begin)
-    except OSError:
-        return "", 0
-    # The first line may have lost its beginning.
-    cut = data.find(b"\n") + 1 if begin else 0
-    return data[cut:].decode("utf-8", "replace"), begin + cut
+    return {"facts": facts, "prompts": prompts}
 
 
 def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHOWN_CHARS) -> Shown:

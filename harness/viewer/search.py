@@ -13,7 +13,6 @@ from typing import Literal
 
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import open_untrusted, read_at
 from harness.core.records import Key, VerdictName
 from harness.scoring.opened import OpenBenchmark
 from harness.viewer.rows import text_of, title
@@ -57,22 +56,14 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
         raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
     folded = sought == sought.lower()
+    yield from _in_questions(benchmark, sought, folded)
     # The forms in which a record can hold the text: in UTF-8, or all escaped if the string holds a lone surrogate.
     text = sought.translate(_LOWER) if folded else sought
     needles = {codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1]}
-    yield from _in_questions(benchmark, sought, folded)
-    places = list(benchmark.offsets.in_file_order())
-    try:
-        with open_untrusted(benchmark.folder.samples) as file:
-            for key, location in places:
-                data = read_at(file.fileno(), location.length, location.offset)
-                haystack = data.lower() if folded else data
-                if any(needle in haystack for needle in needles):
-                    yield from _in_sample(benchmark, key, sought, folded)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreError(f"cannot read {benchmark.folder.samples}: {error.strerror or error}.") from error
+    for key, _ in list(benchmark.offsets.in_file_order()):
+        line = benchmark.offsets.line(key)
+        if any(needle in (line.lower() if folded else line) for needle in needles):
+            yield from _in_sample(benchmark, key, sought, folded)
 
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> Iterator[Hit]:

@@ -5,15 +5,13 @@ replies are quoted.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from pathlib import Path
 
 from harness.core.errors import StoreError, UsageError
 from harness.core.hidden_limit import reply_checksum
 from harness.core.inert import visible
 from harness.core.records import Grade, Question, Sample
 from harness.grading.processes import pool
-from harness.grading.second.judge import majority, without_judge
+from harness.grading.second.judge import without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict
 from harness.scoring.judge_replies import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
@@ -39,7 +37,7 @@ def why(benchmark: OpenBenchmark, question: Question, sample: Sample) -> list[st
         replies = replies_about(benchmark.folder, question, sample, grade)
     except StoreError as error:
         return [*steps, f"the judges' replies cannot be read: {error}"]
-    return [*steps, *map(_words, replies), *_unexplained_ruling(grade, replies)]
+    return [*steps, *map(_words, replies)]
 
 
 def _steps(question: Question | None, sample: Sample, grade: Grade | None) -> list[str]:
@@ -54,14 +52,14 @@ def _steps(question: Question | None, sample: Sample, grade: Grade | None) -> li
         ]
     try:
         verdict = pool.verdict_on(question, sample)
-        doubt = None if grade is None else _doubt(question.rules.grader, grade, verdict, sample)
+        doubt = None if grade is None else _doubt(grade, verdict, sample)
         return list(verdict.steps) if doubt is None else [doubt]
     # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
     except UsageError as error:
         return [str(error)]
 
 
-def _doubt(verifier: str, grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
+def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     """A sentence if the steps of a verdict of today do not explain the stored grade; None if they explain it.
 
     They do if the same grader, about the same reply, ends in the stored verdict by the stored rule. A judge decides
@@ -69,11 +67,6 @@ def _doubt(verifier: str, grade: Grade, verdict: Verdict, sample: Sample) -> str
     """
     then, now = without_judge(grade.grader), verdict.grader
     if then != now:
-        if then.startswith(f"{verifier}@") and now.startswith(f"{verifier}@"):
-            return (
-                f"the file of {visible(verifier, 200)} has changed since this grade (SHA-256 began "
-                f"{visible(then.rpartition('@')[2], 20)}, now {now.rpartition('@')[2]}): score the run again"
-            )
         return f"graded by {visible(then, 200)}, and now by {visible(now, 200)}: score the run again"
     if grade.reply_checksum not in (None, reply_checksum(sample.text or "", sample.reasoning or "")):
         return "the reply has changed since this grade: score the run again"
@@ -87,20 +80,6 @@ def _doubt(verifier: str, grade: Grade, verdict: Verdict, sample: Sample) -> str
         f"graded again, the sample is {_OUTCOMES[verdict.outcome]} (rule: {visible(verdict.rule, 60)}), so the steps "
         "to the stored verdict are not known: score the run again, all samples anew"
     )
-
-
-def _unexplained_ruling(grade: Grade, replies: Sequence[JudgeReply]) -> list[str]:
-    """A sentence if a judge decided and none of its stored lists of replies has that verdict as its majority."""
-    if grade.rule != JUDGE_RULE:
-        return []
-    votes: dict[Path, list[bool | None]] = {}
-    for reply in replies:
-        if f"+judge:{reply.judge}" in grade.grader:
-            votes.setdefault(reply.folder.path, []).append(reply.vote)
-    if (grade.verdict == "correct") in map(majority, votes.values()):
-        return []
-    judge = visible(grade.grader.partition("+judge:")[2], 200)
-    return [f"the judge {judge} decided, and none of its stored replies says so: score the run again with the judge"]
 
 
 def _words(reply: JudgeReply) -> str:

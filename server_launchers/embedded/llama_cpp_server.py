@@ -4,21 +4,16 @@ python -m server_launchers.embedded.llama_cpp_server MODEL.gguf --port 8080 --sl
 
 Besides the standard library it needs only `xllamacpp`, so it also runs in an environment without the harness. The API
 key comes from an environment variable, never from argv, which every user of the machine could read. On SIGTERM or
-SIGINT, running requests may finish for `--grace` seconds; then the process ends itself, because llama.cpp's server
-would wait as long as a client stays connected.
+SIGINT the process ends itself, because llama.cpp's server would wait as long as a client stays connected.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import os
 import signal
 import sys
-import threading
 import time
-import urllib.request
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,8 +26,6 @@ MISSING = (
 DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
 """Number of tokens that one request may use, prompt and answer together."""
-DEFAULT_GRACE_SECONDS = 5.0
-"""Seconds that running requests get to finish after SIGTERM."""
 LOG_SECONDS = 0.5
 """Seconds that llama.cpp's own log thread gets, after a failed start, to write the lines that tell why."""
 
@@ -53,12 +46,6 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--gpu-layers", type=int, help="layers to put on a GPU, if the build has one")
     options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
     options.add_argument("--api-key-env", help="environment variable with the key that clients must send")
-    options.add_argument(
-        "--grace",
-        type=float,
-        default=DEFAULT_GRACE_SECONDS,
-        help="seconds that running requests get to finish after SIGTERM (%(default)s)",
-    )
     return options
 
 
@@ -77,8 +64,9 @@ def main(argv: list[str] | None = None) -> int:
     except CannotServe as refusal:
         sys.stderr.write(f"error: {refusal}\n")
         return 2
-    # The handlers are set before the server is made: loading takes long, and a signal during it must count.
-    stopping = _stop_event()
+    # Before the server is made: loading takes long, and a signal during it must count.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     try:
         server = library.Server(params)
     except RuntimeError as error:
@@ -89,10 +77,8 @@ def main(argv: list[str] | None = None) -> int:
         # Threads of the half-started server would block an orderly exit.
         os._exit(1)
     _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
-    stopping.wait()
-    _say("stopping")
-    _drain(server.listening_address, key, options.grace)
-    os._exit(0)
+    while True:
+        signal.pause()
 
 
 def _library() -> Any:
@@ -154,37 +140,8 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     return params
 
 
-def _stop_event() -> threading.Event:
-    """An event that SIGTERM and SIGINT set; a second signal ends the process at once."""
-    stopping = threading.Event()
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        if stopping.is_set():
-            os._exit(0)
-        stopping.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    return stopping
-
-
-def _drain(address: str, key: str | None, grace: float) -> None:
-    """Wait until no slot is working, for at most `grace` seconds."""
-    # Without this, urllib would send requests to our own server through the environment's proxy.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    request = urllib.request.Request(  # noqa: S310 (our own server's address)
-        f"{address}/slots", headers={"Authorization": f"Bearer {key}"} if key else {}
-    )
-    end = time.monotonic() + grace
-    while (left := end - time.monotonic()) > 0:
-        busy = True
-        # A server that no longer answers, or answers something else, counts as busy until the grace ends.
-        with contextlib.suppress(OSError, ValueError), opener.open(request, timeout=left) as response:
-            slots: list[dict[str, Any]] = json.load(response)
-            busy = any(slot.get("is_processing") for slot in slots)
-        if not busy:
-            return
-        time.sleep(min(0.1, left))
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(0)
 
 
 def _cores() -> int:

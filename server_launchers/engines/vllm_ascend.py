@@ -1,14 +1,12 @@
 """vLLM on Ascend NPUs: the same command as for vLLM, which loads the plug-in `vllm-ascend` by itself.
 
-Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN (`PAIRS`, from
-the project's release compatibility matrix).
+Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN (`MATRIX`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
@@ -23,47 +21,19 @@ if TYPE_CHECKING:
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """One row of the compatibility matrix."""
-
-    vllm_ascend: str
-    vllm: str
-    python: str
-    cann: str
-    torch_npu: str
-    triton_ascend: str | None
-
-
-PAIRS = (
-    Pair("0.23.0", "0.23.0", ">=3.10,<3.13", "9.1.0", "2.10.0.post4", "3.2.2"),
-    Pair("0.18.0", "0.18.0", ">=3.10,<3.12", "8.5.1", "2.9.0.post1", "3.2.0"),
-    Pair("0.13.0", "0.13.0", ">=3.10,<3.12", "8.5.0", "2.8.0", None),
-    Pair("0.9.1", "0.9.1", ">=3.9,<3.12", "8.2.RC1", "2.5.1.post1", None),
-    Pair("0.7.3.post1", "0.7.3", ">=3.9,<3.12", "8.1.RC1", "2.5.1", None),
-)
-_NEWEST = PAIRS[0]
+_NEWEST = "0.23.0"
 INSTALL = (
-    f"with CANN {_NEWEST.cann} in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows "
-    f"the NPUs), in an environment of its own: pip install vllm=={_NEWEST.vllm} && "
-    f"pip install vllm-ascend=={_NEWEST.vllm_ascend}. These belong together:\n"
+    "with CANN 9.1.0 in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the NPUs), "
+    f"in an environment of its own: pip install vllm=={_NEWEST} && pip install vllm-ascend=={_NEWEST}; {MATRIX} says "
+    "which versions belong together"
 )
-
-
-def pairing_table() -> str:
-    """The versions that belong together, as lines of text."""
-    rows = [("vllm-ascend", "vLLM", "Python", "CANN", "torch-npu", "triton-ascend")]
-    rows += [(p.vllm_ascend, p.vllm, p.python, p.cann, p.torch_npu, p.triton_ascend or "-") for p in PAIRS]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines) + f"\n  source: {MATRIX}"
 
 
 def check_pair(vllm_version: str, ascend_version: str) -> None:
     """Raise LaunchError where the installed plug-in is not the one for the installed vLLM."""
     if version_key(vllm_version)[:3] != version_key(ascend_version)[:3]:
         raise LaunchError(
-            f"vllm-ascend {ascend_version} does not go with vLLM {vllm_version}; "
-            f"these belong together:\n{pairing_table()}"
+            f"vllm-ascend {ascend_version} does not go with vLLM {vllm_version}: {MATRIX} says which belong together"
         )
 
 
@@ -72,12 +42,12 @@ class VllmAscend(vllm.Vllm):
 
     summary = "vLLM on Ascend NPUs."
     takes = vllm.TAKES - {"deterministic"}
-    assumed_version = _NEWEST.vllm
+    assumed_version = _NEWEST
     accelerator = "ascend"
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
-        return replace(super().program(spec), install=INSTALL + pairing_table())
+        return replace(super().program(spec), install=INSTALL)
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
         """The facts with the plug-in's version added.

@@ -57,7 +57,7 @@ def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[servers.Loo
         monkeypatch.setattr(servers, "LOOK_S", seconds)
         watcher = Warned()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
-            looks = servers.look(servers.find(run_options, None), run_options, watcher)
+            looks = servers.look(servers.find(run_options), run_options, watcher)
             if looks.each[-1].failure is None:
                 return looks, watcher
     pytest.fail("the server that answers was not taken")
@@ -90,12 +90,12 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
     watcher = Warned()
     with options(interim, interim) as run_options:
-        looks = servers.look(servers.find(run_options, None), run_options, watcher)
+        looks = servers.look(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in looks.each] == [None, None]
         assert all("does not finish its answer" in said and "m is asked all the same" in said for said in watcher.said)
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="does not finish its answer"):
-            servers.look(servers.find(run_options, None), run_options, Warned())
+            servers.look(servers.find(run_options), run_options, Warned())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
@@ -105,7 +105,7 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
 
         with FaultServer(answer) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
-            servers.look(servers.find(run_options, None), run_options, Warned())
+            servers.look(servers.find(run_options), run_options, Warned())
             return len(server.requests)
 
     assert counted(2) == counted(2000)

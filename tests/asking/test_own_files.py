@@ -73,8 +73,10 @@ def test_a_column_that_nobody_knows_is_refused_in_a_short_sentence(tmp_path: Pat
     ],
 )
 def test_a_chinese_file_gets_the_chinese_instruction(tmp_path: Path, text: str, is_chinese: bool) -> None:
-    ((_, message),) = asked(tmp_path, {"question": text, "answer": "2"})
-    assert ("请逐步推理" in message) == is_chinese
+    turn = {"role": "user", "content": text}
+    for row in ({"question": text}, {"messages": [turn]}, {"messages": json.dumps([turn])}):
+        ((_, message),) = asked(tmp_path, {**row, "answer": "2"})
+        assert ("请逐步推理" in message) == is_chinese
     ((_, message),) = asked(tmp_path, {"question": text, "answer": "2"}, prompt="boxed")
     assert "请逐步推理" not in message, "a prompt that is named is taken"
 

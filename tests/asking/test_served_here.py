@@ -118,7 +118,7 @@ def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named(
     def about(*addresses: str) -> dict[str, Any]:
         return dict(servers.find(RunOptions(base_url=addresses, data=Path("x"))).about)
 
-    named = dict(servers.find(RunOptions(server="mine", data=Path("x"))).about)
+    named = dict(servers.find(RunOptions(base_url=("mine",), data=Path("x"))).about)
     assert named["commands"] == ["engine --api-key HIDDEN --context 9"]
     for host in ("http://127.0.0.1:8001", "http://localhost:8001/v1", "127.0.0.1:8001"):
         assert about(host) == named

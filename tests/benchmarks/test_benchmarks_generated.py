@@ -1,7 +1,4 @@
-"""Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package.
-
-For: harness.benchmarks.recipe.
-"""
+"""Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package."""
 
 from __future__ import annotations
 

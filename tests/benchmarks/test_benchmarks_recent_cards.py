@@ -14,7 +14,7 @@ import shutil
 import unicodedata
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -22,7 +22,7 @@ import pytest
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.prompts import BOXED
+from harness.benchmarks.prompts import BOXED, Example, Prompt
 from harness.benchmarks.sources import documents, tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
@@ -30,157 +30,10 @@ from harness.core.records import GradeRules, Question
 from harness.grading import grade
 from tests.benchmarks.hub_server import Dataset, Hub
 from tests.grading import given
+from tests.pins.held import read
+from tests.pins.test_pinned_cards import CARDS
 
 Rows = list[dict[str, Any]]
-
-
-class Layout(NamedTuple):
-    """A card's data on the hub. files: name → rows. references: what the card must read."""
-
-    files: dict[str, Rows]
-    references: list[str]
-    kinds: set[str]
-
-
-def matharena(*answers: str) -> dict[str, Rows]:
-    rows = [{"problem_idx": n, "problem": f"Find $x_{n}$.", "answer": text} for n, text in enumerate(answers, 1)]
-    return {"data/train-00000-of-00001.parquet": rows}
-
-
-OPTIONS = {"choice_A": "one", "choice_B": "two", "choice_C": "three", "choice_D": "four"}
-GSM = "First 2 + 3 = <<2+3=5>>5.\n#### 1,005"
-LAYOUTS = {
-    **{
-        name: Layout(
-            matharena("42", r"\frac{1}{2}", "x^2+1"), ["42", r"\frac{1}{2}", "x^2+1"], {"integer", "expression"}
-        )
-        for name in (
-            "apex",
-            "apex_shortlist",
-            "arxivmath_dec25",
-            "arxivmath_jan26",
-            "arxivmath_feb26",
-            "arxivmath_mar26",
-        )
-    },
-    "gsm8k_platinum": Layout(
-        {"main/test-00000-of-00001.parquet": [{"question": "How many?", "answer": GSM, "cleaning_status": "verified"}]},
-        ["1005"],
-        {"integer"},
-    ),
-    "gsm1k": Layout(
-        {"data/test-00000-of-00001.parquet": [{"question": "How many?", "answer": "12"}]}, ["12"], {"number"}
-    ),
-    "gsm_symbolic": Layout(
-        {
-            "main/test.jsonl": [
-                {"id": 0, "instance": 3, "question": "How many?", "answer": GSM, "original_id": 473, "canary": "c"}
-                | {"original_question": "How much?", "original_answer": "#### 4"}
-            ]
-        },
-        ["1,005"],
-        {"number"},
-    ),
-    "supergpqa": Layout(
-        {
-            "SuperGPQA-all.jsonl": [
-                {"uuid": "u1", "question": "Which?", "options": ["a", "b", "c"], "answer": "b", "answer_letter": "B"}
-                | {"discipline": "Law", "field": "f", "subfield": "s", "difficulty": "hard", "is_calculation": False}
-            ]
-        },
-        ["B"],
-        {"choice"},
-    ),
-    "mmlu_redux": Layout(
-        {
-            f"{subject}/test-00000-of-00001.parquet": [
-                {"question": f"{kind} of {subject}?", "choices": ["a", "b", "c", "d"], "answer": 2, "error_type": kind}
-                for kind in ("ok", "wrong_groundtruth")
-            ]
-            for subject in catalogue.load("mmlu_redux").source.config  # type: ignore[union-attr]
-        },
-        ["C"] * 57,
-        {"choice"},
-    ),
-    "omni_math": Layout(
-        {
-            "test.jsonl": [
-                {"domain": ["Algebra"], "difficulty": 7.5, "problem": "Find n.", "solution": "…", "answer": "2^{10}"}
-                | {"source": "imo"}
-            ]
-        },
-        ["2^{10}"],
-        {"expression"},
-    ),
-    "hle_text": Layout(
-        {
-            "data/test-00000-of-00001.parquet": [
-                {"id": f"h{n}", "question": "Which?", "image": image, "answer": answer, "answer_type": "exactMatch"}
-                | {"category": "Math", "raw_subject": "Sets", "rationale": "…"}
-                for n, (image, answer) in enumerate(
-                    (("", "7"), ("data:image/png;base64,AA", "8"), ("", "Ada Lovelace"))
-                )
-            ]
-        },
-        ["7", "Ada Lovelace"],
-        {"integer", "text"},
-    ),
-    "polymath_top": Layout(
-        {
-            f"{language}/{level}.parquet": [{"id": f"{level}-{language}-0", "question": f"{language}?", "answer": "18"}]
-            for language in catalogue.load("polymath_top").source.config  # type: ignore[union-attr]
-            for level in ("low", "top")
-        },
-        ["18"] * 18,
-        {"integer"},
-    ),
-    "ugmathbench": Layout(
-        {
-            f"data/{subject}.json": [
-                {"id": f"{subject}_0000", "subject": subject, "level": "3", "keywords": []}
-                | {f"problem_v{n}": f"Find $x_{n}$: [ANS] and [ANS]" for n in (1, 2, 3)}
-                | {f"answer_v{n}": ["x^2", "5"][: 1 + n % 2] for n in (1, 2, 3)}
-                | {f"answer_type_v{n}": ["EX", "MCS"][: 1 + n % 2] for n in (1, 2, 3)}
-                | {f"options_v{n}": [[], ["5", "6"]][: 1 + n % 2] for n in (1, 2, 3)}
-            ]
-            for subject in catalogue.load("ugmathbench").source.config  # type: ignore[union-attr]
-        },
-        ["x^2, 5", "x^2", "x^2, 5"] * 16,
-        {"multiple", "expression"},
-    ),
-    "zebralogic": Layout(
-        {
-            "grid_mode/test-00000-of-00001.parquet": [
-                {"id": "lgp-test-2x2-0", "size": "2*2", "puzzle": "There are 2 houses …", "created_at": "2024"}
-                | {"solution": {"header": ["House", "Name"], "rows": [["1", "Arnold"], ["2", "Eric"]]}}
-            ]
-        },
-        ['{"House 1": {"Name": "Arnold"}, "House 2": {"Name": "Eric"}}'],
-        {"text"},
-    ),
-    "ruler_4k": Layout(
-        {
-            "4096/test-00000-of-00001.parquet": [
-                {"context": "Some text.", "question": "What are the special magic numbers? ", "answer": ["1", "23"]}
-                | {"answer_prefix": "They are", "task": task, "max_new_tokens": 128}
-                for task in ("niah_multivalue", "qa_1")
-            ]
-        },
-        ['{"all": ["1", "23"]}', '{"any": ["1", "23"]}'],
-        {"text"},
-    ),
-    "longbench_v2": Layout(
-        {
-            "data.json": [
-                {"_id": "l1", "domain": "QA", "sub_domain": "s", "difficulty": "easy", "length": "short", "answer": "C"}
-                | {"question": "Who?", "context": "A long text."}
-                | OPTIONS
-            ]
-        },
-        ["C"],
-        {"choice"},
-    ),
-}
 
 
 def stored(name: str, rows: Rows) -> bytes:
@@ -193,21 +46,51 @@ def stored(name: str, rows: Rows) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_a_card_reads_the_form_of_its_data_from_the_hub(hub: Hub, name: str) -> None:
-    layout = LAYOUTS[name]
-    shipped = catalogue.load(name)
-    assert isinstance(shipped.source, HubSource)
-    commit = shipped.source.revision or "c" * 40
-    files = {file: stored(file, rows) for file, rows in layout.files.items()}
-    configs = [{"config_name": "default", "data_files": [{"split": shipped.source.split, "path": [*files]}]}]
-    hub.datasets[shipped.source.id] = Dataset({commit: files}, configs=[] if shipped.source.config else configs)
+PINNED = read(CARDS)
+ON_HUB = [
+    name
+    for name in PINNED
+    if isinstance(source := catalogue.load(name).source, HubSource)
+    and not source.documents
+    and not any(ending in str(source.files) for ending in (".zip", ".csv"))
+]
+
+
+@pytest.mark.parametrize("name", ON_HUB)
+def test_a_card_reads_its_rows_from_the_hub_as_from_a_file(hub: Hub, tmp_path: Path, name: str) -> None:
+    """The pinned rows, each in the file of its configuration; of the files that a card names, as many as have rows."""
+    shipped, rows = catalogue.load(name), PINNED[name]["rows"]
+    source = shipped.source
+    assert isinstance(source, HubSource)
+    configs = source.config[:1]
+    if column := source.config_column:
+        configs = tuple(dict.fromkeys(row[column] for row in rows))
+    source = source.model_copy(update={"config": configs, "files": source.files[: len(rows)]})
+    paths = source.files or (f"{'{config}' if configs else 'data'}/{source.split}-00000-of-00001.parquet",)
+    files: dict[str, Rows] = {}
+    for number, row in enumerate(rows):
+        config = str(row[column]) if column else "".join(configs)
+        path = paths[number % len(paths)].replace("{config}", config)
+        files.setdefault(path, []).append({key: value for key, value in row.items() if key != column})
+    described = [
+        {"config_name": config, "data_files": [{"split": source.split, "path": [f for f in files if config in f]}]}
+        for config in configs or ("data",)
+    ]
+    hub.datasets[source.id] = Dataset(
+        {source.revision or "c" * 40: {file: stored(file, held) for file, held in files.items()}},
+        configs=[] if source.files else described,
+    )
+    of_hub = shipped.model_copy(update={"source": source})
     if shipped.questions is not None:
         with pytest.raises(UsageError, match=f"the card '{name}' says {shipped.questions}"):
-            questions.build(shipped)
-    built = questions.build(shipped.model_copy(update={"questions": None}))
-    assert [question.references[0] for question in built.questions] == layout.references
-    assert {question.kind for question in built.questions} == layout.kinds
+            questions.build(of_hub)
+    built = questions.build(of_hub.model_copy(update={"questions": None, "checksum": None, "answers_checksum": None}))
+    assert sorted(map(content, built.questions)) == sorted(map(content, made(name, rows, tmp_path)))
+
+
+def content(question: Question) -> tuple[str, ...]:
+    """What the rows decide of a question, in texts."""
+    return question.question_id, question.kind, *question.references, *question.choices, question.last_turn
 
 
 def made(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
@@ -282,6 +165,17 @@ def test_a_conversation_is_sent_as_it_is(tmp_path: Path) -> None:
         ([*TURNS, LAST], {}, [*TURNS, LAST | {"content": "Prepend x7Q to the 1st poem.\n" + BOXED}]),
         ([*TURNS, LAST], {"prompt": "qwen_boxed"}, [{"role": "system", "content": BOXED}, *TURNS, LAST]),
         ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 holds a conversation, which the completions API cannot"),
+        (
+            [{"role": "system", "content": "Be short."}, *TURNS, LAST],
+            {"prompt": Prompt(name="one", examples=(Example(question="Q", answer="A"),))},
+            [
+                {"role": "system", "content": "Be short."},
+                LAST | {"content": "Q"},
+                TURNS[1] | {"content": "A"},
+                *TURNS,
+                LAST,
+            ],
+        ),
         (
             [{"role": "system", "content": "Be short."}, LAST],
             {"prompt": "qwen_boxed"},
@@ -416,24 +310,8 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
         own(tmp_path, rows, cluster_after="-")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"[{},{}", "is broken JSON: Expecting ',' delimiter at column 7"),
-        (b"[{}] [{}]", "is broken JSON: Extra data at column 6"),
-        (b"[{},\n]", r"\(line 2\) is broken JSON"),
-        (b"[{}, 3]", "row 2 of .* must be an object with named columns, found a number"),
-        (b'[{"a": "\xff"}]', "is not UTF-8"),
-    ],
-)
-def test_a_list_that_is_none_of_rows_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
-    (tmp_path / "rows.json").write_bytes(text)
-    with pytest.raises(UsageError, match=message):
-        tables.read(tmp_path / "rows.json")
-
-
 def test_the_text_of_a_long_context_stands_before_its_question_and_may_be_long(tmp_path: Path) -> None:
-    row = LAYOUTS["longbench_v2"].files["data.json"][0] | {"context": "word " * 600_000}
+    row = PINNED["longbench_v2"]["rows"][0] | {"context": "word " * 600_000}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row) + "\n")
     loaded = catalogue.load("longbench_v2").with_data(str(path))

@@ -65,8 +65,6 @@ def test_a_report_can_be_used_by_everyone_is_legible_and_fits(
 ) -> None:
     browser.look(width=width, dark=dark)
     browser.driver.get(pages[name])
-    for summary in browser.all("summary"):
-        browser.script("arguments[0].click()", summary)
     assert browser.script("return document.documentElement.scrollWidth") <= width
     assert [size for size in browser.script(SIZES) if size[1] < LEAST_PX] == []
     try:
@@ -105,17 +103,6 @@ def test_a_table_that_is_cut_shows_a_shadow_and_scrolls_by_keyboard(
     browser.script("document.querySelector('.scroll').focus()")
     settings = [table["label"] for table in cut if table["label"].startswith(("Settings", "The run"))]
     assert settings == [], "words are broken before a table of words is cut"
-
-
-def test_what_is_folded_on_the_screen_is_unfolded_on_paper(browser: Browser, pages: dict[str, str]) -> None:
-    browser.look(width=1280, dark=False)
-    browser.driver.get(pages["one"])
-    seen = "return document.querySelector('details table').checkVisibility()"
-    assert not browser.script(seen)
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert browser.script(seen)
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert not browser.script(seen)
 
 
 def test_plots_use_the_width_of_the_page(browser: Browser, pages: dict[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import shlex
 import subprocess
@@ -16,16 +15,14 @@ import harness
 from harness.asking.options import RunOptions
 from harness.asking.options.what import OF_DATA
 from harness.asking.prepare import prepare
-from harness.cli.again import run_command, score_command, serve_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
-from harness.core.records import ServerFacts
 from harness.runs import RunFolder
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, Provenance, differences
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
-from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, python_call, python_scoring, python_server
+from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, run_command
 from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
@@ -41,16 +38,8 @@ def parsed(line: str) -> dict[str, Any]:
     return {
         name: value
         for name, value in context.params.items()
-        if name not in ("dry_run", "pilot", "scores", "progress", "quiet", "as_json")
+        if name not in ("dry_run", "scores", "progress", "quiet", "as_json")
     }
-
-
-def called(line: str) -> dict[str, Any]:
-    """What `harness.run(…)` is called with, of literals only."""
-    call = ast.parse(line, mode="eval").body
-    assert isinstance(call, ast.Call)
-    (benchmarks,) = map(ast.literal_eval, call.args)
-    return {"benchmarks": benchmarks.split(","), **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords}}
 
 
 def identity(given: dict[str, Any], name: str, fitted: int | None) -> dict[str, Any]:
@@ -77,7 +66,6 @@ def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> N
     assert differences(record.identity, identity(given, name, fitted)) == []
     assert given["benchmarks"] == f"{name}:{record.plan.samples}"
     assert (given["ids"] or None) == (record.plan.question_ids and ",".join(record.plan.question_ids))
-    assert called(python_call(options)) == options
 
 
 def test_a_file_of_ones_own_that_an_earlier_version_did_not_record_is_named_by_a_stand_in() -> None:
@@ -178,14 +166,7 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     score = score_benchmark(*graded(q1="cw"), 2)
 
     def lines(*graders: str) -> list[str]:
-        return lines_again(
-            manifest,
-            "run",
-            [msgspec.structs.replace(score, graders=graders)],
-            run_command,
-            score_command,
-            serve_command,
-        )
+        return lines_again(manifest, "run", [msgspec.structs.replace(score, graders=graders)])
 
     assert [line.split()[:2] for line in lines("rules/24", "harness.extensions.answers.code:verify@0123456789ab")] == [
         ["harness", "run"],
@@ -193,7 +174,7 @@ def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
     ]
     named = lines("own.words:exact@0123456789ab+judge:m@verdict", "other:f@0123456789ab", "rules/24+judge:m:n@verdict")
     assert named[2:] == lines("rules/24")
-    unscored = lines_again(manifest, "run", [], run_command, score_command, serve_command)
+    unscored = lines_again(manifest, "run", [])
     assert unscored == lines("rules/24"), "a run that nobody has scored yet is repeated with its scoring, too"
     script = f"{named[1]}; echo $HARNESS_GRADERS $PYTHONPATH"
     for before, after in (({}, "/usr"), ({"PYTHONPATH": "/lib"}, "/usr:/lib")):
@@ -215,15 +196,13 @@ def test_the_files_to_send_along_are_the_card_its_questions_and_the_rubric() -> 
         n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m", "prompt": "rubric-1"}
     )
     score = msgspec.structs.replace(score_benchmark(*graded(q1="cw"), 2), judge_errors=errors)
-    first, *_ = lines_again(own, "run", [score], run_command, score_command, serve_command)
+    first, *_ = lines_again(own, "run", [score])
     assert "send them along: /mine/demo.yaml, demo.jsonl, rubric.txt (its text is " in first
     with_file = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, rubric_file="1f0c2a9b0123"))
-    first, *_ = lines_again(own, "run", [with_file], run_command, score_command, serve_command)
+    first, *_ = lines_again(own, "run", [with_file])
     assert ", rubric.txt (SHA-256 begins 1f0c2a9b0123; its text is " in first
     assert grading_settings(with_file) == grading_settings(score)
-    assert not any(
-        "send them along" in line for line in lines_again(of_card, "run", [], run_command, score_command, serve_command)
-    )
+    assert not any("send them along" in line for line in lines_again(of_card, "run", []))
 
 
 @pytest.mark.parametrize("is_set", [True, False])
@@ -239,7 +218,7 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
     with FaultServer(answer) as server:
         given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
         made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
-    *_, line, _ = lines_again(Manifest.load(RunFolder(made.path)), "run", [], run_command, score_command, serve_command)
+    *_, line, _ = lines_again(Manifest.load(RunFolder(made.path)), "run", [])
     assert ("--api-key-env MY_KEY" in line) is is_set
     stored = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
     assert (b"MY_KEY" in stored) is is_set
@@ -252,48 +231,17 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     with_key = msgspec.structs.replace(score, judge_errors=msgspec.structs.replace(errors, key_variable="JUDGE_KEY"))
 
     def judge_lines(score: Score) -> list[str]:
-        return lines_again(manifest(demo={}), "run", [score], run_command, score_command, serve_command)[-1:]
+        return lines_again(manifest(demo={}), "run", [score])[-1:]
 
     assert judge_lines(with_key) == ["harness score run-again --judge m,api_key_env=JUDGE_KEY"]
     assert judge_lines(score) == ["harness score run-again --judge m"]
     # A function of one's own may leave answers to a judge, without whom the run would be refused.
     own = msgspec.structs.replace(with_key, graders=("mine:grade@0123456789ab+judge:m@verdict",))
-    *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], run_command, score_command, serve_command)
+    *_, run_line, _ = lines_again(manifest(demo={}), "run", [own])
     assert run_line.endswith(" --out run-again --judge m,api_key_env=JUDGE_KEY")
-    *_, run_line, _ = lines_again(manifest(demo={}), "run", [own], python_call, python_scoring, python_server)
-    assert run_line.endswith(", out='run-again', judge=harness.Judge(model='m', api_key_env='JUDGE_KEY'))")
-    *_, run_line, _ = lines_again(manifest(demo={}), "run", [with_key], run_command, score_command, serve_command)
+    *_, run_line, _ = lines_again(manifest(demo={}), "run", [with_key])
     assert "--judge" not in run_line
     # Scores without a judge belong to the recipe, too.
     assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
-    assert python_scoring("run-again", {}) == "harness.score('run-again')"
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)
-
-
-def test_a_server_that_the_harness_started_is_started_again_at_its_address() -> None:
-    def lines(facts: ServerFacts, url: str = "http://127.0.0.1:8001/v1", model: str = "smollm2-135m") -> list[str]:
-        provenance = Provenance().after("now", {url: facts}, [])
-        ran = {"commands": ["engine --dtype\x1b half"]}
-        manifest = Manifest(harness_version="1", created="", model=model, environment=ran, provenance=provenance)
-        return lines_again(manifest, "run", [], run_command, score_command, serve_command)
-
-    def started(engine: object) -> ServerFacts:
-        return ServerFacts(model={"source": "/w/model.gguf"}, host={"launcher": engine})
-
-    comment, line = lines(started("llama_cpp"))
-    assert comment == r"# the server, if it runs no more; it ran as: engine --dtype\x1b half"
-    assert line == "harness serve llama_cpp smollm2-135m --port 8001 --detach"
-    assert lines(started("vllm"), model="mine")[1] == (
-        "harness serve vllm /w/model.gguf --served-name mine --port 8001 --detach"
-    )
-    assert lines(started("vllm"), model="/w/model.gguf")[1].startswith("harness serve vllm /w/model.gguf --port")
-    for engine in (None, "; rm -r /", ["vllm"], 7):
-        assert lines(started(engine)) == []
-    for url in (
-        "https://api.deepseek.com/v1",
-        "http://127.0.0.1:8001/v1\nrm",
-        "http://127.0.0.1/v1",
-        "http://a:99999999/v1",
-    ):
-        assert lines(started("vllm"), url) == []

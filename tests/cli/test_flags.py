@@ -10,7 +10,7 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import VERBS
 from harness.asking.servers import spec_without_download
-from harness.cli.flags import described_server, environment_values, judge_of
+from harness.cli.flags import described_server, judge_of
 from harness.cli.run import command as run
 from harness.core.errors import UsageError
 from harness.core.options import SEED, options_of
@@ -118,19 +118,3 @@ def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, a
         judge = judge_of(parsed(run, ["demo", "--judge", f"{typed}{keys}"])["judge"])
         assert judge is not None
         assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        ("STREAM", "true", "HARNESS_RUN_STREAM=true"),
-        ("CANARY", "0", "HARNESS_RUN_CANARY=0"),
-        ("FIT_CONTEXT", "false", "HARNESS_RUN_FIT_CONTEXT=false"),
-        ("MAX_TOKENS", "5", "--max-tokens (HARNESS_RUN_MAX_TOKENS)"),
-    ],
-)
-def test_a_default_of_the_environment_is_named_as_it_is_set(
-    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(f"HARNESS_RUN_{variable}", value)
-    assert environment_values(run.make_context("run", ["demo"])) == [said]

@@ -217,8 +217,8 @@ def test_the_short_help_of_a_sweep_shows_the_options_of_its_examples() -> None:
 def test_help_all_shows_every_command_with_its_rare_options() -> None:
     text = asked("--help-all")
     assert all(f"Usage: cli {name} " in text for name, _ in commands())
-    assert "--first-token-timeout" in text
-    assert "--first-token-timeout" not in asked("run", "--help")
+    assert "--timeout" in text
+    assert "--timeout" not in asked("run", "--help")
 
 
 def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
@@ -269,5 +269,5 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.undo()
     monkeypatch.setattr("harness.verbs.audit._audit", lambda *_: None)
     monkeypatch.setattr("harness.verbs.audit_file.write", refuse)
-    audited = harness(tmp_path, "audit", "my run", "--out", "x.csv")
+    audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Name another path by `out`" in audited.err) == (3, True), audited.err

@@ -187,15 +187,6 @@ def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_pat
         assert err.startswith("harness: stopped by SIGINT")
 
 
-def test_no_progress_leaves_the_rest(tmp_path: Path) -> None:
-    holding = Holding()
-    holding.let_go.set()
-    with FaultServer(holding) as server, going(tmp_path, server, "--no-progress") as run:
-        _, err = run.communicate(timeout=PATIENCE_SECONDS)
-    assert "samples (" not in err
-    assert "complete: 12 of 12 samples" in err
-
-
 # ---- the running score
 
 

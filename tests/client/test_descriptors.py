@@ -1,4 +1,4 @@
-"""No descriptor left for a socket: every transport says so, and blames no endpoint."""
+"""No descriptor left for a socket: every transport says so."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def no_descriptors() -> Iterator[Callable[[], None]]:
 
 @pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
 @pytest.mark.parametrize("make", [HttpTransport, OpenaiTransport])
-def test_a_full_table_of_descriptors_is_a_failure_of_its_own(
+def test_a_full_table_of_descriptors_is_told_by_its_cure(
     make: Callable[[], Transport], no_descriptors: Callable[[], None]
 ) -> None:
     released = threading.Event()
@@ -79,6 +79,6 @@ def test_a_full_table_of_descriptors_is_a_failure_of_its_own(
 
     with FaultServer(held) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
         failure = runner.run(twice(Endpoint.parse(server.base_url)))
-    assert failure.kind == "out_of_files"
+    assert failure.kind == "connect"
     assert failure.retryable
     assert "ulimit -n" in failure.message

@@ -12,24 +12,19 @@ import threading
 from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.watching import Watcher
 from harness.cli.score import command
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked, destination_of
 from harness.runs import RunFolder
 from harness.runs.sweep_cell import one_sender
-from harness.verbs.sweep import table
-from harness.verbs.sweep.scorer import CellScore
-from harness.verbs.sweep.whole import carry_out, plan_of
 from tests.exports.graded_runs import sample, varied, write_run
-from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as in_folder
 from tests.verbs.test_sweep_runs import answering, questions
@@ -130,55 +125,6 @@ def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path,
     (tmp_path / "topics/cells/ck-step_50+sums.json").unlink()
     harness.score(cells[0], track="notes", step=50, workers=1)
     assert "own/accuracy" in sent[-1].scores
-
-
-def test_a_tracker_run_of_a_series_gets_each_step_once(
-    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(table, "write", lambda _results: [])
-    steps = [str(tmp_path / f"ck/step_{step}") for step in (1, 2)]
-    points: dict[str, list[str]] = {}
-
-    def answer(request: Request) -> Iterator[Step]:
-        return iter([models(*steps)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
-
-    def score(folder: Path, options: Any, _judge: Any) -> CellScore:
-        if getattr(options, "track", ()):
-            points.setdefault(options.series, []).append(f"{options.step} {folder.name.rpartition('+')[2]}")
-        for path in folder.glob("*/samples.jsonl"):
-            path.with_name("scores.json").touch()
-        return CellScore(code=0)
-
-    with FaultServer(answer) as server:
-        run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "max_tokens": 50}
-
-        def swept(entries: list[dict[str, Any]], name: str = "s", **changed: Any) -> str:
-            """Sweep. Return the name of the tracker run that got points, which are then in `points`."""
-            content = {"name": name, "out": "all", "checkpoints": f"{tmp_path}/ck/step_*", "benchmarks": entries}
-            (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run | changed}))
-            points.clear()
-            carry_out(plan_of("s.yaml", {}, {}, track=["notes"]), Watcher(), score=score)
-            (series,) = points or [""]
-            return series
-
-        for name in "ab":
-            questions(tmp_path, name, 1, 3)
-        Path(steps[0]).mkdir(parents=True)
-        first = [{"name": name, "data": f"{name}.jsonl", "samples": 1} for name in "ab"]
-        begun = swept(first)
-        assert points == {begun: ["1 a", "1 b"]}
-
-        # Another number of samples, and what changes no sample, go on in the same tracker run.
-        more = [entry | {"samples": 2} for entry in first]
-        assert swept(more, concurrency=2, budget_tokens=100_000) == begun
-        assert points == {begun: ["1 a", "1 b"]}
-        assert swept(more) == ""
-
-        # A new step goes on in the tracker run of its curve.
-        Path(steps[1]).mkdir()
-        assert swept(more) == begun
-        assert points == {begun: ["2 a", "2 b"]}
 
 
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:

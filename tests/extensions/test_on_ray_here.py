@@ -43,7 +43,7 @@ def _what_a_cluster_is_told_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
 class Here:
     """In place of a cluster: each task runs in this process, and the first of them twice, as where its node is lost."""
 
-    n_nodes, n_cpus = 2, 3
+    n_nodes, n_cpus = 3, 3
 
     def __init__(self, on: str) -> None:
         assert on == "ray"
@@ -84,7 +84,7 @@ def asked(folder: Path, server: FaultServer) -> dict[str, Any]:
 
 def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer) -> None:
     alone = harness.run(**asked(tmp_path, server), out=tmp_path / "alone")
-    run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=3)
+    run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
     assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_owed) == (N * M, N * M, 0)
     assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
@@ -93,13 +93,6 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer)
     assert (again.complete, again.outcome.tally.finished) == (True, 0)
     assert [request for request in server.requests[before:] if request.method == "POST"] == []
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
-    with pytest.raises(UsageError, match="was begun with 3 shards"):
-        harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=2)
-
-
-def test_as_many_shards_as_nodes(tmp_path: Path, server: FaultServer) -> None:
-    harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
-    assert len(list((tmp_path / "run/shards").iterdir())) == Here.n_nodes
 
 
 @pytest.mark.parametrize(
@@ -119,8 +112,6 @@ def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given:
         del options["base_url"]
     with pytest.raises(UsageError, match=message):
         harness.run(**options, on="ray")
-    with pytest.raises(UsageError, match="shards=2: it needs `on`"):
-        harness.run("aime24", model="m", base_url="http://127.0.0.1:1", shards=2)
     assert not list(tmp_path.iterdir())
 
 
@@ -142,11 +133,6 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
             ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"],
             "expected ray or ray://HOST:PORT",
         ),
-        (
-            ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"],
-            "shards=2: it needs `on`",
-        ),
-        (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
     ],

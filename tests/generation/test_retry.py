@@ -28,7 +28,6 @@ def started(attempts: int = 6) -> Retries:
 @pytest.mark.parametrize(
     ("kind", "status", "probing", "fault"),
     [
-        ("out_of_files", None, False, "machine"),
         ("connect", None, False, "endpoint"),
         ("server", 502, False, "endpoint"),
         ("server", 503, False, "endpoint"),

@@ -496,7 +496,7 @@ def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Pat
 
 
 def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]:
-    asked = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id", "--no-canary", "--no-progress"]
+    asked = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id", "--no-canary"]
     asked += ["--no-fingerprint"]
     where = ["--base-url", server.base_url, "--model", "test-model", "--out", str(out), "--samples", "1"]
     return ["run", "--data", str(data), *asked, *where, "--system-prompt", "none", *more]

@@ -284,7 +284,7 @@ def attacked(folder: Path, hostile: Hostile, transport: str, *, deadline_seconds
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ["run", "--data", "q.jsonl", "--id-key", "id", "--model", "m", "--samples", str(SAMPLES), "--out", "run"]
     words += ["--concurrency", "2", "--attempts", "2", "--max-tokens", "64", "--no-canary", "--no-fingerprint"]
-    words += ["--first-token-timeout", str(deadline_seconds), "--idle-timeout", "2", "--transport", transport]
+    words += ["--timeout", str(deadline_seconds), "--transport", transport]
     variables = environment(folder, {"OPENAI_API_KEY": KEY})
     if hostile.reply is not None:
         # A bomb is packed here: on a busy machine that takes longer than a client waits.

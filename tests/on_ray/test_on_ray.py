@@ -76,7 +76,7 @@ def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FaultServer
     alone = nodes.harness(tmp_path, *words(tmp_path, server, "alone"), "--concurrency", "16")
     assert ended(alone)[0] == 0
     before = len(server.requests)
-    process = nodes.harness(tmp_path, *words(tmp_path, server), "--on", "ray", "--shards", str(NODES))
+    process = nodes.harness(tmp_path, *words(tmp_path, server), "--on", "ray")
     for verb in chosen.choice([("kill", "lose"), ("lose", "kill"), ("kill", "kill"), ("lose", "lose")]):
         more = chosen.randrange(5, 25)
         until(lambda n=before + more: len(server.requests) >= n or process.poll() is not None)  # type: ignore[misc]
@@ -120,7 +120,7 @@ def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
     nodes: Nodes, server: FaultServer, tmp_path: Path, through_client: bool
 ) -> None:
     on = nodes.client_address if through_client else "ray"
-    command = [*words(tmp_path, server), "--on", on, "--shards", "2"]
+    command = [*words(tmp_path, server), "--on", on]
     process = nodes.harness(tmp_path, *command)
     until(lambda: shards_hold(tmp_path / "run") >= 4 or process.poll() is not None)
     process.send_signal(signal.SIGINT)

@@ -89,7 +89,7 @@ def named(name: str, estimate: Mapping[str, Any] | None, intervals: str = "") ->
 
 DECISION = """verdict kind_verdict paired.first_accuracy paired.second_accuracy difference
     sampling_interval p_sampling question_interval p_question detectable paired.n_questions
-    paired.n_missing paired.better paired.worse samples settling settling_range settling_questions"""
+    paired.n_missing paired.better paired.worse"""
 
 
 def decisions(rows: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def needed(rows: Any) -> dict[str, Any]:
 
 
 def raced(value: Any) -> dict[str, Any]:
-    """How each candidate stands, and what it cost."""
+    """How each candidate stands."""
     fields = "rounds difference interval verdict called withheld"
     return {"race": {name: pick(one, fields) for name, one in value.items()}}
 

@@ -10,7 +10,8 @@ import pytest
 from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample, Timing, Usage
-from harness.extensions.answers.program import bubblewrap
+from harness.extensions.answers.program import bubblewrap, sandboxes
+from harness.extensions.answers.program.cells import SandboxCell
 from harness.runs import Journal, RunFolder
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
@@ -82,8 +83,8 @@ def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) 
     (score,) = json.loads(done.out)["scores"] if isinstance(json.loads(done.out), dict) else json.loads(done.out)
     assert score["accuracy"]["value"] == pytest.approx(0.5)
     before = run.benchmark("sums").grades.read_bytes()
-    with pytest.MonkeyPatch.context() as patch:  # nothing is run again: no sandbox could be started
-        patch.setattr(bubblewrap, "start", lambda *_: pytest.fail("run again"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SandboxCell, "do", lambda *_: pytest.fail("run again"))
         assert harness(tmp_path, "score", "run").code == 0
     assert run.benchmark("sums").grades.read_bytes() == before
     shown = harness(tmp_path, "show", "run", "io:1")
@@ -109,13 +110,13 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
 ) -> None:
     a_run(tmp_path)  # for its card
     if works:
-        monkeypatch.setattr(bubblewrap, "require", lambda: None)
+        monkeypatch.setattr(sandboxes, "_named", lambda *_: "bwrap python3")
     else:
         monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
     with FaultServer(
         lambda request: iter([models("m")]) if request.method == "GET" else completion("print(1)", tokens=5)
     ) as server:
-        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-progress", "--no-fingerprint"]
+        words = ["--samples", "1", "--base-url", server.base_url, "--out", "new", "--no-fingerprint"]
         done = harness(tmp_path, "run", "sums.yaml", *words)
     assert done.code == 0, done.err
     said = " ".join(done.err.split())

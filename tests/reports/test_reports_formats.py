@@ -9,7 +9,6 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -338,23 +337,6 @@ def test_a_report_prints_as_its_runs_by_name(tmp_path: Path) -> None:
     shown = report([write_run(tmp_path / "one"), write_run(tmp_path / "two")])
     assert repr(shown) == "<Report of one, two>"
     assert shown._repr_markdown_().startswith("**Accuracy in %")
-
-
-def _typed(path: Path, replies: Sequence[str]) -> Path:
-    """A scored file of replies to one question; returns its report's folder."""
-    path.mkdir()
-    rows = "".join(f"水池里有多少升水？,3700升,{reply}\n" for reply in replies)
-    (path / "typed.csv").write_text(f"question,answer,response\n{rows}", encoding="utf-8")
-    harness.score(path / "typed.csv")
-    harness.report(path / "typed.csv", out=path)
-    return path
-
-
-def test_spellings_of_one_answer_count_together_and_other_units_apart(tmp_path: Path) -> None:
-    replies = ["三千七百升", "3700升", "三千七百升", "3700毫升", "3700毫升", "370升"]
-    page = (_typed(tmp_path / "r", replies) / "report.html").read_text("utf-8")
-    answers = re.findall(r"(\d+) × <code>([^<]*)</code>", page)
-    assert answers == [("3", "三千七百升"), ("2", "3700毫升"), ("1", "370升")]
 
 
 def test_a_table_beyond_ascii_begins_with_a_byte_order_mark(tmp_path: Path) -> None:

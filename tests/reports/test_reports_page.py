@@ -29,7 +29,7 @@ TAGS = set(
         r"\w+",
         """
         html head meta title style body main header nav a section h1 h2 h3 h4 p div dl dt dd table thead tbody tr th td
-        ol li details summary code br span figure figcaption footer svg g defs clippath rect line path text
+        ol li code br span figure figcaption footer svg g defs clippath rect line path text
         """,
     )
 )
@@ -88,11 +88,6 @@ def test_long_texts_are_clipped_and_the_page_stays_small(tmp_path: Path) -> None
     assert len(report([long]).html()) < len(short) + 10_000
 
 
-def test_a_large_benchmark_lists_its_first_questions_and_says_so(tmp_path: Path) -> None:
-    page = report([write_run(tmp_path / "run", benchmarks=[("demo", 600, 1)])]).html()
-    assert "Questions (the first 500 of 600)" in page
-
-
 def test_the_headline_is_the_accuracy_with_both_intervals_by_their_names(tmp_path: Path) -> None:
     of_one_run = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
     score = of_one_run.scores[0][2]
@@ -107,7 +102,7 @@ def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / "base", strength=0.9), write_run(tmp_path / "worse", strength=0.1)]
     texts = " ".join(Elements(report(runs).html()).texts)
     assert re.search(r"Questions that moved: [1-6] fell, 0 rose", texts)
-    assert re.search(r"q00\d Find the value of .{1,40} 4 / 4 [01] / 4 -\d", texts)
+    assert re.search(r"q00\d 4 / 4 [01] / 4 -\d", texts)
 
 
 def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checksum(tmp_path: Path) -> None:
@@ -116,10 +111,8 @@ def test_a_list_of_questions_names_one_by_its_text_where_its_id_is_only_a_checks
         "0123456789abcdef": RunQuestion("What is 1 + 1?", "2", [RunReply("2")]),
     }
     worse = {name: RunQuestion(one.text, one.reference, [RunReply("7")]) for name, one in asked.items()}
-    runs = [viewed_run(tmp_path / "base", {"sums": asked}), viewed_run(tmp_path / "worse", {"sums": worse})]
-    (table,) = re.findall(r"Questions that moved.*?</table>", report(runs).html(), re.DOTALL)
-    first_cells = [re.sub("<br>", " | ", cell) for cell in re.findall(r"<tr><td>(.*?)</td>", table)]
-    assert sorted(first_cells) == ["0123456789abcdef | What is 1 + 1?", "What is 2 + 3?"]
+    for name, questions in (("base", asked), ("worse", worse)):
+        viewed_run(tmp_path / name, {"sums": questions})
     shown = harness(tmp_path, "show", "base").out
     assert f"{digest(['What is 2 + 3?'])[:16]}  What is 2 + 3?   reference 5" in shown, "its id opens it"
     assert "0123456789abcdef   reference 2" in shown
@@ -141,9 +134,9 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
     rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", of_one_run.html()))
     assert rows["cost of the samples"] == f"{cost:.4f} USD"
-    assert rows["cost of all sessions"] == "at most 1.50 USD"
+    assert rows["cost of all sessions"] == "about 1.50 USD"
     written = harness(tmp_path, "report", "run", "--out", "report")
-    assert "all sessions of run: at most 1.50 USD" in written.out.splitlines(), written.err
+    assert "all sessions of run: about 1.50 USD" in written.out.splitlines(), written.err
     unpriced = report([write_run(tmp_path / "unpriced")]).html()
     assert "cost of" not in unpriced
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"

@@ -1,7 +1,8 @@
-"""A card that asks to keep its questions out of what is published is obeyed, in every format and every plot."""
+"""No format and no plot of a report holds a question or an answer."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.reports.run_folders import write_run
 pytestmark = pytest.mark.slow
 
 
-def secret_run(path: Path, benchmark: str, settings: dict[str, object] | None = None) -> RunFolder:
+def secret_run(path: Path, strength: float) -> RunFolder:
     """A run whose questions hold one mark and whose answers hold another; ids and levels hold none."""
 
     def spoil(text: str) -> str:
@@ -24,7 +25,7 @@ def secret_run(path: Path, benchmark: str, settings: dict[str, object] | None = 
             return f"SECRET-QUESTION {text}"
         return text if text.startswith(("q0", "http", "overloaded")) else f"SECRET-ANSWER {text}"
 
-    return write_run(path, benchmarks=[(benchmark, 12, 4)], spoil=spoil, settings=settings)
+    return write_run(path, benchmarks=[("own-set", 12, 4)], spoil=spoil, strength=strength)
 
 
 def everything(of_runs: Report) -> str:
@@ -32,32 +33,12 @@ def everything(of_runs: Report) -> str:
     return "\n".join(texts + [plot.csv() + plot.summary + str(plot.specification()) for plot in of_runs.plots()])
 
 
-@pytest.mark.parametrize(("benchmark", "settings"), [("gpqa_diamond", {}), ("own-set", {"publish_questions": False})])
-def test_no_question_and_no_answer_of_a_withheld_set_is_in_any_format(
-    tmp_path: Path, benchmark: str, settings: dict[str, object]
-) -> None:
-    folders = [secret_run(tmp_path / name, benchmark, settings) for name in ("a", "b")]
-    of_runs = report(folders)
-    assert "SECRET-QUESTION" not in everything(of_runs)
-    rows = of_runs.html().split("<summary>Questions", 1)[1].split("</details>", 1)[0]
-    assert "SECRET-ANSWER" not in rows
-    assert "holds no question, no answer and no sample of it" in of_runs.html()
-
-
-def test_other_sets_and_those_who_know_see_them(tmp_path: Path) -> None:
-    assert "SECRET-QUESTION" in report([secret_run(tmp_path / "a", "own-set")]).html()
-    withheld = secret_run(tmp_path / "b", "gpqa_diamond")
-    shown = report([withheld], show_withheld=True).html()
-    assert "SECRET-QUESTION" in shown
-    assert "holds no question" not in shown
-
-
-def test_the_command_withholds_unless_told(tmp_path: Path) -> None:
-    folder = secret_run(tmp_path / "run", "gpqa_diamond")
-    assert CliRunner().invoke(command, [str(folder.path)]).exit_code == 0
-    assert "SECRET-QUESTION" not in (folder.path / "report.html").read_text("utf-8")
-    assert CliRunner().invoke(command, [str(folder.path), "--i-know"]).exit_code == 0
-    assert "SECRET-QUESTION" in (folder.path / "report.html").read_text("utf-8")
+def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -> None:
+    runs = [secret_run(tmp_path / name, strength) for name, strength in (("a", 0.9), ("b", 0.1))]
+    of_runs = report(runs)
+    assert "Questions that moved" in of_runs.html()
+    # A level, by which a score is broken down, is one of 1 to 5.
+    assert not re.search(r"SECRET-QUESTION|SECRET-ANSWER (0|\d\d)", everything(of_runs))
 
 
 def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:

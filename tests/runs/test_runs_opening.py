@@ -53,7 +53,7 @@ def sweep(folder: Path, url: str) -> list[str]:
         "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
     }  # fmt: skip
     (folder / "sweep.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-    return ["sweep", "sweep.yaml", "--out", "out", "--no-progress"]
+    return ["sweep", "sweep.yaml", "--out", "out"]
 
 
 def texts(folder: Path) -> dict[str, dict[Key, str | None]]:

@@ -109,17 +109,11 @@ def test_a_sample_of_a_negative_index_is_damage() -> None:
     line = record.encode(sample("q", -1))
     with pytest.raises(record.Damaged, match="has the index -1"):
         record.decode(line[:-1], BENCHMARK)
-    assert record.plain(line, BENCHMARK) is None
-    assert record.plain(record.encode(sample()), BENCHMARK) is not None
+    assert record.plain(line[:-1], BENCHMARK) is None
+    assert record.plain(record.encode(sample())[:-1], BENCHMARK) is not None
 
 
 def test_a_plan_counts_what_it_expects() -> None:
     keys = record.KeySet([Key("a", 0), Key("a", 3), Key("b", 1), Key("b", 4), Key("c", 0)])
-    even = record.Plan.every(4)
-    assert (even.of("a"), even.fewest, even.total(["a", "b", "c"])) == (4, 4, 12)
-    assert even.n_stored(keys, ["a", "b"]) == 3
-    allocated = record.Plan(samples=6, allocated={"a": 2, "b": 6, "c": 1})
-    assert [allocated.of(name) for name in ("a", "b", "c", "of no former run")] == [2, 6, 1, 6]
-    assert (allocated.fewest, allocated.total(["a", "b"])) == (1, 8)
-    assert allocated.n_stored(keys, ["a", "b", "c"]) == 4
-    assert record.Plan.every(allocated) is allocated
+    plan = record.Plan(samples=4)
+    assert (plan.total(["a", "b", "c"]), plan.n_stored(keys, ["a", "b"])) == (12, 3)

@@ -457,7 +457,7 @@ NAMED = {
     "a card": ("run", "PIPE.yaml", "--model", "m", "--base-url", "URL"),
     "a sweep": ("sweep", "PIPE.yaml"),
     "questions": ("run", "--data", "PIPE.jsonl", "--model", "m", "--base-url", "URL"),
-    "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--endpoints", "PIPE"),
+    "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "PIPE"),
     "prices": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--prices", "PIPE"),
     "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
     "outputs": ("score", "PIPE.jsonl"),

@@ -18,10 +18,8 @@ from harness.core.records import Grade, Sample
 from harness.presets.grading import GradingOptions
 from harness.scoring import Score
 from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
-from harness.scoring.opened import OpenRun
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import score_benchmark
-from harness.viewer.differ import compare as compare_viewed
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -139,9 +137,6 @@ def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> No
         score_run(run, GradingOptions(workers=1))
     (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
     assert copied.decision.paired.difference.at_most
-    first, second = (OpenRun(run.path.name, run) for run in runs)
-    viewed = compare_viewed(first, second, copied.decision.paired.benchmark)
-    assert "at most" not in viewed.lines[1], "one set of replies has no interval"
     assert copied.decision.paired.detection_variance > 4 * sound.decision.paired.detection_variance
     assert any(words in text for text in copied.decision.warnings)
     assert not any(words in text for text in sound.decision.warnings)

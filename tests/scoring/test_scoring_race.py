@@ -121,10 +121,12 @@ def test_who_cannot_complete_its_rounds_ends_the_race_and_is_named() -> None:
         asked.append((name, n))
         return right[: 1 if name == "b" else n]
 
-    played = play({"a": right[:0], "b": right[:0]}, sample_to, most=8, margin=0.0, step=2, on_look=lambda _: None)
-    assert played.short == "b"
+    standings, _, short = play(
+        {"a": right[:0], "b": right[:0]}, sample_to, most=8, margin=0.0, step=2, on_look=lambda _: None
+    )
+    assert short == "b"
     assert asked == [("a", 2), ("b", 2)]
-    assert played.standings["b"].rounds == 1
+    assert standings["b"].rounds == 1
 
 
 # --- a change during the race ---
@@ -213,8 +215,8 @@ def raced(rng: np.random.Generator, early: float, late: float, n_early: int) -> 
     candidate = np.vstack([games(rng, base + early, n_early), games(rng, base + late, 16 - n_early)])
     have = {"base": baseline[:0], "other": candidate[:0]}
     rows = {"base": baseline, "other": candidate}
-    ended = play(have, lambda name, n: rows[name][:n], most=16, margin=0.0, step=2, on_look=lambda _: None)
-    return ended.standings["other"].verdict
+    ended, *_ = play(have, lambda name, n: rows[name][:n], most=16, margin=0.0, step=2, on_look=lambda _: None)
+    return ended["other"].verdict
 
 
 def test_a_candidate_that_warms_up_is_seldom_called_worse_and_one_that_is_worse_nearly_always() -> None:
@@ -236,6 +238,6 @@ def test_a_race_that_was_stopped_between_two_looks_goes_on_to_the_look_that_was_
 
     # A budget had stopped the race at round 12 of one candidate and round 14 of the other.
     have = {"a": rows["a"][:14], "b": rows["b"][:12]}
-    ended = play(have, sample_to, most=24, margin=0.0, step=8, on_look=lambda _: None)
+    ended, *_ = play(have, sample_to, most=24, margin=0.0, step=8, on_look=lambda _: None)
     assert targets == [16, 16, 24, 24]
-    assert ended.standings["b"].rounds == 24
+    assert ended["b"].rounds == 24

@@ -94,17 +94,8 @@ def stream_forever(url: str, started: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path, number: signal.Signals) -> None:
-    argv = [
-        sys.executable,
-        "-m",
-        "server_launchers.embedded.llama_cpp_server",
-        str(smollm2),
-        "--threads",
-        "1",
-        "--grace",
-        "0.3",
-    ]
+def test_the_program_leaves_though_a_client_stays(smollm2: Path, number: signal.Signals) -> None:
+    argv = [sys.executable, "-m", "server_launchers.embedded.llama_cpp_server", str(smollm2), "--threads", "1"]
     environment = {**os.environ, **openmp.environment()}
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from harness.cli.main import cli
 from server_launchers import isolated
-from server_launchers.engines import vllm_ascend
 from server_launchers.spec import ENGINES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")
@@ -48,9 +47,3 @@ def test_the_table_of_engines_has_a_row_for_each() -> None:
     table = PAGE[PAGE.index("| engine | what is started |") :].split("\n\n")[0]
     rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert sorted(rows) == sorted(ENGINES), "the table of engines in docs/servers.md needs a row for each engine"
-
-
-def test_the_page_has_the_pairing_table() -> None:
-    for pair in vllm_ascend.PAIRS:
-        cells = (pair.vllm_ascend, pair.vllm, pair.python, pair.cann, pair.torch_npu, pair.triton_ascend or "—")
-        assert f"| {' | '.join(cells)} |" in PAGE

@@ -21,9 +21,7 @@ speaks only where every permitted behaviour is broken.
 | budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
-| accounts | tokens, money, failures, truncated and repeated replies add up to what the servers said |
-| descriptors | where no file descriptor is free, no more requests go out at a time than were in flight then |
-| signs | a run stops if its first 16 replies are all empty, truncated, the same or without an answer, and only then |
+| accounts | tokens, money, failures and truncated replies add up to what the servers said |
 """
 
 from __future__ import annotations
@@ -59,12 +57,6 @@ FAULTS = ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
 """Failures that do not lie with the request itself."""
 
 EPS = 1e-6
-
-N_SIGNS = 16
-"""Replies of a session that must all be bad before it stops."""
-
-LONG_CHARS = 80
-"""Characters of a reply that counts as repeated; shorter ones repeat by chance."""
 
 
 class Broken(AssertionError):
@@ -173,28 +165,6 @@ class Sums(msgspec.Struct):
     prompt_beside: int = 0
     completion_beside: int = 0
     failures: int = 0
-    repeated: int = 0
-
-
-class Signs(msgspec.Struct):
-    """What the first replies of a session have in common. stop: the session must stop for it."""
-
-    n: int = 0
-    n_empty: int = 0
-    n_truncated: int = 0
-    texts: set[str] = msgspec.field(default_factory=set)
-    questions: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    stop: bool = False
-
-    def add(self, task: Task, sample: Sample, *, never_answers: bool) -> None:
-        self.n += 1
-        self.n_empty += not sample.text
-        self.n_truncated += sample.truncated
-        self.texts.add(sample.text or "")
-        self.questions.add(task[:2])
-        same = len(self.texts) == 1 and len(self.questions) >= 3
-        all_bad = N_SIGNS in (self.n_empty, self.n_truncated)
-        self.stop = self.n == N_SIGNS and (all_bad or same or never_answers)
 
 
 class Rules:
@@ -203,10 +173,10 @@ class Rules:
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
         "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
-        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
-        "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
-        "requests", "reshared", "round", "samples", "settings", "sign_at", "signs", "starved_since",
-        "stopped_by_signs", "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
+        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited",
+        "longest_stated", "max_tokens", "model", "n_done", "questions",
+        "requests", "reshared", "round", "samples", "settings", "sign_at",
+        "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -225,13 +195,8 @@ class Rules:
         self.calm = True  # nothing has failed, finished or been changed
         self.reshared = False
         self.sums = Sums()
-        self.signs = Signs()
-        self.stopped_by_signs = False
-        self.long_replies: set[tuple[tuple[str, str], str]] = set()
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
-        self.starved_since: float | None = None
-        self.most_files: int | None = None
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
         self.bill = world.bill
@@ -253,10 +218,6 @@ class Rules:
         """Before the request is in flight."""
         task, url, now = ask.task, ask.endpoint.base_url, self.world.now
         sample, endpoint, in_flight = self.samples[task], self.endpoints[url], self.in_flight
-        if self.most_files is not None and len(in_flight) >= self.most_files:
-            raise Broken(
-                "descriptors", f"this machine has sockets for {self.most_files}, and one more request goes out"
-            )
         self._look_at_endpoint(url, endpoint, now)
         if sample.failed_by or now < sample.not_before:
             self._look_at_sample(task, sample, url, endpoint, now)
@@ -281,7 +242,6 @@ class Rules:
         self.calm = False
         self.hope_at = self.sign_at = self.world.now
         self.anybody_answered = True
-        self.starved_since = None
         kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
         prompt, stated = sample.usage.prompt_tokens, sample.usage.completion_tokens
         tokens = max(0, (stated or len(sample.text or "") // 4 + 1) - kept)
@@ -296,9 +256,7 @@ class Rules:
         self.bill.longest = max(self.bill.longest, new)
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(billed + kept, new)
-        self.bill.sure = min(
-            self.bill.sure, 2 if prompt is not None and stated else 1 if stated or self.max_tokens else 0
-        )
+        self.bill.sure = self.bill.sure and prompt is not None and bool(stated)
         true = (stated or length) - kept
         self.bill.true_tokens += max(0, true)
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0] + kept, max(0, true))
@@ -309,25 +267,11 @@ class Rules:
             sums.finished += 1
             sums.truncated += sample.truncated
             sums.tokens += tokens
-            self._read(task, sample)
             sums.unstated += prompt is None or stated is None
             sums.prompt += billed + kept
             sums.completion += new
         if self.endpoints.get(request.url) is request.endpoint:
             self._answers(request.url, request.endpoint)
-
-    def _read(self, task: Task, sample: Sample) -> None:
-        """What a stored reply says, and which build wrote it."""
-        text = sample.text or ""
-        drawn = self.settings.benchmarks[task.benchmark].sampling.temperature != 0
-        # Equal loops are the model's own: it writes them from any seed.
-        if drawn and len(text) >= LONG_CHARS and self.world.manner != "loop":
-            self.sums.repeated += (task[:2], text) in self.long_replies
-            self.long_replies.add((task[:2], text))
-        self.signs.add(task, sample, never_answers=self.world.manner == "no answer")
-        if self.signs.stop and self.dispatcher.ending.asking:
-            raise Broken("signs", f"the first {N_SIGNS} replies are all bad, and the session goes on")
-        self.stopped_by_signs |= self.signs.stop
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Before the dispatcher is told."""
@@ -336,18 +280,16 @@ class Rules:
         self.sums.failures += 1
         # A server bills whatever it has generated; it has generated nothing where nobody reached it, and where it
         # refused with its first word.
-        if failure.kind not in ("connect", "out_of_files") and (failure.n_events or not self._is_refusal(failure)):
+        if failure.kind != "connect" and (failure.n_events or not self._is_refusal(failure)):
             self._unstated(task, failure.n_events)
         if failure.kind not in FAULTS or now - request.sent_at > 60:
             self.sign_at = now
         elif now - self.sign_at > LONGEST_HOPE_S and all(now - one.sent_at < 60 for one in self.in_flight.values()):
             raise Broken("patience", f"nothing was answered for {now - self.sign_at:.0f} s, and the session goes on")
-        if failure.kind == "out_of_files":
-            self._look_at_files()
         endpoint = self.endpoints.get(request.url)
         if endpoint is request.endpoint and failure.retry_after is not None:
             endpoint.asked_until = max(endpoint.asked_until, now + failure.retry_after)
-        if endpoint is request.endpoint and failure.kind != "out_of_files":
+        if endpoint is request.endpoint:
             self._endpoint_failed(endpoint, request, failure)
         self.waiting[task] = self.samples[task]
         self._sample_failed(self.samples[task], request, failure)
@@ -361,7 +303,7 @@ class Rules:
         prompt, new = self._most_prompt(task[:2]), self.max_tokens if self.max_tokens is not None else n_events
         self.bill.used_tokens += new
         self.bill.used_usd += PRICES.usd(prompt, new)
-        self.bill.sure = min(self.bill.sure, 0 if self.max_tokens is None else 1)
+        self.bill.sure = False
         true = self.world.lengths.randint(0, 5000)
         self.bill.true_tokens += true
         self.bill.true_usd += PRICES.usd(self.world.prompts[task[:2]][0], true)
@@ -369,15 +311,6 @@ class Rules:
         self.sums.beside += 1
         self.sums.prompt_beside += prompt
         self.sums.completion_beside += new
-
-    def _look_at_files(self) -> None:
-        """A machine without a file descriptor left gets fewer requests at a time, and ends the session at last."""
-        self.most_files = max(1, len(self.in_flight))
-        if self.starved_since is None:
-            self.starved_since = self.world.now
-        starved = self.world.now - self.starved_since
-        if starved > self.settings.patience.outage + LONGEST_PAUSE_S and self.dispatcher.ending.asking:
-            raise Broken("patience", f"no descriptor was free for {starved:.0f} s, and the session goes on")
 
     def broke(self, task: Task) -> None:
         """A request met a mistake of ours: its sample is given up."""
@@ -417,13 +350,10 @@ class Rules:
     def concurrency_is(self, number: int) -> None:
         self.calm, self.reshared = False, True
         self.concurrency = number
-        if number != self.most_files:  # the user's own number
-            self.most_files = None
 
     def resumed(self) -> None:
         """A pause is over."""
         self.hope_at = self.sign_at = self.world.now
-        self.starved_since = None
 
     def _over(self, task: Task) -> Request:
         request = self.in_flight.pop(task)
@@ -469,9 +399,7 @@ class Rules:
         now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
-        if failure.kind == "out_of_files":
-            sample.ready_at, sample.not_before = now + 2.01, now + (2.0 if self.world.longest_jitter else 1.0) - EPS
-        elif failure.kind in FAULTS and failure.kind != "rate_limited":
+        if failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
                 sample.failed_by = frozenset({request.url})
             if failure.kind == "timeout":
@@ -633,8 +561,6 @@ class Rules:
 
     def stopped(self, reason: str) -> None:
         """The session ends before its time."""
-        if reason.startswith("the first ") and not self.stopped_by_signs:
-            raise Broken("signs", f"the session stops, and its first {self.signs.n} replies are not all bad")
         waited = self.world.now - self.hope_at
         patience = self.settings.patience.outage if self.anybody_answered else self.settings.patience.start_up
         if not reason.startswith("no request has been answered"):
@@ -652,14 +578,14 @@ class Rules:
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_bounded + spent.n_estimated, beside.n_bounded + beside.n_estimated, beside.prompt_tokens,
-            beside.completion_tokens, counts.failures, counts.duplicates,
+            spent.n_unstated, beside.n_unstated, beside.prompt_tokens,
+            beside.completion_tokens, counts.failures,
         )  # fmt: skip
-        if theirs != sums or spent.n_stated != sums.finished - sums.unstated:
+        if theirs != sums:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        hedge = ("about ", "at most ", "")[self.bill.sure]
+        hedge = "" if self.bill.sure else "about "
         reasons = [
             f"{hedge}{used:.4g} of {total:.4g} USD used"
             if unit == "USD"

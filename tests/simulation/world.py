@@ -144,10 +144,6 @@ def _hanging(server: Server, chance: random.Random) -> tuple[float, End]:
     return DEADLINE_S, RequestFailed("timeout", "no token came")
 
 
-def _without_files(server: Server, chance: random.Random) -> tuple[float, End]:
-    return 0.0, RequestFailed("out_of_files", "too many open files")
-
-
 def _closed(server: Server, chance: random.Random) -> tuple[float, End]:
     return ROUND_TRIP_S, RequestFailed("refused", "no such model", status=404)
 
@@ -162,7 +158,7 @@ def _truncating(server: Server, chance: random.Random) -> tuple[float, End]:
 
 def _starving(server: Server, chance: random.Random) -> tuple[float, End]:
     if server.working > server.slots:
-        return 0.0, RequestFailed("out_of_files", "too many open files")
+        return 0.0, RequestFailed("connect", "too many open files")
     return _well(server, chance)
 
 
@@ -189,17 +185,13 @@ MOODS: dict[str, Mood] = {
     "unlucky": _unlucky,
     "closed": _closed,
     "lying": _lying,
-    "without files": _without_files,
 }
-_USUAL = [*list(MOODS)[:-3], "well", "well", "few slots", "flaky", "dead", "always busy"]
+_USUAL = [*list(MOODS)[:-2], "well", "well", "few slots", "flaky", "dead", "always busy"]
 _FATAL = ["closed", "lying"]
 
 
 class Server(msgspec.Struct, eq=False):
-    """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted.
-
-    rebuilt_at: from then on it names another build.
-    """
+    """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted."""
 
     endpoint: Endpoint
     mean_s: float
@@ -208,16 +200,11 @@ class Server(msgspec.Struct, eq=False):
     moods: list[tuple[float, str]]
     model: str = MODEL
     working: int = 0
-    rebuilt_at: float = float("inf")
 
     def mood(self, now: float) -> str:
         while now >= self.moods[0][0]:
             del self.moods[0]
         return self.moods[0][1]
-
-    def build(self, now: float) -> str:
-        """The build that it names."""
-        return "build-2" if now >= self.rebuilt_at else "build-1"
 
     def calm(self, model: str) -> None:
         """From now on it is well, and answers under this name."""
@@ -250,16 +237,6 @@ def server(number: int, chance: random.Random) -> Server:
         retry_after=chance.choice((None, None, 0.5, 20.0, 400.0)),
         moods=[*moods, (float("inf"), last)],
     )
-
-
-Manner = Literal["number", "same", "empty", "truncated", "no answer", "loop"]
-"""How all servers of a run write their replies. number: each reply is another one. same: each is the same long one.
-no answer: none has an answer that the grader would find. loop: each ends in a loop."""
-
-MANNERS: tuple[Manner, ...] = ("number", "same", "empty", "truncated", "no answer", "loop")
-
-LONG_REPLY = "So the answer must be two, since one and one are two; the other case is alike, so nothing is left to do. "
-LOOP = "Wait, let me check that once more, from the start, with care. "
 
 
 PROMPTS = {False: (20, 30), True: (90, 400)}
@@ -317,8 +294,8 @@ class Disk(msgspec.Struct, eq=False):
 class Bill(msgspec.Struct):
     """What the replies to one command have used: as its budget counts (used), and as the servers know (true).
 
-    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: 2: every reply stated its
-    usage; 1: one had a bound; 0: one had none.
+    n_done: replies; n_first: samples begun, at most as many as make the mean known. sure: whether every reply
+    stated its usage.
     """
 
     used_tokens: int = 0
@@ -328,7 +305,7 @@ class Bill(msgspec.Struct):
     longest: int = 0
     n_done: int = 0
     n_first: int = 0
-    sure: int = 2
+    sure: bool = True
 
 
 class World:
@@ -349,9 +326,8 @@ class World:
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
         self.longest_jitter = seed % 5 == 1
-        self.manner: Manner = "number"
         self.odd = seed % 13 == 4
-        """Replies of every manner, other builds, mistakes of ours that the usual seeds leave out."""
+        """Many samples, servers that are dead for good, mistakes of ours that the usual seeds leave out."""
         self.manners = random.Random(f"manners of {seed}") if self.odd else chance
         """Draws what only odd seeds draw."""
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
@@ -390,11 +366,9 @@ class World:
 
     def _make_odd(self) -> None:
         chance = self.manners
-        self.manner = chance.choice(MANNERS)
         for one in self.servers.values():
-            one.rebuilt_at = chance.choice((0.0, 10.0, float("inf")))
             if chance.random() < 0.08:
-                one.moods = [(float("inf"), "without files")]
+                one.moods = [(float("inf"), "dead")]
         n_samples = chance.choice((2, 8, 8))
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
         temperature = chance.choice((0.0, 0.6))

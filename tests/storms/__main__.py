@@ -14,16 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from tests.storms import storm, view_storm
-
-PLAYS = {"commands": storm.play, "viewers": view_storm.play}
-
-
-def play(seed: int, kind: str = "all") -> Counter[str]:
-    """The storm of this seed. kind: of which part; of all of them, one in sixteen is a viewer."""
-    if kind == "all":
-        kind = "viewers" if seed % 16 == 9 else "commands"
-    return PLAYS[kind](seed)
+from tests.storms import storm
 
 
 def main() -> int:
@@ -32,7 +23,6 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200, help="how many storms")
     parser.add_argument("--first", type=int, default=0, help="the first one's seed")
     parser.add_argument("--hours", type=float, help="for so long, whatever the number")
-    parser.add_argument("--of", choices=("all", *PLAYS), default="all", help="what is disturbed")
     parser.add_argument("--jobs", type=int, default=4, help="storms at once")
     arguments = parser.parse_args()
     begun = time.monotonic()
@@ -51,7 +41,7 @@ def main() -> int:
                 arguments.hours is not None and time.monotonic() - begun > arguments.hours * 3600
             )
             while not over and len(running) < arguments.jobs and (seed := next(seeds, None)) is not None:
-                running.add(pool.submit(play, seed, arguments.of))
+                running.add(pool.submit(storm.play, seed))
             if not running:
                 break
             done, running = wait(running, return_when=FIRST_COMPLETED)

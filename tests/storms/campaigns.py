@@ -16,11 +16,11 @@ from tests.storms.server import MODEL
 Line = list[str]
 
 SAMPLED = ["--id-key", "id", "--model", MODEL, "--no-canary", "--no-fingerprint", "--concurrency", "6"]
-SAMPLED += ["--idle-timeout", "5", "--seed", "7"]
-ASKED = ["--data", "sums.jsonl", *SAMPLED, "--no-progress"]
+SAMPLED += ["--timeout", "5", "--seed", "7"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED]
 SWEEP = {
     "models": [MODEL],
-    "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 6, "seed": 7, "idle_timeout": 5},
+    "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 6, "seed": 7, "timeout": 5},
     "score": {"workers": 1},
     "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
     "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
@@ -41,7 +41,7 @@ class Campaign:
 
     lines: the command lines, of the server's address. stored: they begin beside two scored runs, `one` and `two`.
     server: they ask the model; gateway: through a gateway that fails what goes on with half-written answers.
-    beside: a run goes on in the folder `live` meanwhile. varies: what they print or write holds times, so only the
+    varies: what they print or write holds times, so only the
     exit code and what was sampled are compared. told: what they answer depends on what came before, so neither exit
     codes nor what they print is compared.
     """
@@ -50,7 +50,6 @@ class Campaign:
     stored: bool = True
     server: bool = False
     gateway: bool = False
-    beside: bool = False
     varies: bool = False
     told: bool = False
 
@@ -116,7 +115,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         lambda url: [run_line("run", url, "--transport", "openai"), ["score", "run"]], stored=False, server=True
     ),
     "gateway": Campaign(
-        lambda url: [run_line("run", url, "--first-token-timeout", "2", "--attempts", "20"), ["score", "run"]],
+        lambda url: [run_line("run", url, "--timeout", "2", "--attempts", "20"), ["score", "run"]],
         stored=False,
         server=True,
         gateway=True,
@@ -128,7 +127,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "shards": Campaign(_shards, stored=False, server=True),
     "race": Campaign(_race, stored=False, server=True),
     "sweep": Campaign(
-        lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--no-progress", "--base-url", url]],
+        lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--base-url", url]],
         stored=False,
         server=True,
     ),
@@ -140,19 +139,6 @@ CAMPAIGNS: dict[str, Campaign] = {
         _only("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
     ),
     "second grader": Campaign(_scored("--also", "sympy")),
-    "follow": Campaign(_only("score", "live", "--follow", "--workers", "1"), server=True, beside=True, varies=True),
-    "watch": Campaign(_only("status", "live", "--watch", "--json"), server=True, beside=True, varies=True),
-    "steering": Campaign(
-        lambda _url: [
-            ["status", "live", "--pause"],
-            ["status", "live", "--concurrency", "3"],
-            ["status", "live", "--json"],
-            ["status", "live", "--resume"],
-        ],
-        server=True,
-        beside=True,
-        varies=True,
-    ),
     "report": Campaign(_only("report", "one", "two", "--out", "reported", "--k", "2")),
     "plots": Campaign(_only("report", "one", "two", "--out", "reported", "--plots", "plots"), varies=True),
     "compare": Campaign(_only("compare", "one", "two", "--json")),

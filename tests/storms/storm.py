@@ -52,25 +52,11 @@ MEASURED = ("speed", "workload", "endpoints")
 """Fields of a score that tell when and where, not what: another run has others."""
 
 
-NOT_OURS = re.compile(
-    r"Exception ignored in: <function _get_module_lock.*\nTraceback.*\n.*importlib.*\nKeyboardInterrupt: ?\n"
-    r"|Exception ignored in: <_io.FileIO .*\nTraceback.*\n.*importlib.*\nResourceWarning: .*\n"
-    r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n|'import warnings' .*\n)"
-    r"(?:Traceback.*\n(?:  .*\n)*\w+: .*\n\nDuring handling of the above exception, another exception occurred:\n\n)*"
-    r"Traceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
-    r"|Traceback.*\n  .* in _run_module_as_main\n  .* in _get_module_details\n(?:  .*\n)*KeyboardInterrupt\n"
-    r"|Traceback.*\n(?:  .* in _run_(?:module_as_main|code)\n)+  .*__main__.py\", line \d+, in <module>\n"
-    r"    (?:import|from) .*\n(?:  .*\n)*KeyboardInterrupt\n"
-)
-"""What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, before it is up,
-while it looks for the command, or in the first imports of the command itself."""
-
-
 class Broken(Exception):
     """A promise that a storm broke."""
 
 
-SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGINT: (130, -2), signal.SIGHUP: (129, -1)}
+SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGHUP: (129, -1)}
 """Signals that end a command, with the exit codes that may follow."""
 
 ENDS = (0, 1, 2, 3, 4)
@@ -147,7 +133,7 @@ def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) ->
         raise Broken(f"a command did not end in {LIMIT_SECONDS:g} s: {child.args!r}") from None
     if KEY in out + err:
         raise Broken(f"the key is printed: {out + err}")
-    if "Traceback" in NOT_OURS.sub("", err):
+    if "Traceback" in err:
         raise Broken(f"a traceback of {child.args!r}: {err}")
     if child.returncode not in allowed:
         raise Broken(f"exit code {child.returncode}, not one of {allowed}, of {child.args!r}: {err[-2000:]}")
@@ -220,9 +206,9 @@ def files_of(play: Play) -> dict[str, object]:
     values: dict[str, object] = {}
     for path in sorted(play.folder.rglob("*")):
         name = str(path.relative_to(play.folder))
-        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl", "samples.set-aside", "log.set-aside"):
+        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl"):
             continue
-        if name.startswith(("state/", "live/", "cache/")):
+        if name.startswith(("state/", "cache/")):
             continue
         if path.name == "suite.json" and suite_file.read(RunFolder(path.parent)) == suite_file.SuiteNote():
             continue  # it says what no file says
@@ -273,40 +259,9 @@ def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, t
     return wrong
 
 
-@contextlib.contextmanager
-def _beside(play: Play) -> Iterator[None]:
-    """A run that goes on in `live` meanwhile, and afterwards to its end, whatever stopped or paused it."""
-    if not play.campaign.beside:
-        yield
-        return
-    line = [*run_line("live", play.url), "--concurrency", "2"]
-    live = start(play, line)
-    end = time.monotonic() + 60
-    while live.poll() is None and not (play.folder / "live" / "manifest.json").exists() and time.monotonic() < end:
-        time.sleep(0.01)
-    try:
-        yield
-    finally:
-        while live.poll() is None:  # paused runs and those that ended meanwhile
-            subprocess.run(
-                argv("status", "live", "--resume"),
-                cwd=play.folder,
-                env=environment(play.folder),
-                capture_output=True,
-                check=False,
-            )
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                live.wait(1)
-        ended(play, live, (0, 1))
-        ended(play, start(play, line), (0,))
-
-
 def undisturbed(play: Play) -> Outcome:
     """All lines of the campaign, to their ends."""
-    if play.campaign.beside:
-        shutil.rmtree(play.folder / "live", ignore_errors=True)
-    with _beside(play):
-        ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
+    ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
     printed = [
         ""
         if play.campaign.varies
@@ -443,16 +398,6 @@ def _jumping(chance: random.Random) -> Started:
     return Started(extra={"PYTHONPATH": f"{CLOCK}:{ROOT}", "STORM_CLOCK": str(chance.random())})
 
 
-def hindered(play: Play) -> Started:
-    """A start that is as usual, or is killed at a call, or meets a failing or full disk, or a clock that jumps."""
-    starts = [Started(), Started(limit=_when(play.chance, 40_000)), _jumping(play.chance)]
-    if (strace := shutil.which("strace")) is not None:
-        starts.append(_traced(play.chance, strace))
-    if (library := _failing_disk()) is not None:
-        starts.append(_on_failing_disk(play, library))
-    return play.chance.choice(starts)
-
-
 def _wait(child: subprocess.Popen[str], seconds: float) -> None:
     end = time.monotonic() + seconds
     while child.poll() is None and time.monotonic() < end:
@@ -543,7 +488,7 @@ def _quiet(name: str) -> Quiet:
         with played(name, 0, 0.0) as play:
             outcomes.append(undisturbed(play))
     first, second = outcomes
-    if first.samples != second.samples or (first.codes != second.codes and not play.campaign.beside):
+    if first.samples != second.samples or (first.codes != second.codes):
         raise Broken(f"two quiet campaigns of {name} differ")
     unsteady = {name for name in {**first.files, **second.files} if first.files.get(name) != second.files.get(name)}
     unsteady |= {f"line {i}" for i, printed in enumerate(first.printed) if printed != second.printed[i]}
@@ -584,10 +529,9 @@ def disturb_and_compare(storm: Play, expected: Quiet) -> None:
         storm.counts[happens.__name__.replace("_", " ")] += 1
         lines = storm.lines()
         struck = storm.chance.randrange(len(lines))
-        with _beside(storm):
-            for line in lines[:struck]:
-                ended(storm, start(storm, line), ENDS)
-            happens(storm, lines[struck], expected.seconds)
+        for line in lines[:struck]:
+            ended(storm, start(storm, line), ENDS)
+        happens(storm, lines[struck], expected.seconds)
         rows = records(storm.folder)
         if lost := [key for key, value in before.items() if rows.get(key) != value]:
             raise Broken(f"{lost} stood in the journal and is gone or another after {happens.__name__}")
@@ -595,9 +539,7 @@ def disturb_and_compare(storm: Play, expected: Quiet) -> None:
             raise Broken(f"{false} was never said by the model, after {happens.__name__}")
         before = rows
     outcome = undisturbed(storm)
-    if wrong := differences(
-        outcome, expected.outcome, expected.unsteady, told=storm.campaign.beside or storm.campaign.told
-    ):
+    if wrong := differences(outcome, expected.outcome, expected.unsteady, told=storm.campaign.told):
         raise Broken("; ".join(wrong))
     leftovers(storm)
     storm.counts["samples"] += len(outcome.samples)

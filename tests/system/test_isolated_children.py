@@ -169,7 +169,7 @@ PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "harness.verbs.sweep.scorer", "se
 SPEAK_OF_PYTHON = {
     "harness/__main__.py": "in a line to be typed",
     "harness/core/about.py": "in a line to be typed",
-    "harness/extensions/answers/program/bubblewrap.py": "finds the interpreter that a sandbox runs, by -I -S",
+    "harness/extensions/answers/program/bubblewrap.py": "names the interpreter that a sandbox runs",
     "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
     "server_launchers/isolated.py": "the one place",
 }
@@ -278,7 +278,7 @@ class Player:
             other,
             codes=(0, 1),
         )
-        self("sweep", "lanes.yaml", "--no-progress")
+        self("sweep", "lanes.yaml")
         self("run", "--data", "sums.parquet", "--dry-run", "--model", "test-model", "--base-url", self.base_urls[0])
         self("serve", "command", "--name", "kept", "--detach", *server)
         self("serve", "stop", "kept")

@@ -108,7 +108,7 @@ def server() -> Iterator[FaultServer]:
         ("run demo --temperature -1", "temperature=-1.0: expected"),
         ("run demo --top-p 2", "top_p=2"),
         ("run demo --samples 0", "samples=0: expected"),
-        ("run demo --idle-timeout nan", "idle_timeout=nan: expected"),
+        ("run demo --timeout nan", "timeout=nan: expected"),
         ("run demo --ca-file nowhere.pem", "SSL_CERT_FILE=FILE"),
         ("run demo --out=", "the path is empty"),
         ("run demo --base-url=", "base_url is empty"),

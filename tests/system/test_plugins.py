@@ -86,7 +86,7 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     assert (code, set(listed.values())) == (0, {"usable"})
 
     card = str(EXAMPLE / "palindromes.yaml")
-    words = ("run", card, "--serve", "palindromes", "--model", "pal", "--out", RUN, "--no-canary", "--no-progress")
+    words = ("run", card, "--serve", "palindromes", "--model", "pal", "--out", RUN, "--no-canary")
     ran = process(tmp_path, installed, *words)
     assert ran.returncode == 0, ran.stderr
     stored = (tmp_path / RUN / "palindromes" / "questions.jsonl").read_text()

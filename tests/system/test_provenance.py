@@ -192,7 +192,7 @@ def test_an_endpoint_that_joins_is_looked_at_first(ask: Any, tmp_path: Path, roo
 
         helper = threading.Thread(target=then)
         helper.start()
-        run = ask(samples=8, endpoints_file=nodes, concurrency=2)
+        run = ask(str(nodes), samples=8, concurrency=2)
         helper.join()
         asked = [r for r in joining.requests if r.method == "POST"]
     assert run.outcome.complete

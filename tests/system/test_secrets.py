@@ -239,7 +239,7 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
 
     environ = {"OPENAI_API_KEY": CANARIES["environment"], **proxy}
     commands(*asked("a", "--base-url", server.base_url, *header, *body), **environ)
-    own = ("--endpoints", "servers", "--api-key-env", "OWN_KEY", "--transport", "openai")
+    own = ("--base-url", "servers", "--api-key-env", "OWN_KEY", "--transport", "openai")
     commands(*asked("b", *own), OWN_KEY=CANARIES["file"])
     commands(*asked("a", "--base-url", server.base_url, *header, *body, "--dry-run"), **environ)
     gone = in_url("http://127.0.0.1:9", CANARIES["url"])
@@ -256,7 +256,7 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     commands("show", "a", "q1:0")
     commands("status", "a", **environ)
     commands("doctor", "a", "b")
-    commands("audit", "a", "--out", "sheet.csv")
+    commands("audit", "a", "--out", "sheet.jsonl")
     commands("compare", "a", "b")
     commands("compare", "a", "b", "--samples")
     with viewing(tmp_path, "a", "b") as viewer, viewer.client() as visitor:

@@ -115,7 +115,6 @@ def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any]
     one = harness.run(out=tmp_path / "one", shard="1/2", **asked)
     done = command(tmp_path, "merge", "one", "--out", "joined")
     assert done.code == 1, "samples are owed"
-    assert "shards 2 of 2 are missing, with all samples of their questions" in done.err
     two = harness.run(out=tmp_path / "two", shard="2/2", **asked)
     n_one, n_two = one.outcome.n_done, two.outcome.n_done
     scored = command(tmp_path, "score", "one", "two", "--out", "joined", "--workers", "1", "--json")

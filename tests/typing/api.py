@@ -28,7 +28,6 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
     harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
     harness.run("aime24", samples="4")  # type: ignore[arg-type]
-    assert_type(harness.pilot("aime24:64"), harness.Pilot)
 
 
 async def runs_beside_others() -> None:
@@ -81,7 +80,7 @@ def probes() -> None:
 def serves() -> None:
     with harness.serve("vllm", "Qwen/QwQ-32B", tp=8) as server:
         assert_type(server, RunningServer)
-        harness.run("aime24", server=server.name)
+        harness.run("aime24", base_url=server.name)
 
 
 def fails() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -95,20 +94,15 @@ def ruling_by(right: Mapping[str, bool | None]) -> Answer:
     return judging(answer)
 
 
-def serve(server: FaultServer) -> Serve:
-    """The running judge, as who started it hands it on."""
-
-    def served() -> AbstractContextManager[Server]:
-        return nullcontext(
-            Server(endpoints=(Endpoint.parse(server.base_url),), asker=Asker(model="judge"), concurrency=4)
-        )
-
-    return served
+def serve(server: FaultServer, engine: str | None = None) -> Serve:
+    """The running judge."""
+    asker = Asker(model="judge", engine=engine)
+    return lambda: Server(endpoints=(Endpoint.parse(server.base_url),), asker=asker, concurrency=4)
 
 
-def nobody() -> AbstractContextManager[Server]:
+def nobody() -> Server:
     """A server that must not be needed."""
-    raise AssertionError("a server was started though nothing is owed")
+    raise AssertionError("a server was asked though nothing is owed")
 
 
 def judge_run(folder: RunFolder, served: Serve, **settings: Any) -> Judged:

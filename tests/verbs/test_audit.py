@@ -5,7 +5,6 @@ For: harness.cli.audit, harness.scoring.by_hand, harness.verbs.audit, harness.vi
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import pty
@@ -89,12 +88,6 @@ def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
         assert "it differs from the grader on 1 of 4 (25.0 %)" in warnings(folder)
 
 
-def test_a_score_by_rules_says_nothing_of_a_judge(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", ROWS)
-    score_run(folder, GradingOptions(workers=1))
-    assert "judge" not in warnings(folder)
-
-
 def test_every_verdict_of_a_judge_that_counts_is_audited(tmp_path: Path) -> None:
     """A judge that overrides the rules and rejects what it was shown, also where the rules found no answer."""
     rows = {**ROWS, "q3": ("4", ["I would say that it is four, since two and two make as much as that."] * 4)}
@@ -151,28 +144,6 @@ def test_samples_without_an_answer_are_counted_beside_the_undecided_ones(tmp_pat
     overrides.correct(folder.benchmark("prose"), Key("q3", 3), "wrong", graded="no_answer", who="A", why="-")
     assert "without an answer" not in harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
     assert "without an answer" not in harness(tmp_path, "audit", "run", "--out", "drawn.jsonl").out
-
-
-def test_a_score_names_the_commands_that_show_and_decide_the_undecided_samples(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "my run", ROWS)
-    first = harness(tmp_path, "score", "my run", "--workers", "1")
-    sentences = re.search(
-        r"(\d+) undecided samples have no verdict by hand\n  to read: +(.*)\n  to decide: +(.*)\n", first.out
-    )
-    assert sentences is not None, first.out
-    n, *commands = sentences.groups()
-    read, decide = (shlex.split(command)[1:] for command in commands)
-    assert f"prose: {n} samples" in harness(tmp_path, *read).out
-    assert f"0 of {n} undecided samples are judged" in harness(tmp_path, *decide, "--out", "todo.jsonl").out
-    filled(tmp_path / "todo.jsonl", lambda row: "wrong" if "burning" in row["text"] else None)
-    harness(tmp_path, *decide, "--verdicts", "todo.jsonl")
-    n_judged = len(overrides.read(folder.benchmark("prose")))
-    assert 0 < n_judged < int(n)
-    assert f"{int(n) - n_judged} undecided samples have no" in harness(tmp_path, "score", "my run").out
-    harness(tmp_path, *decide, "--out", "rest.jsonl")
-    filled(tmp_path / "rest.jsonl", lambda _: "undecided")
-    harness(tmp_path, *decide, "--verdicts", "rest.jsonl")
-    assert "no verdict by hand" not in harness(tmp_path, "score", "my run").out, "a person looked at all of them"
 
 
 def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
@@ -245,6 +216,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
 
 # --- by a file ---
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
+    assert "name a file that ends in .jsonl" in harness(tmp_path, "audit", "run", "--out", "todo.csv").err
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
@@ -267,27 +239,6 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert score.audited.accuracy.value == 0.875
     assert "leave its errors out" not in warnings(judged)
     assert "the audited accuracy is 87.5 %" in warnings(judged)
-
-
-def test_the_csv_of_a_report_has_the_accuracy_by_a_person_and_its_intervals(tmp_path: Path, judged: RunFolder) -> None:
-    def row() -> dict[str, str]:
-        assert harness(tmp_path, "report", "run", "--out", "table").code == 0
-        (row,) = csv.DictReader((tmp_path / "table" / "report.csv").read_text("utf-8-sig").splitlines())
-        return row
-
-    assert not any("audited" in name for name in row())
-    front.audit(judged.path, out=tmp_path / "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda _: "correct")
-    (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
-    assert audit.estimate is not None
-    sampling, question = audit.estimate.accuracy.sampling, audit.estimate.accuracy.question
-    assert sampling is not None
-    assert question is not None
-    columns = row()
-    assert (float(columns["accuracy"]), float(columns["audited_accuracy"])) == (0.625, 0.875)
-    assert float(columns["audited_accuracy_sampling_low"]) == pytest.approx(sampling.low)
-    assert float(columns["audited_accuracy_question_high"]) == pytest.approx(question.high)
-    assert (columns["audited_n_audited"], columns["audited_n_differing"]) == ("4", "2")
 
 
 def test_verdicts_are_stored_once(tmp_path: Path, judged: RunFolder) -> None:
@@ -358,10 +309,8 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     harness(tmp_path, "audit", "run", "--samples", "2", "--out", "part.jsonl")
     filled(tmp_path / "part.jsonl", lambda row: "correct")
     harness(tmp_path, "audit", "run", "--verdicts", "part.jsonl")
-    told = "the audited accuracy is 87.5 %, with which `harness compare` (option samples) compares"
+    told = "the audited accuracy is 87.5 %"
     assert told in said("run", "other")
-    mixed = "in A a person audited 2 of the judge's 4 verdicts and differs on 1. Audited accuracy: A 87.5 %"
-    assert mixed in harness(tmp_path, "compare", "run", "other", "--samples").out
     for run in ("run", "other"):
         harness(tmp_path, "audit", run, "--out", f"{run}.jsonl")
         filled(tmp_path / f"{run}.jsonl", lambda row: "correct")
@@ -370,7 +319,6 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
-    assert "mixes" not in harness(tmp_path, "compare", "run", "other", "--samples").out
     score_run(write_run(tmp_path / "more_rules", ROWS), GradingOptions(workers=1))
     assert "judge" not in said("by_rules", "more_rules").replace("let a judge decide", "")
 
@@ -404,36 +352,6 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     )
     assert f"the run: {estimate}" in said()
     assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed()
-
-
-def test_a_report_names_the_accuracy_with_verdicts_by_hand_in_a_warning(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        score_run(write_run(tmp_path / name, ROWS), GradingOptions(workers=1))
-    harness(tmp_path, "report", "one", "two")
-    assert "by hand" not in (tmp_path / "report.md").read_text("utf-8")
-    front.audit(tmp_path / "two", undecided=True, out=tmp_path / "todo.jsonl")
-    n = len(filled(tmp_path / "todo.jsonl", lambda _: "correct"))
-    front.audit(tmp_path / "two", undecided=True, verdicts=tmp_path / "todo.jsonl")
-    score = Score.load(RunFolder(tmp_path / "two").benchmark("prose"))
-    (sentence,) = [warning.text for warning in score.warnings if warning.kind == "by hand"]
-    assert f"{n} samples judged by hand, {n} otherwise than the grader: the accuracy is" in sentence
-    assert f"{100 * score.accuracy_overridden.value:.2f} % with these verdicts" in sentence
-    harness(tmp_path, "report", "one", "two")
-    for kind in ("md", "html"):
-        assert sentence in (tmp_path / f"report.{kind}").read_text("utf-8")
-    assert sentence in " ".join(harness(tmp_path, "score", "two").out.split())
-
-
-def test_a_verdict_that_is_taken_back_leaves_the_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
-    before = Score.load(judged.benchmark("prose"))
-    body = {"run": "run", "benchmark": "prose", "question": "q2", "sample": 1, "who": "Ann", "why": "a slip"}
-    sentence = "1 sample judged by hand, 1 otherwise than the grader: the accuracy is 75.00 % with these verdicts"
-    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
-        for verdict in ("correct", None):
-            stored = visitor.post("/api/override", json={**body, "verdict": verdict}, headers={"X-Harness-View": "1"})
-            assert stored.status_code == 200
-            assert (sentence in warnings(judged)) == (verdict is not None)
-    assert Score.load(judged.benchmark("prose")) == before
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FaultServer) -> None:
@@ -537,21 +455,6 @@ def test_a_verdict_on_another_reply_is_refused(
     assert f"todo.jsonl, line {number}: the verdict on sample {index} of question q1 {message}" in refused.err
     assert "no verdict was stored" in refused.err
     assert overrides.read(judged.benchmark("prose")) == []
-
-
-def test_the_audit_of_a_run_is_taken_for_its_copy_alone(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
-    """A file holds for the replies in it: a copy has the same ones, another run of the same questions has others."""
-    shutil.copytree(judged.path, tmp_path / "copy")
-    other = write_run(tmp_path / "other", {"q1": (PROSE, [BAD, GOOD, GOOD, BAD]), "q2": ROWS["q2"]})
-    judge_run(other, serve(judge))
-    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    filled(tmp_path / "todo.jsonl", lambda row: "correct")
-    refused = harness(tmp_path, "audit", "other", "--verdicts", "todo.jsonl")
-    assert refused.code == 2
-    assert "was given on another reply, or on another answer from it, than the one in other" in refused.err
-    assert overrides.read(other.benchmark("prose")) == []
-    assert harness(tmp_path, "audit", "copy", "--verdicts", "todo.jsonl").code == 0
-    assert len(overrides.read(RunFolder(tmp_path / "copy").benchmark("prose"))) == 4
 
 
 @pytest.mark.parametrize("word", ['"correct"', "correct"])  # the second is no JSON, but a person's work too

@@ -7,7 +7,6 @@ For: harness.verbs.judge, harness.verbs.run, harness.cli.run, harness.cli.judge.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import signal
@@ -53,7 +52,7 @@ def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list
     row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
     (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
-    return [*words, "--no-progress", "--judge", f"judge@{judge}", *more]
+    return [*words, "--judge", f"judge@{judge}", *more]
 
 
 def n_sampled(server: FaultServer) -> int:
@@ -78,24 +77,6 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
         assert (done.code, n_sampled(server)) == (2, 0), done.err
         assert refused in done.err
         assert not re.search(r"(?<!judge)-base-url", done.err), "the judge's flag, not the run's"
-
-
-def test_the_sentence_of_a_refused_judge_is_that_of_scoring(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
-        words = run_words(tmp_path, server, judge.base_url)
-        refused = harness(tmp_path, *words)
-        harness(tmp_path, *words[: words.index("--judge")])
-        scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
-        (line,) = (line for line in scored.err.splitlines() if line.startswith("harness: ") and "no such key" in line)
-        assert line.partition(". The stored scores are now")[0] in refused.err
-
-
-def test_a_judge_that_refuses_the_key_is_named_with_its_option(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
-    said = " ".join(done.err.split())
-    assert f"harness: the judge judge: {judge.base_url} refuses: HTTP 401: no such key" in said
-    assert "api_key_env names the variable that holds the key" in said
 
 
 def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Path) -> None:
@@ -156,15 +137,6 @@ def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path
     assert "resume" not in said
 
 
-def test_a_judge_that_never_replies_is_named_with_its_address(tmp_path: Path) -> None:
-    with FaultServer(SERVED) as server, FaultServer(refusing(500, "out of order")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
-        assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err  # A 500 is final.
-    said = " ".join(done.err.split())
-    pattern = rf"the judge judge at {re.escape(judge.base_url)} did not reply within [0-9.]+ s: HTTP 500: out of"
-    assert re.search(pattern, said), said
-
-
 def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path: Path) -> None:
     loading = iter([http(503), http(503), http(504)])  # These are asked again, as docs/judge.md says.
 
@@ -200,42 +172,25 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
 
 
-@pytest.mark.parametrize(("word", "warned"), [("CORRECT", True), ("INCORRECT", False)])
-def test_a_judge_that_calls_a_wrong_answer_correct_is_warned_of(tmp_path: Path, word: str, warned: bool) -> None:
-    with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
-    assert done.code == 0, done.err
-    sentence = (
-        'the judge judge was tried on the wrong answer "no such answer" to the question "What is 2 + 3?" and called it '
-        "correct: it may call every answer correct"
-    )
-    assert (sentence in " ".join(done.err.split())) == warned
-
-
 @pytest.mark.parametrize(
-    ("word", "rubric", "warned"), [("INCORRECT", False, True), ("INCORRECT", True, False), ("CORRECT", False, False)]
+    ("word", "rubric", "warned"),
+    [("CORRECT", False, "wrong"), ("INCORRECT", False, "right"), ("CORRECT", True, "wrong"), ("INCORRECT", True, "")],
 )
-def test_a_judge_that_calls_the_right_answer_wrong_is_warned_of_unless_a_rubric_may_reject_it(
-    tmp_path: Path, word: str, rubric: bool, warned: bool
+def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric_may_reject_the_right_one(
+    tmp_path: Path, word: str, rubric: bool, warned: str
 ) -> None:
     (tmp_path / "rubric.txt").write_text("It is correct if it is a palindrome of ten letters.")
-    more = ",prompt=./rubric.txt" if rubric else ""
     with FaultServer(SERVED) as server, FaultServer(saying(f"VERDICT: {word}")) as judge:
-        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + more))
-    said = " ".join(done.err.split())
-    verdict = word.lower()
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + ",prompt=./rubric.txt" * rubric))
+    assert done.code == 0, done.err
+    said, verdict = " ".join(done.err.split()), word.lower()
     assert f"it called the right answer {verdict} and the wrong answer {verdict}" in said
-    sentence = 'was tried on the right answer "5" to the question "What is 2 + 3?" and called it incorrect'
-    assert (sentence in said) == warned
-
-
-def test_the_warning_of_a_judge_that_says_no_is_in_python_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: INCORRECT")) as judge:
-        run_words(tmp_path, server, judge.base_url)
-        who = reasoning_harness.Judge(model="judge", base_url=(judge.base_url,))
-        ran = reasoning_harness.run(data="prose.jsonl", samples=1, base_url=server.base_url, out="out", judge=who)
-    assert any("it may call every answer incorrect" in str(warning) for warning in ran.warnings)
+    for which, answer in (("wrong", "no such answer"), ("right", "5")):
+        sentence = (
+            f'the judge judge was tried on the {which} answer "{answer}" to the question "What is 2 + 3?" and called '
+            f"it {verdict}: it may call every answer {verdict}"
+        )
+        assert (sentence in said) == (which == warned)
 
 
 def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) -> None:
@@ -244,18 +199,6 @@ def test_a_rubric_that_asks_for_another_form_shows_in_the_trial(tmp_path: Path) 
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt=./rubric.txt"))
     assert "the last line of its reply is 'yes', and the prompt asks for VERDICT: CORRECT or " in done.err
     assert "a rubric must not ask for another" in done.err
-
-
-@pytest.mark.parametrize("first", ["run", "score"])
-def test_a_dead_server_of_the_judge_is_named_as_the_judges(tmp_path: Path, first: str) -> None:
-    with FaultServer(SERVED) as server:
-        words = run_words(tmp_path, server, "http://127.0.0.1:9")
-        if first == "score":
-            harness(tmp_path, *words[: words.index("--judge")])
-            words = ["score", "out", *words[words.index("--judge") :]]
-        done = harness(tmp_path, *words)
-    assert done.code == 2
-    assert "harness: the judge judge: no server answers at 127.0.0.1:9" in done.err
 
 
 def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,49 +250,3 @@ def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_p
         scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
         assert (scored.code, n_sampled(judge)) == (2, 0), scored.err
         assert sentence in scored.err
-
-
-def test_a_judge_is_asked_about_what_an_own_function_could_not_decide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine.py").write_text("def right(answer, question):\n    return True if answer == 'sure' else None\n")
-    card = {
-        "title": "Own", "kind": "text", "source": {"kind": "file", "path": "set.jsonl"},
-        "columns": {"question": "problem", "answer": "answer"}, "rules": {"grader": "mine:right"},
-    }  # fmt: skip
-    (tmp_path / "own.yaml").write_text(json.dumps(card))
-    (tmp_path / "set.jsonl").write_text(
-        '{"problem": "1+1?", "answer": "sure"}\n{"problem": "2+2?", "answer": "sure"}\n'
-    )
-    monkeypatch.setenv("HARNESS_GRADERS", "mine")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-
-    def reply() -> Iterator[Step]:
-        return completion(r"\boxed{sure}" if len(asked) % 2 else r"\boxed{perhaps}", tokens=5)
-
-    asked: list[Request] = []
-
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "POST":
-            asked.append(request)
-        return listing("able", reply)(request)
-
-    with FaultServer(answer) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
-        words = [
-            "run",
-            "own.yaml",
-            "--samples",
-            "1",
-            "--concurrency",
-            "1",
-            "--base-url",
-            server.base_url,
-            "--out",
-            "out",
-        ]
-        done = harness(tmp_path, *words, "--no-progress", "--no-fingerprint")
-        assert done.code == 0, done.err
-        by_judge = ("--judge", f"judge@{judge.base_url}")
-        scored = harness(tmp_path, "score", "out", *by_judge, "--json")
-        assert (scored.code, n_sampled(judge)) == (0, 1), scored.err
-    assert json.loads(scored.out)[0]["n_correct"] == 2

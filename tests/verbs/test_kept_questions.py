@@ -1,28 +1,26 @@
-"""A resume takes the questions from the run's own file, where nothing that they were made from has changed."""
+"""A resume asks the same questions; where the data have changed, it is refused, and says how to grade by them."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pytest
 from click.testing import CliRunner
 
 import harness
 from harness.asking.options import RunOptions
-from harness.asking.prepare import prepare, questions_of
+from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, RunFolder, overrides, questions, read_samples
+from harness.runs import RunFolder, overrides, questions, read_samples
 from harness.runs.layout import imported_at
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
@@ -57,87 +55,6 @@ def asked_by(folder: Path, **given: Any) -> int:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
             assert sample(prepared).complete
         return sum(one.method == "POST" for one in server.requests)
-
-
-def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -> None:
-    (first,) = questions_of(options(tmp_path / "elsewhere" / "..")).sets
-    (stored,) = questions_of(options(tmp_path)).sets
-    assert stored.note is not None
-    assert list(stored.questions) == list(questions.read(run.benchmark("sums")))
-    assert (stored.n_all, stored.dataset_digest, stored.template_digest) == (
-        6,
-        first.dataset_digest,
-        first.template_digest,
-    )
-    before = run.manifest.read_bytes()
-    assert asked_by(tmp_path, samples=2) == 6
-    assert questions_of(options(tmp_path)).sets[0].note == stored.note
-    after = Manifest.load(run).benchmarks["sums"]
-    noted = (questions.MADE, questions.DIGEST)
-    assert [json.loads(before)["benchmarks"]["sums"]["settings"][one] for one in noted] == [
-        after.settings[one] for one in noted
-    ]
-    assert [one.key for one in read_samples(run.benchmark("sums"))][-1].sample_index == 1
-    assert score_run(run, GradingOptions(workers=1))[0].n_samples == 12
-
-
-def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> None:
-    data(tmp_path, [*ROWS[:-1], {**ROWS[-1], "answer": "9"}])
-    assert questions_of(options(tmp_path)).sets[0].note is None
-    with pytest.raises(StoreError, match="dataset_digest"):
-        asked_by(tmp_path, samples=2)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"prompt": "boxed_prefix"},
-        {"limit": 3},
-        {"filter": ("level=1",)},
-        {"system_prompt": "Think."},
-        {"api": "completions"},
-    ],
-)
-def test_another_prompt_or_selection_is_made(run: RunFolder, tmp_path: Path, given: dict[str, Any]) -> None:
-    assert questions_of(options(tmp_path, **given)).sets[0].note is None
-
-
-def spoilt_file(run: RunFolder) -> None:
-    path = run.benchmark("sums").questions
-    path.write_bytes(path.read_bytes().replace(b'"references":["1"]', b'"references":["7"]'))
-
-
-def removed_file(run: RunFolder) -> None:
-    run.benchmark("sums").questions.unlink()
-
-
-def older_record(run: RunFolder) -> None:
-    manifest = Manifest.load(run)
-    record = manifest.benchmarks["sums"]
-    settings = {name: value for name, value in record.settings.items() if name != questions.MADE}
-    record = msgspec.structs.replace(record, settings=settings)
-    msgspec.structs.replace(manifest, benchmarks={"sums": record}).save(run)
-
-
-def strange_note(run: RunFolder) -> None:
-    manifest = Manifest.load(run)
-    record = manifest.benchmarks["sums"]
-    record = msgspec.structs.replace(record, settings={**record.settings, questions.MADE: {"recipe": 3}})
-    msgspec.structs.replace(manifest, benchmarks={"sums": record}).save(run)
-
-
-@pytest.mark.parametrize("spoil", [spoilt_file, removed_file, older_record, strange_note])
-def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
-    run: RunFolder, tmp_path: Path, spoil: Callable[[RunFolder], None]
-) -> None:
-    spoil(run)
-    assert questions_of(options(tmp_path)).sets[0].note is None
-    if spoil is spoilt_file:
-        with pytest.raises(StoreError, match="has changed since this run began"):
-            asked_by(tmp_path, samples=2)
-    else:
-        assert asked_by(tmp_path, samples=2) == 6
-        assert questions_of(options(tmp_path)).sets[0].note is not None
 
 
 def test_only_a_refusal_of_changed_data_alone_says_how_to_grade_by_them(tmp_path: Path) -> None:
@@ -215,39 +132,25 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert warnings("longer.jsonl", [*ROWS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []
 
 
-def test_of_other_words_for_every_question_no_row_is_named(run: RunFolder, tmp_path: Path) -> None:
-    data(tmp_path, [{**row, "answer": "7"} for row in ROWS])
-    with pytest.raises(StoreError, match="dataset_digest") as refused:
-        asked_by(tmp_path, system_prompt="Be brief.")
-    assert "q0" not in str(refused.value)
-
-
-def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, tmp_path: Path) -> None:
-    assert asked_by(tmp_path, limit=3) == 0
-    assert questions_of(options(tmp_path, limit=3)).sets[0].note is None
-    assert len(questions.read(run.benchmark("sums"))) == 6
-    assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
-
-
-def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Path) -> None:
-    data(tmp_path, ROWS)
-    first = asked_by(tmp_path, shard="1/2")
-    (stored,) = questions_of(options(tmp_path, shard="1/2")).sets
-    assert stored.note is not None
-    assert (first, len(stored.questions), len(stored.selection)) == (3, 3, 6)
-    assert asked_by(tmp_path, shard="1/2") == 0
-    keys = {one.key for one in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))}
-    assert keys == {Key(question.question_id, 0) for question in stored.questions}
-
-
-def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path: Path) -> None:
+def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(
+    run: RunFolder, tmp_path: Path
+) -> None:
     path = run.benchmark("sums").questions
-    before = path.stat()
+    before, inode = path.read_bytes(), path.stat().st_ino
+    assert asked_by(tmp_path, limit=3) == 0
+    assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
     assert asked_by(tmp_path, samples=2) == 6
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    settings = Manifest.load(run).benchmarks["sums"].settings
-    (stored,) = questions_of(options(tmp_path)).sets
-    assert questions.still_noted(settings, stored.note) == {
-        name: settings[name] for name in (questions.DIGEST, questions.MADE)
-    }
-    assert questions.still_noted(settings, None) == {}
+    assert (path.read_bytes(), path.stat().st_ino) == (before, inode), "not written again"
+    path.unlink()
+    assert asked_by(tmp_path, samples=3) == 6
+    assert path.read_bytes() == before
+    path.write_bytes(before.replace(b'"references":["1"]', b'"references":["7"]'))
+    with pytest.raises(StoreError, match="has changed since this run began"):
+        asked_by(tmp_path, samples=4)
+
+
+def test_a_shard_asks_its_part_and_stores_the_questions_of_all(tmp_path: Path) -> None:
+    data(tmp_path, ROWS)
+    assert [asked_by(tmp_path, shard="1/2") for _ in range(2)] == [3, 0]
+    folder = RunFolder(tmp_path / "run").benchmark("sums")
+    assert (len(questions.read(folder)), len({one.key for one in read_samples(folder)})) == (6, 3)

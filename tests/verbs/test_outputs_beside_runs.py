@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -26,7 +25,6 @@ from harness.runs import questions as question_file
 from harness.runs.layout import imported_at
 from harness.runs.lock import RunLock
 from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
-from harness.scoring import Score
 from tests.reports.run_folders import write_run
 
 
@@ -127,12 +125,11 @@ def test_new_runs_are_advised_where_both_sides_are_runs_only(tmp_path: Path, of_
         read = {OUTPUTS: {"digest": "", "read": {}}} if name in of_files else None
         write_run(tmp_path / name, benchmarks=[("sums", 12, 1)], seed=seed, settings=read)
     sides = [tmp_path / "one", tmp_path / "two"]
-    compared = command("compare", *sides, "--margin", "1", "--fail-if-worse", "1").output
+    compared = command("compare", *sides, "--margin", "1").output
     report = command("report", *sides, "--out", tmp_path / "report").output
     for said in (compared, report):
-        assert bool(re.search("new runs|harness race|More samples", said)) is not bool(of_files)
+        assert bool(re.search("new runs|More samples", said)) is not bool(of_files)
         assert (" ".join(ANSWERED_ONCE.split()) in " ".join(said.split())) is bool(of_files)
-    assert ("ask more questions of this kind, or let it pass" in compared) is bool(of_files)
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -348,18 +345,6 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
             harness.score(file, benchmark=str(table), id_key="no", workers=1)
 
 
-def test_a_text_that_the_benchmark_lacks_is_refused_with_the_nearest_question(tmp_path: Path) -> None:
-    file, table = class_list(tmp_path, "question,response\nHow wide is it?,4\n")
-    with pytest.raises(
-        harness.UsageError, match=r"nearest question there, '8', differs at character 15: '\?' .* '？' in"
-    ):
-        harness.score(file, benchmark=str(table), workers=1)
-    file, table = class_list(tmp_path, "question,response\nWho wrote Hamlet?,4\n")
-    with pytest.raises(harness.UsageError, match=r"which .* does not") as error:
-        harness.score(file, benchmark=str(table), workers=1)
-    assert "nearest" not in str(error.value)
-
-
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):
@@ -382,19 +367,6 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
     assert found.decision.paired.difference.value == pytest.approx(1 / 8)
-
-
-def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
-    base, tuned = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "tuned.jsonl", 7)
-    for file in (base, tuned):
-        harness.score(file, workers=1)
-    says = "graded by different graders"
-    assert not any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
-    place = imported_at(tuned).benchmark("tuned")
-    score = Score.load(place)
-    assert score is not None
-    msgspec.structs.replace(score, graders=("rules 0",)).save(place)
-    assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
 
 
 def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
@@ -454,10 +426,10 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
         harness.score(file, workers=1)
     assert samples.is_file(), "another process may be writing it"
     assert harness.score(file, workers=1)["base"].accuracy.value == 0.375
-    harness.audit(file, samples=2, out=tmp_path / "todo.csv")
-    table = (tmp_path / "todo.csv").read_text("utf-8-sig")
-    (tmp_path / "todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
-    harness.audit(file, samples=2, verdicts=tmp_path / "todo.csv")
+    todo = tmp_path / "todo.jsonl"
+    harness.audit(file, samples=2, out=todo)
+    todo.write_text(todo.read_text().replace('"verdict":null', '"verdict":"correct"'))
+    harness.audit(file, samples=2, verdicts=todo)
     with pytest.raises(harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on the"):
         harness.score(sums(file, 4), workers=1)
 
@@ -512,15 +484,15 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     beside, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
     assert beside == run
     for path in ("class.csv", "results/class"):
-        harness.audit(path, undecided=True, out="todo.csv")
-        table = Path("todo.csv").read_text("utf-8-sig")
-        assert "that is so" in table
-        Path("todo.csv").write_text(table.replace("\n,", "\ncorrect,"), "utf-8-sig")
-        harness.audit(path, verdicts="todo.csv")
+        harness.audit(path, undecided=True, out="todo.jsonl")
+        todo = Path("todo.jsonl").read_text()
+        assert "that is so" in todo
+        Path("todo.jsonl").write_text(todo.replace('"verdict":null', '"verdict":"correct"'))
+        harness.audit(path, verdicts="todo.jsonl")
         by_hand = command("score", path, *(options if path == "class.csv" else ())).output
         assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
         assert "class.csv:2" in command("show", path, "--correct").output
-        Path("todo.csv").unlink()
+        Path("todo.jsonl").unlink()
     Path("class.csv").write_text("name,no,response\nAnn,1,no\n")
     assert "is a run already" in refused("score", "class.csv", *options, "--as-run", "results/class")
 
@@ -545,20 +517,6 @@ def test_no_run_is_made_of_what_is_no_single_sound_file(
     Path("bad.csv").write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
     assert refusal in refused(*words)
     assert not Path("new").exists()
-
-
-def test_a_further_answer_in_words_leaves_wrong_replies_wrong(tmp_path: Path) -> None:
-    """A length is no area, and beside words it is undecided, as another wording is: neither counts."""
-    (tmp_path / "rooms.csv").write_text("question,answer,further\nArea?,30平方米,30平方米地面\n", encoding="utf-8")
-    (tmp_path / "rooms.yaml").write_text(
-        "title: rooms\nsource: {kind: file, path: rooms.csv}\nkind: auto\nprompt: boxed\n"
-        "columns: {question: question, answer: answer, more_answers: [further]}\n"
-    )
-    replies = ["30平方米地面", "30米", "30平方米瓷砖"]
-    rows = "".join(f"Area?,30平方米,{reply}\n" for reply in replies)
-    (tmp_path / "class.csv").write_text(f"question,answer,response\n{rows}", encoding="utf-8")
-    score = harness.score(tmp_path / "class.csv", benchmark=str(tmp_path / "rooms.yaml"), workers=1)["rooms"]
-    assert (score.n_correct, score.n_undecided) == (1, 2)
 
 
 @pytest.mark.parametrize("prompt", ["boxed_letter_zh", "boxed_letter", "boxed_mixed_zh", "none"])

@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -95,35 +94,6 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
 
 
 @pytest.mark.usefixtures("questions")
-def test_the_end_states_what_all_sessions_of_each_candidate_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with FaultServer(able(0.6)) as one, FaultServer(able(0.6, shift=1)) as two:
-        given = [*words(one.base_url, two.base_url), "--samples", "4"]
-        given[-3] += " prices=1,10"
-        done = harness(tmp_path, *given)
-        posts = [request for request in two.requests if request.method == "POST"]
-        cost = f"{len(posts) * 9:,} tokens in, {len(posts) * 50:,} out"
-        usd = len(posts) * (9 + 10 * 50) / 1e6
-        assert f"all sessions of tuned: {usd:.4f} USD for {cost}" in done.out.splitlines()
-        (unpriced,) = [line for line in done.out.splitlines() if line.startswith("all sessions of base: ")]
-        assert "USD" not in unpriced
-        costs = json.loads(harness(tmp_path, *given, "--json").out)["costs"]
-        monkeypatch.chdir(tmp_path)
-        raced = reasoning_harness.race(
-            candidates={"base": {"base_url": one.base_url}, "tuned": {"base_url": two.base_url}},
-            data="sums.jsonl", id_key="id", canary=False, samples=4, out="out",
-        )  # fmt: skip
-        assert len([request for request in two.requests if request.method == "POST"]) == len(posts)
-    assert costs["tuned"] == {
-        "prompt_tokens": len(posts) * 9, "completion_tokens": len(posts) * 50, "fingerprint_tokens": 0,
-        "sure": "stated", "usd": pytest.approx(usd),
-    }  # fmt: skip
-    assert costs["base"]["usd"] is None
-    assert raced.spent["tuned"].completion_tokens == len(posts) * 50
-
-
-@pytest.mark.usefixtures("questions")
 def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
     """However many looks it has; the next start takes another, since the server may be another by then."""
 
@@ -138,10 +108,8 @@ def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: 
             return [sum(request.json["temperature"] == 0 for request in each) for each in posts]
 
         given = [*words(one.base_url, two.base_url), "--fingerprint", "--samples", "6", "--step"]
-        first = harness(tmp_path, *given, "2", "--max-tokens", "64", "--budget-tokens", "4000")
+        first = harness(tmp_path, *given, "2", "--max-tokens", "64")
         assert n_greedy() == [8, 8], first.err
-        harness(tmp_path, *given, "2", "--max-tokens", "64")
-        assert n_greedy()[1] == 16, "the candidate that still has rounds to sample"
 
 
 @pytest.mark.usefixtures("questions")
@@ -342,15 +310,12 @@ def test_a_budget_in_usd_needs_the_prices_of_each_candidate_and_names_the_one_wi
 @pytest.mark.usefixtures("questions")
 def test_the_sessions_of_a_race_warn_once_under_the_name_of_their_candidate(tmp_path: Path) -> None:
     with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as two:
-        # The replies have 50 tokens: the first round may take 12 × 60, which leaves no room for a fingerprint.
-        given = ["--fingerprint", "--samples", "1", "--max-tokens", "60", "--budget-tokens"]
-        done = harness(tmp_path, *words(one.base_url, two.base_url), *given, "1400")
+        given = ["--fingerprint", "--samples", "1", "--max-tokens", "60", "--budget-tokens", "5000"]
+        done = harness(tmp_path, *words(one.base_url, two.base_url), *given)
         assert done.code == 1, done.err
-        warnings = [line for line in done.err.splitlines() if "no room for the fingerprint" in line]
-        assert [line.partition(" the budget")[0] for line in warnings] == ["harness: warning: tuned:"], done.err
-        shutil.rmtree(tmp_path / "out")
-        enough = harness(tmp_path, *words(one.base_url, two.base_url), *given, "5000")
-        assert "no room for the fingerprint" not in enough.err
+        warnings = [line for line in done.err.splitlines() if "takes no fingerprint" in line]
+        names = [line.partition(" a session")[0] for line in warnings]
+        assert names == ["harness: warning: base:", "harness: warning: tuned:"], done.err
 
 
 def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callable[[Request], Iterator[Step]]:

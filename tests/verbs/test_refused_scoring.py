@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.core.errors import HarnessError, StoreError
+from harness.core.errors import HarnessError
 from harness.core.records import GradeRules
 from harness.presets.grading import GradingOptions
-from harness.runs import BenchmarkFolder, RunFolder, questions
-from harness.scoring import Score, pipeline
+from harness.runs import RunFolder, questions
+from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer
 from tests.system.command import harness
@@ -103,8 +102,8 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
         words = [
             (["runs/mixed", *judge], 2, "runs only if you trust it"),
             (["runs/judged", "runs/mixed", *judge], 2, "runs only if you trust it"),
+            (["runs/new", "runs/judged", *misspelt], 2, "does not serve jugde"),
             (["runs/new", "runs/judged", judge[0], f"{judge[1]},prompt=absent.txt"], 2, "absent.txt"),
-            (["runs/new", "runs/judged", *misspelt], 2, "stay as they are"),
             (["runs/damaged"], 3, "overrides.jsonl"),
             (["runs/judged", "runs/damaged"], 3, "overrides.jsonl"),
             (["runs/judged", "runs/lines.jsonl", "--response-key", "response"], 2, "lines.jsonl"),
@@ -114,28 +113,5 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
         for given, code, sentence in words:
             result = harness(tmp_path, "score", *given)
             assert (result.code, sentence in result.err) == (code, True), (given, result)
-            assert "now without the judge" not in result.err
             assert files(runs) == before, given
         assert [request for request in server.requests if request.method == "POST"] == []
-
-
-def test_a_judging_that_fails_midway_names_the_benchmarks_that_have_no_judge_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = scored_run(tmp_path / "run", "rules", "rules").benchmark("benchmark-1")
-    grade_journal = pipeline.grade_journal
-
-    def fails_on_the_second(files: BenchmarkFolder, *arguments: Any, **options: Any) -> Any:
-        if files.name == place.name:
-            raise StoreError("no space left")
-        return grade_journal(files, *arguments, **options)
-
-    monkeypatch.setattr(pipeline, "grade_journal", fails_on_the_second)
-    judge = ["--judge", "judge@http://127.0.0.1:9/v1"]
-    first = harness(tmp_path, "score", "run", *judge).err
-    score = Score.load(place)
-    assert score is not None
-    msgspec.structs.replace(score, graders=("rules/0",)).save(place)
-    second = harness(tmp_path, "score", "run", *judge).err
-    assert "The stored scores of benchmark-0 are now without the judge" in first
-    assert "The stored scores are now without the judge" in second

@@ -19,10 +19,8 @@ import yaml
 import harness
 from harness.asking.options import VerifyOptions
 from harness.benchmarks import catalogue
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError
 from harness.reports.tables import Table
-from harness.scoring import PublishedComparison, beside
-from harness.scoring.published import load_published
 from harness.verbs.compare import published_beside, verify
 from harness.verbs.sweep import run_notes, table, whole
 from harness.verbs.sweep.results import Results, results
@@ -203,42 +201,6 @@ def test_a_run_stands_beside_the_row_of_its_own_prompt(
         for line in shown.rows
     ]
     assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
-
-
-@pytest.mark.parametrize(("ours", "is_apart"), [("unknown", False), ("boxed", True)])
-def test_an_unknown_prompt_is_no_other_prompt(ours: str, is_apart: bool) -> None:
-    """Of another tool's outputs nobody knows the prompt."""
-    (published, *_) = (one for one in load_published() if one.settings.get("prompt") == "long_thought")
-    differing = {"prompt": (ours, "long_thought")}
-    compared = PublishedComparison(
-        published=published, ours=0.1, difference=0.0, error=0.1, p=1.0, detectable=0.1, verdict="compatible",
-        reason="", differing=differing,
-    )  # fmt: skip
-    assert (beside.kind(compared) == beside.APART) is is_apart
-
-
-def test_another_number_of_samples_is_said_in_the_cell(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        json.dumps(
-            {
-                "models": ["Qwen/QwQ-32B"],
-                "benchmarks": [{"benchmark": "aime24", "samples": 16}],
-                "run": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "base_url": "http://127.0.0.1:9"},
-                "table": {"layout": "models", "shown": ["accuracy", "reported"]},
-            }
-        )
-    )
-    swept_results = swept("own.yaml", {}, aime24=("aime24", 30, 16, 0.72))
-    cells = next(iter(table.tables(swept_results)[0].rows))
-    assert "samples)" in cells[-1] or "1 sample)" in cells[-1]
-
-
-def test_a_column_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        json.dumps({"models": ["m"], "benchmarks": ["aime24"], "table": {"layout": "models", "shown": ["speed"]}})
-    )
-    with pytest.raises(UsageError, match=r"own\.yaml:1.*shown.*'accuracy'"):
-        whole.plan_of("own.yaml", {}, {})
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:

@@ -311,7 +311,6 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "help_all",
         "as_json",
         "dry_run",
-        "pilot",
         "progress",
         "quiet",
         "benchmarks",
@@ -322,7 +321,6 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "json_schema",
         # Where a run's clients are: a sweep's cells are asked from here.
         "on",
-        "shards",
         # A sweep scores each cell, and its judge has a part of its own in the file.
         "scores",
         "judge",

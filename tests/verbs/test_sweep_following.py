@@ -180,7 +180,7 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     training = threading.Thread(target=train)
     training.start()
-    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1", "--no-progress")
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
     training.join()
     assert done.code == 0, done.err
     assert "warning: ck/step_01 is left out: ck/step_1 has the same step or name: rename one" in done.err
@@ -201,10 +201,10 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
     servers = [{"name": "x", "command": [sys.executable, "-c", failing, "{port}"]}]
     content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
     (tmp_path / "s.yaml").write_text(json.dumps(content))
-    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.01", "--no-progress")
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.01")
     assert (done.code, (tmp_path / "starts").read_text()) == (1, "x")
     assert "1 of 1 cell is incomplete; each change of a checkpoint tries them again" in done.err
-    alone = harness(tmp_path, "sweep", "s.yaml", "--no-progress")
+    alone = harness(tmp_path, "sweep", "s.yaml")
     assert "the same command tries them again" in alone.err
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from harness.asking.options import ReportOptions
-from harness.cli import sweep as cli_sweep
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -279,23 +278,6 @@ def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None
     assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
 
 
-def test_the_tables_are_written_after_each_cell_of_a_checkpoint(
-    training: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_runs(training, {"demo": {10: 0.1}})
-    planned = sweeps.plan_of("s.yaml", {}, {})
-    write_record(planned, planned.cells[0])
-
-    def interrupted(sweep: Any, _watcher: Any, on_cell: Any, *_: Any) -> None:
-        on_cell(record.read(sweep.out, sweep.cells[0].name))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sweeps, "carry_out", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        cli_sweep._run(planned, verify=False, as_json=False)
-    assert "ck-step_20+demo" in (training / "table.md").read_text("utf-8").replace("\\_", "_")
-
-
 def write_suite() -> None:
     """Make the sweep's file in the present folder a suite with means."""
     suite = {"suite": {"title": "SFT", "aggregate": "mean"}}
@@ -305,20 +287,6 @@ def write_suite() -> None:
 def mean_table(swept: Results) -> Table:
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("Mean of"))
     return shown
-
-
-def test_the_mean_of_a_step_whose_files_changed_has_the_footnote_of_its_benchmarks(
-    training: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_runs(training, {name: {10: 0.1, 20: 0.1, 30: 0.1} for name in BENCHMARKS})
-    write_suite()
-    changed = "ck/step_20 changed after its samples were made"
-    monkeypatch.setattr(
-        "harness.verbs.run_remarks.changed_model", lambda folder: [changed] if "step_20" in folder.path.name else []
-    )
-    shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
-    mark = f" [{shown.notes.index(changed) + 1}]"
-    assert [row[-2].count(mark) for row in shown.rows] == [0, 1, 0], "once for both benchmarks; other steps have none"
 
 
 def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(training: Path) -> None:
@@ -356,7 +324,7 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = sweeps.plan_of("s.yaml", {}, {})
     run_notes.note_cells(planned)
-    curves = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    curves = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
     assert (curves[0].title, curves[0].rows) == (drawn[0].title, drawn[0].rows)
@@ -364,18 +332,18 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
     run_notes.note_cells(planned)
-    (curve,) = [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    (curve,) = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
     assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
     # Two trainings have two curves.
     shutil.copytree(training, training.parent / "twin")
-    both = report([training, training.parent / "twin"], ReportOptions(), lambda *_: [])
+    both = report([training, training.parent / "twin"], ReportOptions())
     (curve,) = (plot for plot in both.plots() if "series" in plot.name)
     assert [row[0] for row in curve.rows] == ["s demo ck"] * 3 + ["twin demo ck"] * 3
     # Wrong twin: runs that no sweep has placed in a training.
     for note in training.glob("*/suite.json"):
         note.unlink()
-    assert not [plot for plot in report([training], ReportOptions(), lambda *_: []).plots() if "series" in plot.name]
+    assert not [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
 
 
 @pytest.mark.parametrize(
@@ -407,7 +375,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     planned = sweeps.plan_of("s.yaml", {}, {})
     run_notes.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
-    page = report([training], ReportOptions(), lambda *_: []).markdown().replace("\\_", "_")
+    page = report([training], ReportOptions()).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
         sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are the same"
         notes = [number for number, note in enumerate(shown.notes, 1) if sentence in note]

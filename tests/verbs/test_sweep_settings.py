@@ -196,7 +196,7 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     demo, means = table.plots(swept)
     assert all("No point, since settings differ: steps 10, 30." in plot.summary for plot in (demo, means))
     # A report knows no file: the settings are those of the last step.
-    page = report([plan.out], ReportOptions(), lambda *_: [])
+    page = report([plan.out], ReportOptions())
     (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
     assert [words in note for note in table_of.notes].count(True) == 2
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")

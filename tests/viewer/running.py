@@ -75,9 +75,7 @@ def answering_here(runs: Path) -> Iterator[Viewer]:
         library,
         addresses.put,
         published=published_beside,
-        facts=lambda run: run_facts(
-            run, lambda manifest, label, _scores: [f"harness run --model {manifest.model} --out {label}"]
-        ),
+        facts=run_facts,
         ports=[0],
     )
     thread = threading.Thread(target=server.run)

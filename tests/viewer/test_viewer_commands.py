@@ -16,9 +16,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades, opinions, overrides
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring.opened import OpenRun
 from harness.scoring.pipeline import score_run
-from harness.viewer import differ
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
@@ -210,7 +208,7 @@ def test_a_verifier_that_was_edited_since_the_grade_explains_nothing(
     score_run(run, GradingOptions(workers=1))
     again = shown(tmp_path, "a", "q1:0")
     (why,) = changed.partition("\nwhy\n")[2].partition("\n\n")[0].splitlines()
-    assert why.startswith("  the file of own_words:judge has changed since this grade (SHA-256 began ")
+    assert why.startswith("  graded by own_words:judge@")
     assert why.endswith(": score the run again")
     assert unchanged.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("wrong")
     assert again.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("correct")
@@ -275,9 +273,7 @@ def test_of_two_sets_of_questions_what_they_share_is_said_in_words(tmp_path: Pat
     }
     write_run(tmp_path / "b", {"demo": other}, identity={"dataset_digest": "bb" * 32})
     lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
-    assert "questions: 2; only here: q2/odd id → 2, of which 0 the same; only here: q9; another text or answer: q1" in (
-        lines
-    )
+    assert "questions: 2 → 2, of which 0 the same" in lines
     assert not any("digest" in line or "aaaa" in line for line in lines)
     write_run(tmp_path / "c", identity={"dataset_digest": "cc" * 32})
     assert "questions: 2 → 2, of which 2 the same" in harness(tmp_path, "compare", "a", "c", "--samples").out
@@ -296,10 +292,9 @@ def test_differences_of_two_runs(results: Path) -> None:
     assert "5 samples with the same verdict in both" in lines
 
 
-def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades(tmp_path: Path) -> None:
+def test_verdicts_by_hand_count_in_a_comparison(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_run(tmp_path / name)
-    assert "by hand" not in harness(tmp_path, "compare", "a", "b", "--samples").out
     override = overrides.Override(
         benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="wrong", who="Ada",
         when="2026-01-01T00:00:00+00:00", why="it is",
@@ -307,38 +302,22 @@ def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades
     overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
     lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
     assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
-    assert "verdicts by hand count: 0 in A, 1 in B; as graded A 33.3 %, B 33.3 %, B − A = +0.0 points" in lines
 
 
-def _compared(folder: Path, *names: str) -> differ.Compared:
-    """What the viewer's page says of two runs."""
-    first, second = (OpenRun(name, RunFolder(folder / name)) for name in names)
-    return differ.compare(first, second, "demo")
-
-
-def test_two_runs_have_the_intervals_and_the_undecided_answers_of_a_comparison(tmp_path: Path) -> None:
-    right, wrong, unclear = r"\boxed{42}", r"\boxed{1}", r"\boxed{42 or so}"
-    baseline = [right, right, right, wrong, wrong, right]
-    for n_samples, answers in ((1, [right, wrong, unclear, wrong, wrong, right]), (2, [right, *[wrong] * 4, right])):
+def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
+    right, wrong = r"\boxed{42}", r"\boxed{1}"
+    baseline, other = [right, right, right, wrong, wrong, right], [right, *[wrong] * 4, right]
+    for n_samples in (1, 2):
         names = [f"{name}{n_samples}" for name in ("a", "b")]
-        for name, texts in zip(names, (baseline, answers), strict=True):
+        for name, texts in zip(names, (baseline, other), strict=True):
             replies = [[RunReply(f"{name}, {i}: {text}") for i in range(n_samples)] for text in texts]
             asked = {f"q{n}": RunQuestion("?", "42", of_question) for n, of_question in enumerate(replies)}
             write_run(tmp_path / name, {"demo": asked})
-        compared, page = harness(tmp_path, "compare", *names), _compared(tmp_path, *names)
+        compared = harness(tmp_path, "compare", *names)
         same, new = (re.split(" {3,}| p ", line)[1].strip() for line in compared.out.splitlines()[1:3])
         in_words = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
-        assert (page.lines[1].endswith(in_words), same.startswith("at most ")) == (True, n_samples == 1)
-        out, warned = harness(tmp_path, "compare", *names, "--samples").out, " ".join(compared.err.split())
-        assert in_words in out
-        if n_samples > 1:
-            assert ([*page.warnings], "undecided answers" in warned, "warning" in out) == ([], False, False)
-            continue
-        assert "1 of 6 of the run, 0 of 6 of the baseline" in warned
-        (undecided,) = page.warnings
-        assert undecided.startswith("undecided answers count as wrong: 1 of 6 of B, 0 of 6 of A. ")
-        assert undecided.partition(". ")[2] in warned
-        assert f"  warning: {undecided}\n" in out
+        assert in_words in harness(tmp_path, "compare", *names, "--samples").out
+        assert same.startswith("at most ") == (n_samples == 1)
 
 
 def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:

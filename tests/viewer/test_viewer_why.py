@@ -198,9 +198,8 @@ def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands
     changing.began_with(rules)
     judged = apply_ruling(changing.scored(), ruling, "judge:judge@verdict", override=True)
     write_lines(changing.run.benchmark("numbers").grades, [judged])
-    *steps, last = changing.why()
+    steps = changing.why()
     assert (steps == ["the rules call the answer wrong, and a judge decided in their place"]) == in_place
-    assert last.startswith("the judge judge@verdict decided, and none of its stored replies says so"), last
 
 
 def test_undecided_samples_of_forgotten_rules_say_so(changing: Changing, tmp_path: Path) -> None:

@@ -20,14 +20,10 @@ class MergeOptions(Options):
 
 
 class ReportOptions(AnyK):
-    """The folders that a report and its plots are written to, and what the report shows."""
+    """The folders that a report and its plots are written to."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
     plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None
-    show_withheld: Annotated[
-        bool,
-        Option("Also show questions that their authors ask not to publish.", flag="i-know"),
-    ] = False
 
 
 def _reasons(value: object) -> object:
@@ -102,7 +98,7 @@ class AuditOptions(Options):
     who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
     out: Annotated[
         Path | None,
-        Option("Write the samples left to judge to FILE: JSON lines, or a table for Excel if FILE ends in .csv."),
+        Option("Write the samples left to judge to FILE, as JSON lines."),
     ] = None
     verdicts: Annotated[
         Path | None, Option("Take the verdicts from FILE, which `out` wrote and a person filled in.")

@@ -9,7 +9,7 @@ from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
 from harness.core.options import Option
 
-NO_KEY = ("base_url", "provider", "server", "header")
+NO_KEY = ("base_url", "provider", "header")
 """Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
 
 

@@ -43,12 +43,13 @@ class Limits(Options):
             kind=POINTS,
         ),
     ] = None
-    first_token_timeout: Annotated[
+    timeout: Annotated[
         float | None,
-        Option("Maximum seconds from the request to the first token. Default: 600.", under=LIMITS, above=0),
-    ] = None
-    idle_timeout: Annotated[
-        float | None, Option("Maximum seconds between two tokens. Default: 120.", under=LIMITS, above=0)
+        Option(
+            "Maximum seconds without a new token. Default: 600 before the first one, 120 between two.",
+            under=LIMITS,
+            above=0,
+        ),
     ] = None
     attempts: Annotated[int | None, Option("Maximum requests for one sample. Default: 5.", under=LIMITS, least=1)] = (
         None

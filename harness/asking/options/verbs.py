@@ -51,11 +51,6 @@ class RunOptions(
     def _check(self) -> None:
         """Raise `UsageError` for the first options that do not go together."""
         super()._check()
-        if self.endpoints_file is not None and (self.base_url or self.server or self.serve):
-            raise UsageError(
-                "this file names the servers: leave out base_url, `server` and `serve`",
-                field="endpoints_file",
-            )
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
             raise UsageError("it needs `data`, a file of questions", field=keys[0])
         if self.shard is not None and self.target_error is not None:
@@ -70,14 +65,12 @@ class RunOptions(
 
     def _check_batch(self) -> None:
         """Raise `UsageError` for options that mean nothing when all samples are asked at once, answered hours later."""
-        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "endpoints_file", "serve")
+        others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
                 "it does not work with `batch`, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
-        if len(self.base_url) > 1:
-            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 # ---- which verb takes which
@@ -95,20 +88,6 @@ class OnRay(Options):
             metavar="ray[://HOST:PORT]",
         ),
     ] = None
-    shards: Annotated[
-        int | None,
-        Option("Number of shards with `on`. Default: one a node.", under=WHOM, metavar="N", least=1),
-    ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` for shards without a cluster."""
-        super()._check()
-        if self.shards is not None and self.on is None:
-            raise UsageError(
-                "it needs `on`; to ask one part from this machine, use shard=I/N",
-                field="shards",
-                value=self.shards,
-            )
 
 
 class SpreadRunOptions(RunOptions, OnRay):
@@ -146,7 +125,7 @@ class Verb:
 
 
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
-_NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
+_NO_RACE_TRIAL = "a race has no dry run: use `harness run` for it"
 
 VERBS: dict[str, Verb] = {
     "run": Verb(
@@ -156,8 +135,8 @@ VERBS: dict[str, Verb] = {
             "benchmark": "give the benchmarks before the options",
         },
     ),
-    "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
-    "sweep": Verb(SweepOptions, {"pilot": "a sweep has no pilot: dry_run estimates its tokens and time"}),
+    "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL}),
+    "sweep": Verb(SweepOptions),
     "score": Verb(
         ScoreOptions,
         {

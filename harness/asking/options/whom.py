@@ -51,7 +51,7 @@ SERVED = Kind("str | Mapping[str, Any]", _as_server_fields)
 
 
 class WhichServer(Options):
-    """The server of a run. Without an address, a provider or a server: OPENAI_BASE_URL, else the running server."""
+    """The server of a run. Without an address or a provider: OPENAI_BASE_URL, else the running server."""
 
     model: Annotated[
         str | None,
@@ -60,11 +60,12 @@ class WhichServer(Options):
     base_url: Annotated[
         tuple[str, ...],
         Option(
-            "Server, with or without /v1, or unix:/PATH of its socket, or dns+http://NAME:PORT for all machines "
-            "of a name; repeat it for several. "
-            "Default: OPENAI_BASE_URL, else the running server.",
+            "Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, "
+            "as `harness serve status` shows it; or a file of servers, one URL [weight=N] a line, or the folder in "
+            "which servers register, whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else "
+            "the running server.",
             under=WHOM,
-            metavar="URL[,weight=N]",
+            metavar="URL[,weight=N]|NAME|FILE",
         ),
     ] = ()
     provider: Annotated[
@@ -74,13 +75,6 @@ class WhichServer(Options):
             "address.",
             under=WHOM,
             metavar="NAME",
-        ),
-    ] = None
-    server: Annotated[
-        str | None,
-        Option(
-            "Name of a server, as `harness serve status` shows it; all its replicas are used.",
-            under=WHOM,
         ),
     ] = None
     serve: Annotated[
@@ -128,32 +122,19 @@ class WhichServer(Options):
         if not all(self.base_url):
             raise UsageError("base_url is empty: give the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
-            if self.base_url or self.server or self.provider:
-                others = "base_url, `server` and `provider`"
+            if self.base_url or self.provider:
+                others = "base_url and `provider`"
                 raise UsageError(
                     f"it starts a server, but {others} name a running one: give either this option or one of those",
                     field="serve",
                 )
             if not self.model:
                 raise UsageError("it needs `model`, the model to serve", field="serve")
-        if self.base_url and self.server:
-            raise UsageError("base_url and `server` both name the server: give one of them")
-        if self.provider and self.server:
-            raise UsageError("`provider` is for addresses, `server` for servers of `harness serve`: give one")
 
 
 class HowReached(Options):
-    """How the servers of a run are reached: by a file of servers, by which API, and by which transport."""
+    """How the servers of a run are reached: by which API, and by which transport."""
 
-    endpoints_file: Annotated[
-        Path | None,
-        Option(
-            "File of servers, one URL [weight=N] a line, # for comments; or the folder in which servers register "
-            "(docs/scaling.md). The run follows its changes.",
-            under=WHOM,
-            flag="endpoints",
-        ),
-    ] = None
     api: Annotated[Api, Option("Messages, or one plain prompt without a chat template.", under=WHOM)] = "chat"
     transport: Annotated[
         TransportName,

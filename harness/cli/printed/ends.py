@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from harness.verbs.sweep.rows import CellRow, MeanRow
@@ -67,24 +65,11 @@ class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
     withheld: str = ""
 
 
-class RaceCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ended sessions of a candidate's run were billed for. prompt_tokens, completion_tokens: with those of the
-    fingerprints, which fingerprint_tokens counts. sure: how sure the tokens are: stated by the server, the most that
-    they can be, or an estimate. usd: None if no prices are given.
-    """
-
-    prompt_tokens: int
-    completion_tokens: int
-    fingerprint_tokens: int
-    sure: Literal["stated", "at most", "about"]
-    usd: float | None
-
-
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a race ended.
 
     decided: every standing is clear. standings: by candidate, without the baseline. samples: of each question, by
-    candidate. folders: of the runs, by candidate. costs: of the runs, by candidate.
+    candidate. folders: of the runs, by candidate.
     """
 
     baseline: str
@@ -93,7 +78,6 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     standings: dict[str, RaceStanding]
     samples: dict[str, int]
     folders: dict[str, str]
-    costs: dict[str, RaceCost]
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):

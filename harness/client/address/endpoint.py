@@ -7,8 +7,6 @@ The proxy of a connection, the first rule that fits (names of variables in upper
     `https_proxy` or `http_proxy`, by the URL's scheme    that one
     `all_proxy`                                           that one
 
-A URL that begins `dns+`, such as `dns+http://servers:8000`, stands for one URL for each machine behind the name.
-
 A server may repeat our key in an error (`quote_safely`) or in an answer (`without_repeats`): two rules, because a
 message may lose a word and an answer may not. Time and memory grow with the length that is shown, not with what a
 server sent: a long text is cut first, a margin beyond that length, so that no key is cut in two and left unrecognised.
@@ -19,12 +17,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from harness.core.errors import ServerError, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, bearer, is_secret, looks_like_a_key, without_user_info
@@ -274,48 +271,3 @@ def _bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
         if name == "*" or (name and (host == name or host.endswith(f".{name}") or f"{host}:{port}" == name)):
             return True
     return False
-
-
-# ---- machines of a name
-
-
-DNS_PREFIX = "dns+"
-"""Beginning of a URL that stands for one URL for each machine behind its name."""
-
-MAX_ADDRESSES = 4096
-"""Largest number of machines behind a name; more are a mistake in the name server."""
-
-Resolve = Callable[[str, int], list[str]]
-"""(host name, port) → the numeric addresses of its machines. Raises `OSError`."""
-
-
-def expand_dns(url: str, resolve: Resolve | None = None) -> list[str]:
-    """The URLs that `url` stands for: a `dns+` URL gives one for each machine, in sorted order; any other gives itself.
-
-    Raises `UsageError` if a `dns+` URL is malformed, `ServerError` if its name is unknown.
-    """
-    if not url.startswith(DNS_PREFIX):
-        return [url]
-    parts = urlsplit(url.removeprefix(DNS_PREFIX))
-    try:
-        host, port = parts.hostname, parts.port or 80
-    except ValueError as error:
-        raise UsageError(str(error), field="base_url", value=visible(url, 200)) from error
-    if parts.scheme != "http" or not host:
-        raise UsageError(
-            "expected dns+http://NAME:PORT; with https each machine would need a certificate for its IP address",
-            field="base_url",
-            value=visible(url, 200),
-        )
-    try:
-        addresses = sorted(set((resolve or _resolve)(host, port)))
-    except OSError as error:
-        raise ServerError(f"the name {visible(host, 200)} is not known ({error.strerror or error})") from error
-    if not 1 <= len(addresses) <= MAX_ADDRESSES:
-        raise ServerError(f"{visible(host, 200)} stands for {len(addresses)} machines; expected 1 to {MAX_ADDRESSES}")
-    numeric_hosts = [f"[{address}]" if ":" in address else address for address in addresses]
-    return [urlunsplit(parts._replace(netloc=f"{numeric_host}:{port}")) for numeric_host in numeric_hosts]
-
-
-def _resolve(host: str, port: int) -> list[str]:
-    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]

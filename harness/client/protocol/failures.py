@@ -92,9 +92,8 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
         message = f"no trusted TLS connection to {address}: {cause}; SSL_CERT_FILE names the authorities to trust"
         return RequestFailed("refused", message)
     message = f"cannot connect to {address}: {cause or type(error).__name__}"
-    # Our own limit, so it gets a kind of its own: the server is not to blame.
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return RequestFailed("out_of_files", f"{message}; lower the concurrency or raise `ulimit -n`")
+        message += "; lower the concurrency or raise `ulimit -n`"
     return RequestFailed("connect", message)
 
 

@@ -13,7 +13,6 @@ from harness.core.secret import HIDDEN, Secret
 
 FailureKind = Literal[
     "connect",  # refused, reset before the reply, unreachable, DNS
-    "out_of_files",  # this machine has no descriptor left for a socket: says nothing about the endpoint
     "timeout",  # connect, first-token or idle deadline
     "cut",  # the stream ended without a finish reason, or inside an event
     "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
@@ -109,12 +108,12 @@ class RequestFailed(Exception):
         It could not be reached, or refused the request by an error status before the first token.
         """
         refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
-        return self.kind in ("connect", "out_of_files") or (refused and not self.n_events)
+        return self.kind == "connect" or (refused and not self.n_events)
 
     @property
     def retryable(self) -> bool:
         """Whether sending the request again can succeed."""
-        return self.kind in ("connect", "out_of_files", "timeout", "cut", "malformed", "server", "rate_limited")
+        return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
 
     @property
     def stops_run(self) -> bool:

@@ -49,7 +49,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order, SessionPlan
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, RunCosts, Spent, Sure
+from harness.generation.spending import Account, RunCosts, Spent
 from harness.runs.record import Owed, Task
 from harness.runs.session_costs import STOPPED_BY_BUDGET
 
@@ -208,12 +208,8 @@ class Billing:
         stated = usage.completion_tokens or (None if sample.text or sample.reasoning else usage.completion_tokens)
         # The stream is no bound: one event may hold several tokens, and thinking may be hidden.
         completion = stated if stated is not None else most or completion_tokens(sample)
-        sure: Sure = "stated"
-        if usage.prompt_tokens is None or stated is None:
-            sure = "about" if stated is None and most is None else "at most"
-        new = max(0, completion - n_before)
-        unsure = 0 if stated is not None else max(0, new - (sample.timing.events or 0))
-        return Spent.request(prompt + n_before, new, sure, 0 if self._bounds.knows(question) else prompt, unsure)
+        unstated = usage.prompt_tokens is None or stated is None
+        return Spent(prompt + n_before, max(0, completion - n_before), int(unstated))
 
     def most(self, task: Task, n_events: int) -> Spent:
         """The most that a request for `task` can be billed for that ended without a sample.
@@ -222,13 +218,8 @@ class Billing:
         max_tokens they are the only sign of how much it wrote.
         """
         question = (task.benchmark, task.question_id)
-        most = self._max_tokens.get(task.benchmark)
         prompt = self._bounds.most(question, self._bytes.get(question, 0))
-        new = max(most or 0, n_events)
-        sure: Sure = "at most" if most else "about"
-        return Spent.request(
-            prompt, new, sure, 0 if n_events and self._bounds.knows(question) else prompt, new - n_events
-        )
+        return Spent(prompt, max(self._max_tokens.get(task.benchmark) or 0, n_events), 1)
 
 
 # ---- the budget
@@ -332,11 +323,6 @@ class Budget:
         self._run.spent = self._run.spent.plus(billed)
         self._account.add(billed, self._prices)
 
-    def used_beside(self, spent: Spent) -> None:
-        """Subtract from the budget what requests were billed for that became no sample."""
-        if self._limits:
-            self._account.add(spent, self._prices)
-
     def forget(self, task: Task) -> None:
         """Stop waiting for the length of `task`, which is not asked again in this session."""
         self._first.discard(task)
@@ -346,17 +332,6 @@ class Budget:
     def fits(self) -> bool:
         """Whether one more request may be sent."""
         return not self._limits or not self._exceeded_by(self._in_flight + 1, self._reserve)
-
-    def pays_beside(self, prompt: int, completion: int) -> bool:
-        """Whether such tokens may be used before the first sample, so that the first round still fits.
-
-        Without max_tokens nothing is known of a round, so only they must fit.
-        """
-        n_first = self._first_round if self._round_sizes and self._max_tokens is not None else 0
-        return all(
-            limit.spending + limit.cost(prompt, completion) + n_first * self._reserve(limit) <= ROUNDING * limit.total
-            for limit in self._limits
-        )
 
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""

@@ -23,6 +23,9 @@ from harness.runs.record import Task
 FIRST_SAMPLES = 16
 """Number of first samples that must all be bad before the run stops."""
 
+BEGINNING = f"the first {FIRST_SAMPLES} samples"
+"""Each sentence by which the canary stops a run begins so."""
+
 MIN_QUESTIONS = 3
 """Smallest number of different questions among identical replies that counts as a sign."""
 
@@ -94,24 +97,23 @@ class Canary:
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
-        first = f"the first {self._n} samples"
         on = "To continue anyway, give canary=False (--no-canary); stored samples stay."
         if self._empty == self._n:
-            return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
+            return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {on}"
         if self._all_reasoning == self._n:
-            return f"{first} all have {ANSWERS_IN_REASONING}. {on}"
+            return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {on}"
         if self._truncated.n == self._n and (early := self._truncated.early(self._n)) is not None:
-            return f"{early.sentence}. {on}"
+            return f"{BEGINNING} are all cut: {early.sentence}. {on}"
         if self._truncated.n == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
             raised = "Raise max_tokens and delete the run folder, since a run never mixes settings"
-            return f"{first} are all truncated{budget} (finish_reason length). {raised}. {on}"
+            return f"{BEGINNING} are all truncated{budget} (finish_reason length). {raised}. {on}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
-            return f"{first} of {len(self._questions)} questions are all the same: {text!r}. {on}"
+            return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {on}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
-            return f"{first} give no answer that the grader finds; the last one ends in {text!r}. {on}"
+            return f"{BEGINNING} give no answer that the grader finds; the last one ends in {text!r}. {on}"
         return None
 
 

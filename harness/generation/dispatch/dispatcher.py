@@ -51,8 +51,6 @@ HOPELESS_QUESTIONS = 3
 SHORTEST_WAIT_S = 0.001
 """Shortest `Wait` in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
 
-_LOWERED = "during the run, the concurrency was lowered"
-
 
 class Dispatcher:
     """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
@@ -87,7 +85,6 @@ class Dispatcher:
         self._flights: dict[Task, Ticket] = {}
         self._store, self._log = store, log
         self._refused_questions: set[tuple[str, str]] = set()
-        self._starved_since: float | None = None
         self._retries = Retries(settings.patience, jitter)
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
@@ -206,7 +203,6 @@ class Dispatcher:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
         self.tally.beside = self.tally.beside.plus(spent)
-        self._budget.used_beside(spent)
 
     # ---- how a request ended
 
@@ -220,7 +216,6 @@ class Dispatcher:
         billed = self._billing.billed(sample)
         self._budget.finished(task, billed)
         self._lanes.answered_by(flight)
-        self._starved_since = None
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
@@ -289,12 +284,10 @@ class Dispatcher:
         )  # fmt: skip
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
-            case "machine":
-                self._lanes.cancelled(flight)
-                self._out_of_files(task, failure)
-            case "payload" | "run" if self._lanes.is_unfit(flight.lane, failure):
-                self._lanes.cancelled(flight)
-                self._leave_out(flight.lane, failure)
+            case "run" if self._lanes.answered and not lane.n_done:
+                # Another endpoint has answered, so the run can go on without this one.
+                self._lanes.failed(flight, failure)
+                self._scheduler.steer_away(task)
                 self._again(task, failure)
             case "run":
                 self._lanes.answered_by(flight)
@@ -376,38 +369,6 @@ class Dispatcher:
         self._retries.forget(task)
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
-
-    def _leave_out(self, lane: Lane, failure: RequestFailed) -> None:
-        """Continue without an endpoint that joined during the run and refuses what the others accept."""
-        # More of its requests may fail; it is left out, and reported, once.
-        if not lane.left:
-            self._lanes.dismiss(lane)
-            url = lane.endpoint.base_url
-            self.warnings.append(f"{url} joined the run, refused requests, and was left out: {failure.message}")
-            self._log("endpoint_left_out", endpoint=url, reason=failure.message)
-
-    def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
-        """Lower the concurrency, and pause before this request: this machine has no descriptor left for a socket.
-
-        If that lasts longer than the patience, the session ends.
-        """
-        now = self._clock()
-        if self._starved_since is None:
-            self._starved_since = now
-        elif now - self._starved_since > self._lanes.patience:
-            self.causes.met(task, failure)
-            self.fail(ServerError(failure.message))
-            return
-        # Each request in flight holds a socket, so this machine allows as many as there are now.
-        fewer = max(1, min(self._concurrency, len(self._flights)))
-        if fewer < self._concurrency:
-            self.set_concurrency(fewer)
-            self._log("concurrency_lowered", to=fewer, reason=failure.message)
-            # One warning with the latest number, not one for each step down.
-            self.warnings = [w for w in self.warnings if not w.startswith(_LOWERED)]
-            self.warnings.append(f"{_LOWERED} to {fewer}: {failure.message}.")
-        longest = min(self._settings.patience.longest_wait, 2 * self._settings.patience.first_wait)
-        self._again(task, failure, self._jitter(longest / 2, longest))
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
         """Give up a sample whose request the server will never accept, or never finish."""

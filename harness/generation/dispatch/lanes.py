@@ -7,7 +7,7 @@ Each endpoint is a *lane*. What a failure means for it:
 | open | at most `pace.limit` | | |
 | paused | none new until `until` | a Retry-After, or all slots rest after 429s | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
-| left | none new; those in flight end | off the user's list, or unfit (`is_unfit`) | never: a return is a new lane |
+| left | none new; those in flight end | off the user's list | never: a return is a new lane |
 
 Two signals, two answers: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it may be
 down". A request goes to the lane with the fewest in flight for its weight. The share of a lane that is set aside
@@ -46,8 +46,8 @@ class Lane(Speed, kw_only=True, eq=False):
     """One endpoint: how fast it is, which requests it may get, and what they came to.
 
     share: the requests in flight that it gets when all endpoints work. pace: controls how many it gets at present.
-    waits: how often it was held back since its last answer. joined_late: whether it was added during the run. until:
-    nothing is sent before this monotonic second; asked_until: the server itself asked for a pause up to this second.
+    waits: how often it was held back since its last answer. until: nothing is sent before this
+    monotonic second; asked_until: the server itself asked for a pause up to this second.
     try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
     aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
     was sent before this second shows nothing new.
@@ -56,7 +56,6 @@ class Lane(Speed, kw_only=True, eq=False):
     endpoint: Endpoint
     pace: Pace
     share: int = 1
-    joined_late: bool = False
     left: bool = False
     failures_in_row: int = 0
     waits: int = 0
@@ -160,26 +159,10 @@ class Lanes:
                 lane.left = True  # Marked, never removed: it is shown as one that left.
                 left.append(url)
         for endpoint in joined.values():
-            self._lanes.append(Lane(endpoint=endpoint, pace=Pace(1, self._clock, self._jitter), joined_late=True))
+            self._lanes.append(Lane(endpoint=endpoint, pace=Pace(1, self._clock, self._jitter)))
         self._share_out()
         self._update_patience()
         return list(joined), left
-
-    def dismiss(self, lane: Lane) -> None:
-        """Send nothing more to this endpoint."""
-        lane.left = True
-        self._share_out()
-        self._update_patience()
-
-    def is_unfit(self, lane: Lane, failure: RequestFailed) -> bool:
-        """Whether `failure` shows that an endpoint does not fit the run, which can continue without it.
-
-        Only an endpoint that joined during the run can be unfit: it refuses with an error that would stop the run,
-        before it has answered anything, or it finds a prompt too long, since its context length was not checked as that
-        of the first endpoints was.
-        """
-        unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
-        return unfit and lane.joined_late and (lane.left or len(self._present()) > 1)
 
     def end_pause(self) -> None:
         """Start the patience anew after a pause of the run, in which no endpoint could answer."""

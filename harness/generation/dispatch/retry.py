@@ -2,12 +2,11 @@
 
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
-| machine | no descriptor left for a socket | after a pause, with fewer requests at once | nothing |
 | endpoint | no connection, 502, 503, 504, a probe's deadline | at once, elsewhere first | nothing |
 | pace | 429 | at once, by whichever endpoint's pace allows it | nothing |
 | chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
-| run | 401, 403, 404 | never: the run stops | – |
+| run | 401, 403, 404 | never: the run stops, unless only this endpoint never answered | – |
 
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
 not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
@@ -26,18 +25,16 @@ from harness.core.nouns import count_noun
 from harness.generation.settings import Patience
 from harness.runs.record import Task
 
-Fault = Literal["machine", "endpoint", "pace", "chance", "payload", "run"]
+Fault = Literal["endpoint", "pace", "chance", "payload", "run"]
 
 _MAX_DOUBLINGS = 30
 
 
 def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
-    """Say whose fault a failed request is (the machine's, the endpoint's, chance, …), which decides about its retry.
+    """Say whose fault a failed request is (the endpoint's, chance, …), which decides about its retry.
 
     probing: the request was a probe of an endpoint that was set aside, so a deadline is the endpoint's fault.
     """
-    if failure.kind == "out_of_files":
-        return "machine"
     if failure.stops_run:
         return "run"
     if not failure.retryable:

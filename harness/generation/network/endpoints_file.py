@@ -39,7 +39,7 @@ class EndpointsFile:
         """The endpoints in the file now. Raises `UsageError` naming file and line."""
         endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
-            position = f"endpoints_file={self.path}, {where}"
+            position = f"base_url={self.path}, {where}"
             endpoint = self._endpoint(words, position)
             if endpoint.base_url in endpoints:
                 raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Leave one of them out.")
@@ -118,4 +118,4 @@ class EndpointsFile:
             raise UsageError(f"{position}: {error.sentence}") from error
 
     def _refused(self, why: str) -> UsageError:
-        return UsageError(why, field="endpoints_file", value=self.path)
+        return UsageError(why, field="base_url", value=self.path)

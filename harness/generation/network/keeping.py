@@ -30,7 +30,7 @@ TRIES = 2
 DOWN = 0.25
 """A failed continuation counts as this many if the server seems to be down: it then fails whole requests, too."""
 
-CONTINUABLE = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
+CONTINUABLE = frozenset({"connect", "timeout", "cut", "server", "rate_limited"})
 """Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
 
 

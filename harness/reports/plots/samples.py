@@ -5,11 +5,22 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness.core.records import Grade
-from harness.reports.outcomes import WORDS, Outcome, outcome
 from harness.reports.plots.plot import COUNT_AXIS, TOKENS_AXIS, Cell, Plot, axis
+
+Outcome = Literal["correct", "wrong", "cut", "no_answer", "undecided"]
+"""A sample's verdict; `cut` if its reply is not right and was ended by `max_tokens`."""
+
+WORDS: dict[Outcome, str] = {
+    "correct": "correct",
+    "wrong": "wrong",
+    "cut": "cut by max_tokens",
+    "no_answer": "no answer",
+    "undecided": "undecided",
+}
+"""The words for every outcome, in the order of bars and legends."""
 
 COLOURS: dict[Outcome, str] = {
     "correct": "#0072b2",
@@ -33,9 +44,14 @@ class _Sized(NamedTuple):
 def length_plot(grades: Iterable[Grade]) -> Plot | None:
     """The plot of the lengths of samples by outcome; None if no server stated token counts."""
     distinct: dict[_Sized, _Sized] = {}  # Equal samples share one object, because there may be millions.
-    every = (_Sized(g.completion_tokens, outcome(g)) for g in grades if g.completion_tokens is not None)
+    every = (_Sized(g.completion_tokens, _outcome(g)) for g in grades if g.completion_tokens is not None)
     sized = sorted(distinct.setdefault(sample, sample) for sample in every)
     return _lengths(sized) if sized and sized[-1].tokens else None
+
+
+def _outcome(grade: Grade) -> Outcome:
+    """The outcome of one sample; a right answer is correct, cut or not."""
+    return "cut" if grade.truncated and grade.verdict != "correct" else grade.verdict
 
 
 def _lengths(sized: Sequence[_Sized]) -> Plot:

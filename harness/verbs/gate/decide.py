@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core import codec
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, in_percent, in_points
-from harness.reports.scored import ScoredRun
+from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.generation.dispatch.canary import BEGINNING
+from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import QuestionTally, gate
 from harness.scoring.stats import sampling_variance_of_mean
 from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
+from harness.verbs.graded import complete_rounds
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
 
 USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint"}
+MAX_CHANGED = 4
+"""Largest number of differences from the baseline that a decision names."""
+
+LEARNT_FROM = ("pass", "undecided", "waived")
+"""States of former runs whose accuracies show by how much sound runs differ."""
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
@@ -34,10 +45,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one benchmark. Fractions.
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
-    truncated: more replies were cut than was sound; stopped: a rule (the canary, a budget, another model) ended the
-    sampling. reference: the floor, or the baseline's accuracy. rounds: samples of each question that decided.
-    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the
-    policy states it. why: one line for a person.
+    truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
+    server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
+    of each question that decided, 0.25 if one sample of a quarter of them did. variance: of the sampling error.
+    deviation: of runs, beyond sampling; known_runs: former runs that show it, 0 if the policy states it. why: one line
+    for a person.
     """
 
     benchmark: str
@@ -46,7 +58,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None
     reference: float
     loss: float
-    rounds: int
+    rounds: float
     max_rounds: int
     variance: float
     deviation: float
@@ -71,71 +83,76 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 4}
 
 
-class Halt(msgspec.Struct, frozen=True):
-    """Why no more samples come although some benchmark is undecided."""
-
-    state: Literal["missing", "stopped"]
-    why: str
+Halt = tuple[State, str]
+"""Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
 
 
-def deviation_of(policy: Policy, benchmark: str, history: Sequence[Gated]) -> gate.Deviations:
+def deviation_of(policy: Policy, benchmark: str, history: Iterable[Gated]) -> gate.Deviations:
     """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
     seen = [
-        check
+        (check.accuracy, check.variance)
         for entry in history
         for check in entry.checks
-        if check.benchmark == benchmark
-        and check.accuracy is not None
-        and check.state in ("pass", "undecided", "waived")
+        if check.benchmark == benchmark and check.accuracy is not None and check.state in LEARNT_FROM
     ]
-    return gate.learnt_deviation(
-        [check.accuracy or 0.0 for check in seen], [check.variance for check in seen], policy.run_deviation / 100
-    )
+    return gate.learnt_deviation([each[0] for each in seen], [each[1] for each in seen], policy.run_deviation / 100)
 
 
-def rules_of(policy: Policy, watched: Watched, most: int) -> gate.Rules:
-    """The looks of a benchmark with at most `most` rounds; critical ones share the chance of a false alarm."""
+def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
+    """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm."""
     critical = policy.critical if watched.tier == "critical" else 1
-    return gate.rules(most, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+    return gate.rules(looks, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
 
 
-def reference_of(watched: Watched, n_questions: int, baseline: Sequence[QuestionTally]) -> gate.Reference:
+def reference_of(watched: Watched, n_questions: int, baseline: Iterable[QuestionTally]) -> gate.Reference:
     """What the benchmark is held against. baseline: the questions of its baseline; empty with a floor."""
-    if watched.floor is not None:
-        if watched.floor_samples is None:
-            return gate.Reference(watched.floor / 100)
-        return gate.Reference(watched.floor / 100, float(watched.floor_samples * n_questions), runs=1.0)
-    rates = [item.correct / item.n for item in baseline if item.n]
-    return gate.Reference(float(np.mean(rates)), float(sum(item.n for item in baseline)), runs=1.0)
+    if watched.floor is None:
+        rates, counts = zip(*((item.correct / item.n, item.n) for item in baseline), strict=True)
+        return gate.Reference(float(np.mean(rates)), float(sum(counts)), runs=1.0)
+    if watched.floor_samples is None:
+        return gate.Reference(watched.floor / 100)
+    rounding = (watched.floor_unit / 100) ** 2 / 12
+    return gate.Reference(watched.floor / 100, float(watched.floor_samples * n_questions), rounding, runs=1.0)
 
 
-def rounds_of(questions: Sequence[QuestionTally]) -> NDArray[np.bool_]:
-    """Whether each sample is right, (rounds, Q), for the first rounds that all questions have."""
-    right = [{grade.sample_index: grade.verdict == "correct" for grade in item.grades} for item in questions]
-    whole = next(n for n in range(100_002) if not right or any(n not in each for each in right))
-    return np.array([[each[n] for each in right] for n in range(whole)], dtype=bool).reshape(whole, len(right))
+def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
+    """The questions in the order in which a look at a part takes them; another seed takes others."""
+    return sorted(question_ids, key=lambda question_id: codec.sample_seed(seed or 0, question_id, -1))
 
 
 def decide(
     policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
-    history: Sequence[Gated], today: date, halt: Halt | None = None,
+    history: Sequence[Gated], today: date, n_questions: Mapping[str, int], halt: Halt | None = None,
 ) -> Gated:  # fmt: skip
-    """The decision. label: names the runs. baselines: by benchmark. halt: why no more samples come."""
+    """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
+    benchmark. halt: why no more samples come.
+
+    n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
+    """
     checks = []
-    for name, watched in policy.benchmarks.items():
-        check = _check(policy, name, watched, runs, baselines.get(name), deviation_of(policy, name, history))
+    for name in policy.benchmarks:
+        present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
+        baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
+        former = takewhile(lambda entry: entry.run != label, history)
+        check = _check(
+            policy, name, present if len(present) == len(runs) else (),
+            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
+            n_questions.get(name),
+        )  # fmt: skip
+        stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
+        if stopped and policy.run.get("canary", True) and check.state != "pass":
+            check = msgspec.structs.replace(check, state="canary", why=stopped[0])
         if halt is not None and check.state in ("undecided", "missing"):
-            check = msgspec.structs.replace(check, state=halt.state, why=halt.why)
+            check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
-            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
-                if waiver.until >= today:
-                    why = f"{check.why}; waived until {waiver.until}: {visible(waiver.reason, 200)}"
-                    check = msgspec.structs.replace(check, state="waived", why=why)
-                else:
-                    check = msgspec.structs.replace(check, why=f"{check.why}; its waiver ended on {waiver.until}")
+                state: State = "waived" if waiver.until >= today else "fail"
+                until = "waived until" if state == "waived" else "its waiver ended on"
+                why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
+                check = msgspec.structs.replace(check, state=state, why=why)
         checks.append(check)
     states = {check.state for check in checks if check.tier == "critical"}
     verdict: Literal["pass", "fail", "undecided"] = "fail" if "fail" in states else "undecided"
@@ -147,48 +164,78 @@ def decide(
 
 
 def _check(
-    policy: Policy, name: str, watched: Watched, runs: Sequence[ScoredRun], baseline: ScoredRun | None,
-    deviations: gate.Deviations,
+    policy: Policy, name: str, runs: Sequence[ScoredBenchmark], compared: Mapping[str, QuestionTally],
+    deviations: gate.Deviations, n_questions: int | None,
 ) -> Checked:  # fmt: skip
-    """The decision on one benchmark by the samples alone."""
-    compared = () if baseline is None else tuple(item for item in baseline.benchmarks[name].questions if item.n)
-    held, missing = _held(name, runs, compared)
-    parts = [rounds_of(of) for of in held]
-    blank = Checked(
+    """The decision on one benchmark by the samples alone.
+
+    runs: the benchmark in each of them; empty if one lacks it. compared: the questions of the baseline by their ids,
+    which alone count; empty with a floor. n_questions: as in `decide`; None for runs that exist.
+    """
+    watched = policy.benchmarks[name]
+    held = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
+    ids = in_order(compared or (held[0] if held else ()), runs[0].record.identity.get("seed") if runs else 0)
+    whole = len(compared) or n_questions or len(ids)
+    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
+    looks = gate.planned(whole, watched.max_samples) if len(held) == 1 else (1.0,)
+    of = rules_of(policy, watched, looks)
+    lacking = _lacking(runs, held, compared, n_questions)
+    check = Checked(
         benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
         loss=watched.loss / 100, rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd,
-        known_runs=deviations.known, why=missing or "no round of it is complete",
+        known_runs=deviations.known, why=lacking or "no look has all its samples",
     )  # fmt: skip
-    if missing or not parts or not all(part.size for part in parts):
-        return blank
-    reference = reference_of(watched, parts[0].shape[1], compared)
-    rounds = np.concatenate(parts)
-    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
-    most = watched.max_samples if len(parts) == 1 else 1
-    of = rules_of(policy, watched, most)
-    state: State = "undecided"
-    n = 0
-    for look, planned in enumerate(of.looks):
-        due = planned if len(parts) == 1 else len(rounds)
-        if due > len(rounds):
+    if not held or (lacking and not compared):
+        return check
+
+    @cache
+    def rounds_of(n: int) -> list[NDArray[np.bool_]]:
+        """The complete rounds of each run on the first `n` questions."""
+        return [complete_rounds([rows[each].grades if each in rows else () for each in ids[:n]]) for rows in held]
+
+    for number, look in enumerate(looks):
+        n, n_rounds = math.ceil(min(look, 1) * whole), math.ceil(look)
+        if len(ids) < n or any(len(rounds) < n_rounds for rounds in rounds_of(n)):
             break
-        n = due
+        rounds = np.concatenate(rounds_of(n) if len(held) > 1 else [rounds_of(n)[0][:n_rounds]])
+        correct, counts = rounds.sum(axis=0).astype(float), np.full(n, float(len(rounds)))
+        reference = reference_of(watched, whole, [compared[each] for each in ids[:n] if compared])
         fails, passes = gate.look_at(
-            rounds[:n].sum(axis=0).astype(float), n, look, of, reference, watched.loss / 100, deviations,
-            runs=float(len(parts)),
+            correct, len(rounds), number, of, reference, watched.loss / 100, deviations, float(len(held))
         )  # fmt: skip
-        if fails or passes:
-            state = "fail" if fails else "pass"
+        state: State = "fail" if fails else "pass" if passes else "undecided"
+        accuracy = float(rounds.mean())
+        variance = accuracy * (1 - accuracy) / n
+        if len(rounds) > 1:
+            variance = float(sampling_variance_of_mean(correct, counts))
+        check = msgspec.structs.replace(
+            check, state=state, accuracy=accuracy, reference=reference.value, variance=variance,
+            rounds=look if len(held) == 1 else len(rounds),
+            why=_in_words(watched, accuracy, reference, rounds.size, variance, deviations, state),
+        )  # fmt: skip
+        if state != "undecided":
             break
-    n = n or len(rounds)
-    correct, counts = rounds[:n].sum(axis=0).astype(float), np.full(rounds.shape[1], float(n))
-    accuracy = float(correct.mean() / n)
-    variance = float(sampling_variance_of_mean(correct, counts)) if n > 1 else accuracy * (1 - accuracy) / len(correct)
-    check = msgspec.structs.replace(
-        blank, state=state, accuracy=accuracy, reference=reference.value, rounds=n, variance=variance,
-        why=_in_words(watched, accuracy, reference, n, variance, deviations, state),
-    )  # fmt: skip
-    return _cut(check, watched, held, compared)
+    asked = [item for rows in held for item in rows.values() if item.n]
+    return check if check.state == "missing" else _cut(check, watched, asked, compared.values())
+
+
+def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
+    """Whether the baseline's question of this id, if any, is the same. Of a long run not all digests are kept."""
+    first, second = item.question.row_digest, compared.get(item.question.question_id, item).question.row_digest
+    return len({first, second} - {""}) < 2
+
+
+def _lacking(
+    runs: Sequence[ScoredBenchmark], held: Sequence[Mapping[str, QuestionTally]],
+    compared: Mapping[str, QuestionTally], n_questions: int | None,
+) -> str:  # fmt: skip
+    """Why these runs are not of the questions that the benchmark is held against; empty if they are."""
+    if compared:
+        absent = max((len(compared.keys() - rows.keys()) for rows in held), default=0)
+        return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
+    if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
+        return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
+    return "the runs hold different questions" if any(rows.keys() != held[0].keys() for rows in held) else ""
 
 
 def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
@@ -197,38 +244,17 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
     first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
     changed = setting_differences(first, second, servers) + server_differences(*servers)
     return [
-        f"differs from the baseline: {difference_in_words(each)}" for each in changed if each.field not in OF_A_GATE
+        f"differs from the baseline: {difference_in_words(each)}"
+        for each in changed
+        if each.field.partition(".")[0] not in OF_A_GATE
     ]
 
 
-def _held(
-    name: str, runs: Sequence[ScoredRun], compared: Sequence[QuestionTally]
-) -> tuple[list[list[QuestionTally]], str]:
-    """The questions of each run, in one order, and why they cannot be decided on; empty if they can.
-
-    compared: the questions of the baseline, which every run must have, and which alone count; empty with a floor.
-    """
-    held: list[list[QuestionTally]] = []
-    keys = {(item.question.question_id, item.question.row_digest) for item in compared}
-    for run in runs:
-        items = run.benchmarks[name].questions if name in run.benchmarks else ()
-        rows = {(item.question.question_id, item.question.row_digest): item for item in items}
-        keys = keys or set(rows)
-        if absent := len(keys - rows.keys()):
-            of = "its baseline" if compared else "the other runs"
-            return [], f"{visible(run.label, 80)} lacks {absent} of {count_noun(len(keys), 'question')} of {of}"
-        if not compared and set(rows) != keys:
-            return [], f"{visible(run.label, 80)} holds other questions than the other runs"
-        held.append([rows[key] for key in sorted(keys)])
-    return held, ""
-
-
 def _cut(
-    check: Checked, watched: Watched, held: Sequence[Sequence[QuestionTally]], baseline: Sequence[QuestionTally]
+    check: Checked, watched: Watched, asked: Collection[QuestionTally], baseline: Collection[QuestionTally]
 ) -> Checked:
     """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
-    total = sum(item.n for of in held for item in of)
-    cut, theirs = sum(n_cut(of) or 0 for of in held), sum(item.n for item in baseline)
+    total, cut, theirs = sum(item.n for item in asked), n_cut(asked) or 0, sum(item.n for item in baseline)
     usual = USUAL_CUT if not theirs else 100 * (n_cut(baseline) or 0) / theirs
     allowed = (usual if watched.truncated is None else watched.truncated) / 100
     error = math.sqrt((allowed * (1 - allowed) + 1 / total) * (1 / total + (1 / theirs if theirs else 0)))
@@ -242,19 +268,17 @@ def _cut(
 
 
 def _in_words(
-    watched: Watched, accuracy: float, reference: gate.Reference, rounds: int, variance: float,
+    watched: Watched, accuracy: float, reference: gate.Reference, n_samples: int, variance: float,
     deviations: gate.Deviations, state: State,
 ) -> str:  # fmt: skip
     """The decision in one line for a person."""
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (
         f"{in_percent(accuracy)} beside {what} of {in_percent(reference.value)} "
-        f"({in_points(accuracy - reference.value)} points) after {count_noun(rounds, 'round')}"
+        f"({in_points(accuracy - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
     if state == "undecided":
         own = f"runs differ by {in_percent(deviations.sd)} points and sampling by {in_percent(math.sqrt(variance))}"
-        line += (
-            f": a loss of {watched.loss:g} points is neither seen nor excluded ({own}); give more max_samples, a larger"
-        )
-        line += " loss, or several runs"
+        line += f": a loss of {count_points(f'{watched.loss:g}')} is neither seen nor excluded ({own}); "
+        line += "give more max_samples, a larger loss, or several runs"
     return line

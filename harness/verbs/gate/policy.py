@@ -12,54 +12,29 @@ from pydantic import Field, ValidationError, model_validator
 from harness.asking.options import RunOptions
 from harness.core import yaml_file
 from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.nouns import in_percent
 from harness.core.options import options_of
 from harness.core.part import Part
 from harness.core.validation import first_problem
+from harness.scoring.published import load_published, matching
 
-EXAMPLE = """\
-# A gate: `harness gate POLICY.yaml --dry-run` says what it costs and finds, without a request.
-name: nightly
-
-# Options of `harness run`, by their names in Python; the benchmarks stand below.
-run:
-  base_url: http://127.0.0.1:8000
-  temperature: 0.6
-  max_tokens: 16384
-
-benchmarks:
-  gsm8k:
-    floor: 94.5          # points that a sound model reaches
-    floor_samples: 4     # samples of each question behind the floor; leave it out if the floor is a limit by itself
-    loss: 2              # the loss, in points, that must be found
-    max_samples: 4       # of each question, at most
-    tier: critical       # critical: fails the gate · supporting: warns · advisory: is printed
-  aime24:
-    baseline: results/released   # a scored run of the same questions, in place of a floor
-    loss: 8
-    max_samples: 32
-    tier: supporting
-
-false_alarm: 1           # %: the chance that a sound model fails any critical benchmark, over all looks together
-power: 95                # %: the chance that the loss is found
-run_deviation: 0.5       # points by which runs differ beyond sampling, until `history` has five runs
-history: gates/nightly   # former decisions: the deviation of runs is learnt from them
-
-waivers:                 # a benchmark that may fail until a day
-  - {benchmark: aime24, reason: the new tokenizer is known to cost 9 points, until: 2030-01-31}
-"""
+EXAMPLE = Path(__file__).with_name("example.yaml")
+"""A policy with comments."""
 
 Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 class Watched(Part):
-    """One benchmark of a gate. truncated: percent of replies cut by max_tokens that is still sound; default: what the
-    baseline had, or 5.
+    """One benchmark of a gate. floor_unit: of the floor's last digit. baseline: a run, or `published`. truncated: the
+    percentage of replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
     """
 
     floor: Points | None = None
     floor_samples: Count | None = None
-    baseline: Path | None = None
+    floor_unit: Points = 0
+    baseline: str | None = None
     loss: Annotated[float, Field(gt=0, lt=100)]
     max_samples: Count = 8
     tier: Literal["critical", "supporting", "advisory"] = "critical"
@@ -96,6 +71,7 @@ class Policy(Part):
     power: Annotated[float, Field(ge=50, le=99.9)] = 95.0
     run_deviation: Annotated[float, Field(ge=0, le=20)] = 0.5
     history: Path | None = None
+    probe: bool = False
     waivers: tuple[Waiver, ...] = ()
 
     @model_validator(mode="after")
@@ -134,11 +110,43 @@ class Policy(Part):
         return RunOptions.of(**run, benchmarks=asked, out=out)
 
 
+def _with_published(policy: Policy, path: Path) -> Policy:
+    """The policy with a floor for each baseline `published`: the score of its model that shares most settings.
+
+    `published: TITLE` takes that of one source. Raises `UsageError` if it is not one.
+    """
+    benchmarks = dict(policy.benchmarks)
+    for name, watched in policy.benchmarks.items():
+        word, _, title = (watched.baseline or "").partition(":")
+        if word != "published":
+            continue
+        model = str(policy.run.get("model", ""))
+        scores = [
+            score
+            for score in matching(load_published(models=[model]), model, name)
+            if score.metric == "pass@1" and title.strip() in ("", score.source.title)
+            if all(policy.run.get(key, value) == value for key, value in score.settings.items())
+        ]
+        shared = [len(score.settings.keys() & policy.run.keys()) for score in scores]
+        scores = [score for score, n in zip(scores, shared, strict=True) if n == max(shared)]
+        if len({score.value for score in scores}) != 1:
+            titles = ", ".join(f"{in_percent(each.value)} ({visible(each.source.title, 80)})" for each in scores[:8])
+            raise UsageError(
+                f"{path}: benchmarks.{name}.baseline: expected one published score of run: model, "
+                f"{visible(model, 80) or 'which is not named'}, found {titles or 'none'}; write `published: TITLE` for "
+                "one of several, and the settings that tell them apart in run"
+            )
+        best = max(scores, key=lambda score: score.samples or 0)
+        floor = {"floor": 100 * best.value, "floor_samples": best.samples or 1, "floor_unit": 100 * best.unit}
+        benchmarks[name] = Watched.model_validate(watched.model_dump() | floor | {"baseline": None})
+    return policy.model_copy(update={"benchmarks": benchmarks})
+
+
 def read(path: Path) -> Policy:
     """Read a policy. Raises `UsageError`: one sentence with file and line."""
     content, line = yaml_file.read_with_lines(path, "a gate's policy")
     try:
-        return Policy.model_validate(content)
+        return _with_published(Policy.model_validate(content), path)
     except ValidationError as error:
         problem = first_problem(error, Policy.model_fields | Watched.model_fields)
         keys = next(each["loc"] for each in error.errors() if problem.field == ".".join(map(str, each["loc"])))

@@ -1,67 +1,46 @@
-"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; writes what it decided."""
+"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; says what it will cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from itertools import takewhile
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from harness.asking.prepare import prepare, questions_of
+from harness.asking.options import ProbeOptions
+from harness.asking.prepare import Prepared, prepare, questions_of
 from harness.asking.session import sample_to
 from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionSet
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
-from harness.core.files import read_named, read_record, write_atomically
+from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
+from harness.core.nouns import count_noun, in_percent
+from harness.core.options import options_of
+from harness.core.packed import Packed
+from harness.core.records import Question
+from harness.generation.forecast import Forecast
 from harness.reports.scored import ScoredRun, read_runs
-from harness.runs.layout import GATE_PLAN
+from harness.runs.layout import GATE_PLAN, RunFolder
 from harness.scoring import gate
-from harness.scoring.race import planned_looks
-from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, reference_of, rules_of
+from harness.verbs.gate.decide import Gated, Halt, decide, deviation_of, in_order, reference_of, rules_of
 from harness.verbs.gate.policy import Policy
-from harness.verbs.graded import GradedRounds
+from harness.verbs.gate.written import read_history
+from harness.verbs.graded import grade_new
 from harness.verbs.outputs import open_scored
-
-MAX_HISTORY_BYTES = 64 * 1024 * 1024
-"""Largest history.jsonl that is read, in bytes."""
+from harness.verbs.plan import run_forecast
+from harness.verbs.probe.probe import probe
 
 MAX_PLAN_BYTES = 1024 * 1024
 """Largest plan of a gate that is read, in bytes."""
 
-HISTORY = "history.jsonl"
-"""Name of the file of former decisions in the policy's folder `history`."""
-
 OnLook = Callable[[Gated], None]
 """Receives the state of the gate after each look."""
-
-
-def _today() -> date:
-    """The day by which waivers end, in UTC."""
-    return datetime.now(UTC).date()
-
-
-def read_history(policy: Policy, label: str) -> list[Gated]:
-    """The former decisions, up to that on the runs of this label. Raises `UsageError` for a damaged file."""
-    return [] if policy.history is None else list(takewhile(lambda entry: entry.run != label, _entries(policy.history)))
-
-
-def _entries(history: Path) -> list[Gated]:
-    """All former decisions. Raises `UsageError` for a damaged file."""
-    path, entries = history / HISTORY, []
-    lines = read_named(path, MAX_HISTORY_BYTES).splitlines() if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            entries.append(codec.decode(line, Gated))
-        except codec.DecodeError as error:
-            raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
-    return entries
 
 
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
@@ -70,9 +49,15 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
-            if name not in run.benchmarks or not any(item.n for item in run.benchmarks[name].questions):
+            items = run.benchmarks[name].questions if name in run.benchmarks else ()
+            if not any(item.n for item in items):
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
                 raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+            held = in_percent(value := reference_of(watched, 0, [item for item in items if item.n]).value)
+            if 100 * value < watched.loss:
+                raise UsageError(
+                    f"a loss of {watched.loss:g} points is more than {name} has in {watched.baseline}: {held}"
+                )
             baselines[name] = run
     return baselines
 
@@ -81,9 +66,14 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     """Decide on scored runs that exist. Raises `StoreError` if one is damaged or not scored."""
     if len({source.resolve() for source in sources}) < len(sources):
         raise UsageError("a run is named twice, and would count as two")
-    runs = read_runs([open_scored(source) for source in sources])
+    folders = [open_scored(source) for source in sources]
+    runs = read_runs(folders)
+    plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
-    return decide(policy, label, runs, read_baselines(policy), read_history(policy, label), _today())
+    return decide(
+        policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
+        {} if plan is None else plan["questions"],
+    )  # fmt: skip
 
 
 def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook = lambda _gated: None) -> Gated:
@@ -91,40 +81,83 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
 
     The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
     """
-    baselines, today = read_baselines(policy), _today()
+    baselines, today = read_baselines(policy), datetime.now(UTC).date()
     with prepare(policy.options(out), watcher) as prepared:
-        _refuse_other_names(policy, [each.name for each in prepared.sets])
-        graded = GradedRounds(prepared.folder, prepared.sets)
-
-        def now(halt: Halt | None = None) -> Gated:
-            runs, label = [], ""
+        ids = _asked(policy, prepared.sets, baselines, prepared.settings.seed)
+        n_questions = {name: len(each) for name, each in ids.items()}
+        halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
+        before: dict[str, float] | None = None
+        while True:
+            runs, label = [], f"{out.resolve()} -"
             if prepared.folder.manifest.exists():
-                _settle(policy, prepared.folder.path)
+                _settle(policy, prepared.folder.path, n_questions)
                 for name in policy.benchmarks:
-                    graded.of(name)
+                    grade_new(prepared.folder, name)
                 runs = read_runs([prepared.folder])
                 label = _named(out, runs[0])
-            return decide(policy, label, runs, baselines, read_history(policy, label), today, halt)
-
-        first, before = True, [-1]
-        while True:
-            gated = now()
+            gated = decide(policy, label, runs, baselines, read_history(policy), today, n_questions, halt)
             on_look(gated)
-            targets, rounds = _next_rounds(policy, gated), [check.rounds for check in gated.checks]
-            # Samples that make no round more, such as of questions that the baseline lacks, never will.
-            if not targets or (not first and rounds == before):
+            looks = _next_looks(gated, n_questions)
+            # Samples that make no look more, such as of questions that are now others, never will.
+            if halt is not None or not looks or looks == before:
                 return gated
-            before = rounds
+            first, before = before is None, looks
             try:
-                outcome = sample_to(prepared, targets, watcher, first=first)
-                if n_missing := outcome.n_owed or outcome.n_missing:
-                    words = (
-                        f"{count_noun(n_missing, 'sample')} could not be had: see the warnings, and repeat the command"
-                    )
-                    return now(Halt("missing", words))
+                rounds = {name: math.ceil(look) for name, look in looks.items()}
+                outcome = sample_to(_stage(prepared, ids, looks), rounds, watcher, first=first)
+                if n := outcome.n_owed or outcome.n_missing:
+                    words = f"{count_noun(n, 'sample')} could not be had: see the warnings, and repeat the command"
+                    halt = "missing", words
             except StoppedByRule as stop:
-                return now(Halt("stopped", str(stop)))
-            first = False
+                halt = "stopped", str(stop)
+
+
+def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
+    """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
+    if not policy.probe:
+        return None
+    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
+    server = prepared.settings.endpoints[0].base_url
+    report = probe(ProbeOptions.of(**given | {"base_url": server, "quick": True}), watcher)
+    spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
+    return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
+
+
+def _asked(
+    policy: Policy, sets: Sequence[QuestionSet], baselines: Mapping[str, ScoredRun], seed: int | None
+) -> dict[str, list[str]]:
+    """The ids of each benchmark's questions, in the order in which looks at parts take them: all, or the baseline's.
+
+    Raises `UsageError` if a benchmark has another name, or lacks questions of its baseline.
+    """
+    ids = {}
+    for each, written in zip(sets, policy.benchmarks, strict=True):
+        if each.name not in policy.benchmarks:
+            raise UsageError(
+                f"the benchmark {visible(written, 200)} is called {each.name}: write that name in the policy"
+            )
+        wanted = set(each.ids)
+        if each.name in baselines:
+            items = baselines[each.name].benchmarks[each.name].questions
+            compared = {item.question.question_id for item in items if item.n}
+            if absent := len(compared - wanted):
+                raise UsageError(
+                    f"{visible(each.name, 200)} lacks {absent} of {count_noun(len(compared), 'question')} of its "
+                    f"baseline: ask the same ones, or make the baseline anew"
+                )
+            wanted = compared
+        ids[each.name] = in_order(wanted, seed)
+    return ids
+
+
+def _stage(prepared: Prepared, ids: Mapping[str, Sequence[str]], looks: Mapping[str, float]) -> Prepared:
+    """The prepared run with the questions of these looks alone."""
+    parts = {name: set(each[: math.ceil(min(looks[name], 1) * len(each))]) for name, each in ids.items()}
+    sets = [
+        replace(each, questions=Packed(Question, (q for q in each.questions if q.question_id in parts[each.name])))
+        for each in prepared.sets
+    ]
+    return replace(prepared, sets=sets)
 
 
 def _named(place: Path, run: ScoredRun) -> str:
@@ -132,36 +165,34 @@ def _named(place: Path, run: ScoredRun) -> str:
     return f"{place.resolve()} {run.manifest.created}"
 
 
-def _refuse_other_names(policy: Policy, names: Sequence[str]) -> None:
-    """Raise `UsageError` if a benchmark of the policy has another name of its own: an alias, or a card's file."""
-    for own, written in zip(names, policy.benchmarks, strict=False):
-        if own not in policy.benchmarks:
-            raise UsageError(f"the benchmark {visible(written, 200)} is called {own}: write that name in the policy")
+def _read_plan(folder: Path) -> dict[str, Any] | None:
+    """What a gate's looks in this folder are planned by; None without a gate."""
+    remedy = "Put an intact copy back, or name another folder for the gate."
+    return read_record(folder / GATE_PLAN, dict[str, Any], MAX_PLAN_BYTES, what="the plan of a gate", remedy=remedy)
 
 
-def _settle(policy: Policy, out: Path) -> None:
+def _settle(policy: Policy, folder: Path, n_questions: Mapping[str, int]) -> None:
     """Store what the looks are planned by, at the first start. Raises `UsageError` if it has changed since.
 
     Looks that are planned anew after some were taken would break the promised rate of false alarms.
     """
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
-    remedy = "Put an intact copy back, or name another folder for the gate."
-    first = read_record(out / GATE_PLAN, dict[str, Any], MAX_PLAN_BYTES, what="the plan of a gate", remedy=remedy)
-    if first is None:
-        write_atomically(out / GATE_PLAN, codec.pretty(planned))
+    planned["questions"] = dict(n_questions)
+    if (first := _read_plan(folder)) is None:
+        write_atomically(folder / GATE_PLAN, codec.pretty(planned))
     elif first != planned:
-        raise UsageError(f"{out}: its gate began by another policy, and looks are planned once: name another --out")
+        raise UsageError(f"{folder}: its gate began by another policy, and looks are planned once: name another --out")
 
 
-def _next_rounds(policy: Policy, gated: Gated) -> dict[str, int]:
-    """The samples of each question that the next look needs, of all benchmarks; empty if none is open."""
-    targets, more = {}, False
+def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
+    """The rounds of each benchmark at the next look; empty if none is open."""
+    looks, more = {}, False
     for check in gated.checks:
         goes_on = check.state in ("undecided", "missing") and check.rounds < check.max_rounds
-        looks = planned_looks(1, policy.benchmarks[check.benchmark].max_samples)
-        targets[check.benchmark] = next(n for n in looks if n > check.rounds) if goes_on else max(1, check.rounds)
+        planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
+        looks[check.benchmark] = next(look for look in planned if look > check.rounds) if goes_on else check.rounds
         more |= goes_on
-    return targets if more else {}
+    return looks if more else {}
 
 
 # ---- before it starts
@@ -169,90 +200,49 @@ def _next_rounds(policy: Policy, gated: Gated) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What to expect of one benchmark. tokens: of one sample, as in its baseline; None if unknown."""
+    """What to expect of one benchmark. ahead: what the samples take if all is well, and at most, with the requests in
+    flight; by a run that exists: the baseline, or the gate's last one; empty without.
+    """
 
     benchmark: str
     n_questions: int
     max_rounds: int
     deviation: gate.Deviations
     forecast: gate.Forecast
-    tokens: float | None
+    ahead: tuple[tuple[Forecast | None, int], ...]
 
 
 def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
-    baselines, history = read_baselines(policy), read_history(policy, "")
-    result = []
+    baselines, history, result = read_baselines(policy), read_history(policy), []
     sets = questions_of(policy.options(None)).sets
-    _refuse_other_names(policy, [each.name for each in sets])
-    for question_set in sets:
-        name, n_questions = question_set.name, len(question_set.questions)
-        watched = policy.benchmarks[name]
-        items = baselines[name].benchmarks[name].questions if name in baselines else ()
-        share, tokens = 1.0, None
-        if items:
-            score = baselines[name].benchmarks[name].score
-            tokens = None if score is None else score.mean_completion_tokens
-            correct, counts = np.array([(item.correct, item.n) for item in items if item.n], dtype=float).T
-            share = float(gate.share_left(correct, counts))
-        deviations = deviation_of(policy, name, history)
-        rules = rules_of(policy, watched, watched.max_samples)
+    for name, ids in _asked(policy, sets, baselines, 0).items():
+        watched, n_questions = policy.benchmarks[name], len(ids)
+        deviations, share = deviation_of(policy, name, history), 0.8
+        compared = [item for item in baselines[name].benchmarks[name].questions if item.n] if name in baselines else []
+        if compared:
+            correct, counts = np.array([(item.correct, item.n) for item in compared], dtype=float).T
+            share = min(share, float(gate.share_left(correct, counts)))
         seen = gate.forecast(
-            n_questions, rules, reference_of(watched, n_questions, items), watched.loss / 100, policy.power / 100,
-            deviations, min(share, 0.8), repeats=1000,
+            n_questions, rules_of(policy, watched, gate.planned(n_questions, watched.max_samples)),
+            reference_of(watched, n_questions, compared), watched.loss / 100, policy.power / 100, deviations, share,
+            repeats=1000,
         )  # fmt: skip
+        former = [
+            Path(entry.run.rpartition(" ")[0]) for entry in history if name in {c.benchmark for c in entry.checks}
+        ]
+        ahead: tuple[tuple[Forecast | None, int], ...] = ()
+        if source := watched.baseline or next(
+            (each for each in reversed(former) if RunFolder(each).manifest.is_file()), None
+        ):
+            folder = open_scored(source)
+            (run,) = read_runs([folder])
+            samples = (round(seen.rounds * n_questions), watched.max_samples * n_questions)
+            ahead = tuple(run_forecast(folder, run, name, (n, 1)) for n in samples)
         result.append(
             Expected(
-                benchmark=name,
-                n_questions=n_questions,
-                max_rounds=watched.max_samples,
-                deviation=deviations,
-                forecast=seen,
-                tokens=tokens,
+                benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, deviation=deviations,
+                forecast=seen, ahead=ahead,
             )
-        )
+        )  # fmt: skip
     return result
-
-
-# ---- what it writes
-
-
-def write(policy: Policy, gated: Gated, folder: Path) -> None:
-    """Write gate.json, gate.md and gate.xml (JUnit) to `folder`, and one line to the policy's history."""
-    write_atomically(folder / "gate.json", codec.pretty(gated))
-    write_atomically(folder / "gate.md", markdown(gated).encode())
-    write_atomically(folder / "gate.xml", junit(gated).encode())
-    if policy.history is not None:
-        policy.history.mkdir(parents=True, exist_ok=True)
-        entries = _entries(policy.history)
-        # A gate that is decided again, such as after a kill, keeps its line.
-        number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
-        entries[number : number + 1] = [gated]
-        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
-
-
-def markdown(gated: Gated) -> str:
-    """The decision as a table, for the step summary of a CI."""
-    rows = []
-    for check in gated.checks:
-        why = visible(check.why, 400).replace("|", r"\|")
-        rows.append(f"| {visible(check.benchmark, 80)} | {check.tier} | **{check.state}** | {why} |")
-    head = ["| benchmark | tier | state | why |", "| --- | --- | --- | --- |"]
-    return "\n".join([f"## Gate {visible(gated.gate, 80)}: {gated.verdict}", "", *head, *rows, ""])
-
-
-def junit(gated: Gated) -> str:
-    """The decision as JUnit XML: a critical failure is a failure, what is not known an error, the rest passes."""
-    cases = []
-    for check in gated.checks:
-        kind = ""
-        if check.tier == "critical" and check.state not in ("pass", "waived"):
-            kind = "failure" if check.state == "fail" else "error"
-        why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
-        inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"
-        named = f"classname={quoteattr(visible(gated.gate, 80))} name={quoteattr(visible(check.benchmark, 80))}"
-        cases.append(f"  <testcase {named}>{inner}</testcase>\n")
-    counts = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error")}
-    head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
-    whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'

@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from harness.asking import servers
 from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
@@ -112,7 +111,6 @@ def named_by(options: ProbeOptions, watcher: Watcher) -> ServerReference | Saved
             )
         return SavedReference.read(Path(named))
     url, _, model = named.partition("#")
-    url = servers.address_of_running(url) or url
     key_variable = options.reference_api_key_env
     who = WhichServer.of(base_url=url, model=model or None, api_key_env=key_variable)
     try:

@@ -483,7 +483,7 @@ def _cell(
     given = merged | dict(over)
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
-    if spec is not None and (twice := [key for key in ("base_url", "server", "provider") if given.get(key)]):
+    if spec is not None and (twice := [key for key in ("base_url", "provider") if given.get(key)]):
         raise UsageError(
             f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the two"
         )

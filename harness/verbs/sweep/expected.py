@@ -1,4 +1,4 @@
-"""The estimate of a sweep before anything is started: samples, tokens, time. No server is asked."""
+"""The estimate of a sweep before anything is started: samples and tokens. No server is asked."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from harness.asking import prepare
 from harness.benchmarks import catalogue, data, prompts
 from harness.core.errors import HarnessError, UsageError
 from harness.generation.context import may_lower
-from harness.generation.forecast import Forecast, forecast
-from harness.generation.settings import DEFAULT_CONCURRENCY
 from harness.presets import preset as presets
-from harness.runs import RunFolder, read_samples
-from harness.runs.layout import runs_in
 from harness.verbs.sweep import running
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
@@ -24,9 +20,8 @@ class ExpectedCell:
 
     n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
     is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
-    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. forecast: from an
-    earlier run, whose folder is `source`; None without one. done: nothing is left to do. lost: why the cell would end
-    without a score; empty if no reason is known.
+    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. done: nothing is left
+    to do. lost: why the cell would end without a score; empty if no reason is known.
     """
 
     cell: Cell
@@ -35,8 +30,6 @@ class ExpectedCell:
     at_most: bool
     samples: int
     most_tokens: int | None
-    forecast: Forecast | None = None
-    source: str = ""
     done: bool = False
     lost: str = ""
 
@@ -61,7 +54,7 @@ def estimates(sweep: Sweep, *, download: bool = False) -> list[ExpectedCell]:
 
 
 def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -> ExpectedCell:
-    """The estimate of one cell from its card, its stored samples and an earlier run."""
+    """The estimate of one cell from its questions or its card."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
@@ -88,7 +81,7 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
     fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
-    estimate = ExpectedCell(
+    return ExpectedCell(
         cell=cell,
         benchmark=name,
         n_questions=n_questions,
@@ -98,7 +91,6 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         done=done,
         lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
-    return estimate if done or estimate.refused or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
 def _reason_lost(
@@ -136,27 +128,3 @@ def _reason_lost(
     except HarnessError as error:
         return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
     return ""
-
-
-def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from the cell's own samples, else from those of another cell of this sweep. Without
-    such a run, the estimate is unchanged.
-
-    n_questions: number of questions of the cell.
-    """
-    own = RunFolder(sweep.folder(estimate.cell))
-    runs = [own, *runs_in(sweep.out)]
-    former = next((folder for folder in runs if _has_samples(folder, estimate.benchmark)), None)
-    if former is None:
-        return estimate
-    samples = read_samples(former.benchmark(estimate.benchmark))
-    concurrency = estimate.cell.options.concurrency or DEFAULT_CONCURRENCY
-    planned = {estimate.benchmark: (n_questions, estimate.samples)}
-    ahead = forecast(samples, planned, concurrency, None, same_run=former is own)
-    return replace(estimate, forecast=ahead, source=str(former.path))
-
-
-def _has_samples(folder: RunFolder, benchmark: str) -> bool:
-    """Whether the run has stored samples of the benchmark."""
-    path = folder.benchmark(benchmark).samples
-    return path.is_file() and path.stat().st_size > 0

@@ -81,10 +81,15 @@ def is_owed(sweep: Sweep, group: ServerGroup, cell: Cell) -> bool:
 
     Only a running server can say whether it still serves the same model, where the cell's options name none.
     """
+    return (group.spec is None and cell.options.model is None) or not _is_done(sweep, cell)
+
+
+def _is_done(sweep: Sweep, cell: Cell) -> bool:
+    """Whether the cell has all its samples and complete scores, which all trackers have."""
     found = record.read(sweep.out, cell.name)
-    if found is None or found.reason or (group.spec is None and cell.options.model is None):
-        return True
-    return not stamps.is_whole(sweep, cell, found) or not sweep.track.items() <= found.tracked.items()
+    if found is None or found.reason:
+        return False
+    return stamps.is_whole(sweep, cell, found) and sweep.track.items() <= found.tracked.items()
 
 
 def server_of(group: ServerGroup, watcher: Watcher) -> ServerSpec:
@@ -263,9 +268,14 @@ class _Group:
         self.scored(cell, sampled=True)
 
     def scored(self, cell: Cell, *, sampled: bool = False) -> None:
-        """Grade and score the stored samples, send the scores to the trackers that do not have them, and record it."""
+        """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
+        them, and record it.
+        """
         sweep, former = self._sweep, self._former(cell)
-        has = former.tracked if not sampled and stamps.is_whole(sweep, cell, former) else {}
+        if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
+            self.ended(cell)
+            return
+        has = former.tracked if stamps.is_whole(sweep, cell, former) else {}
         owed = {name: to for name, to in sweep.track.items() if has.get(name) != to}
         options = sweep.score
         if owed:
@@ -294,7 +304,7 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
         if (
             stored is None
             or stored.plan != plan
-            or missing_samples(name, ids, plan, stored_keys(folder.benchmark(name)))
+            or missing_samples(name, ids, plan.samples, stored_keys(folder.benchmark(name)))
         ):
             return False
     return True

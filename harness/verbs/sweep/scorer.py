@@ -88,8 +88,10 @@ def _score_cell(task: ScoringTask) -> CellScore:
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
-    reasons = [*scored.owed, *mute, *scored.verifier_errors]
-    code, reason = (EXIT_UNJUDGED, reasons[0]) if reasons else (0, "")
+    # An incomplete score is made anew by the same sweep, and sent once it is complete.
+    if reasons := [*scored.owed, *mute, *scored.verifier_errors]:
+        return CellScore(code=EXIT_UNJUDGED, reason=reasons[0])
+    code, reason = 0, ""
     addresses: list[str] = []
     unsent: list[str] = []
     for name in options.track:
@@ -102,7 +104,7 @@ def _score_cell(task: ScoringTask) -> CellScore:
         except HarnessError as error:
             unsent.append(name)
             code, reason = (code, reason) if code else (error.exit_code, error.sentence)
-    return CellScore(code=code, reason=reason, unsent=() if reasons else tuple(unsent), addresses=tuple(addresses))
+    return CellScore(code=code, reason=reason, unsent=tuple(unsent), addresses=tuple(addresses))
 
 
 def _answer(task: bytes) -> bytes:

@@ -13,7 +13,7 @@ from harness.verbs.sweep.record import CellRecord
 
 _NO_MATTER = (
     "header", "api_key_env", "concurrency",
-    "rpm", "attempts", "first_token_timeout", "idle_timeout", "prices",
+    "rpm", "attempts", "timeout", "prices",
     "out", "transport", "budget_tokens", "budget_usd", "canary",
 )  # fmt: skip
 """Options that change no sample: a cell stays done when they change."""

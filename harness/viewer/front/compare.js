@@ -13,7 +13,6 @@ export function compare({ first, second, benchmark }) {
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in A, ", foreign(first), ", and B, ", foreign(second))),
       value.lines.map((line) => h("p", {}, foreign(line))),
-      value.warnings.map((line) => h("p", { class: "note" }, foreign(line))),
       h("h2", {}, "Settings that differ"),
       value.settings.length ? table("Settings that differ", ["setting", "A", "B"], value.settings) : h("p", {}, "None."),
       h("h2", {}, "Samples of equal index"),

@@ -1,13 +1,13 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { count, foreign, h, table } from "./dom.js";
+import { foreign, h, table } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
-  // Read once: its log may be long, and settings do not change under a reader.
+  // Read once: settings do not change under a reader.
   return new Panel("/api/run", { run }, draw, { live: false });
 }
 
-function draw({ facts, prompts, log, log_omitted }) {
+function draw({ facts, prompts }) {
   return [
     facts.warnings.length ? h("h2", {}, "Warnings in the log of this run") : null,
     facts.warnings.map((said) => h("p", { class: "note" }, foreign(said))),
@@ -19,7 +19,6 @@ function draw({ facts, prompts, log, log_omitted }) {
       h("div", { class: "text", dir: "auto" }, foreign(question.text.text)))),
     facts.commands.length ? h("h2", {}, "Commands that make this run again") : null,
     facts.commands.map((line) => h("pre", { tabindex: 0 }, foreign(line))),
-    log ? h("details", { "data-key": "log" }, h("summary", {}, log_omitted ? `The end of the log (log.jsonl; ${count(log_omitted)} bytes before it)` : "The log (log.jsonl)"), h("pre", { tabindex: 0, role: "region", "aria-label": "Log" }, foreign(log))) : null,
   ];
 }
 

@@ -23,8 +23,8 @@ def compare(stage: Stage) -> None:
         stored.copy(name, stage.folder, scored=True)
     stage.both("compare", ["first", "second"], read=reading.decisions)
     stage.both("compare", ["first", "second"], baseline="second", read=reading.decisions)
-    stage.command("compare", "first", "second", "--fail-if-worse", "1", "--baseline", "second")
-    stage.command("compare", "first", "second", "--fail-if-worse", "1")
+    stage.command("compare", "first", "second", "--margin", "1", "--baseline", "second")
+    stage.command("compare", "first", "second", "--margin", "1")
     stage.command("compare", "first")
     stage.command("compare", "first", "nowhere")
 

@@ -115,16 +115,13 @@ def transports(stage: Stage) -> None:
 
 
 def from_the_environment(stage: Stage) -> None:
-    """Defaults by environment names and by a file of them, and a sweep's file of one cell."""
+    """An address from a file of variables, and a sweep's file of one cell."""
     write_sums(stage.folder, 2)
     server = stage.server("server", solving(60))
-    named = {"HARNESS_RUN_TEMPERATURE": "0.3", "HARNESS_RUN_TOP_K": "7", "OPENAI_BASE_URL": server.base_url}
-    os.environ |= named
-    (stage.folder / "mine.env").write_text("HARNESS_RUN_MAX_TOKENS=99\nHARNESS_RUN_LIMIT='1'\n", "utf-8")
+    (stage.folder / "mine.env").write_text(f"export OPENAI_BASE_URL='{server.base_url}'\n", "utf-8")
     stage.command("run", *SUMS, "--out", "run", "--json", "--env-file", "mine.env", read=reading.ran)
     stage.requests(server)
-    for name in named:
-        del os.environ[name]
+    os.environ.pop("OPENAI_BASE_URL", None)
     cell = {
         "models": ["pinned"],
         "run": {"id_key": "id", "temperature": 0.4, "base_url": server.base_url},
@@ -136,14 +133,12 @@ def from_the_environment(stage: Stage) -> None:
 
 
 def other_ways(stage: Stage) -> None:
-    """A pilot, a coroutine, a shard, and replies of another tool that are taken over."""
+    """A coroutine, a shard, and replies of another tool that are taken over."""
     write_sums(stage.folder, 4)
     server = stage.server("server", solving(60))
     words = ["run", *SUMS, "--base-url", server.base_url, "--no-canary"]
     keywords = OF_SUMS | {"base_url": server.base_url, "canary": False}
     for door, name, more in (
-        (stage.command, "pilot", ["--samples", "8", "--pilot", "--out", "pilot"]),
-        (stage.python, "pilot", {"samples": 8, "out": "piloted"}),
         (stage.command, "shard", ["--shard", "2/2", "--out", "shard"]),
         (stage.python, "run_async", {"out": "async", "shard": "1/2"}),
     ):
@@ -191,7 +186,7 @@ def refusals(stage: Stage) -> None:
     write_sums(stage.folder, 2)
     wrong: tuple[dict[str, Any], ...] = (
         {"temperature": -1.0}, {"samples": 0}, {"thinking": "maybe"}, {"preset": "qwq"}, {"extra_body": "[1]"},
-        {"base_url": "http://a", "server": "b"}, {"out": ""}, {"drop": "everything"},
+        {"base_url": "http://a", "serve": "vllm"}, {"out": ""}, {"drop": "everything"},
     )  # fmt: skip
     for keywords in wrong:
         stage.both("run", data="sums.jsonl", **keywords)

@@ -1,4 +1,4 @@
-"""The code of the sandbox as one text of Python, for sandboxes that see no file of this machine: containers.
+"""The code of the sandbox as one text of Python, so that a sandbox needs no file of ours.
 
 The text is an argument of `python -c`. It brings the modules of `inside` with it, in zlib and base64, and serves one
 harness over its standard input and output.
@@ -23,7 +23,7 @@ SOURCES = json.loads(zlib.decompress(base64.b64decode({packed!r})))
 class Carried:
     def find_spec(self, name, path=None, target=None):
         if name == "numpy":
-            folders = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
+            folders = [{numpy!r}, *(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
             return importlib.machinery.PathFinder.find_spec(name, folders)
         if name not in SOURCES:
             return None
@@ -33,10 +33,13 @@ class Carried:
     def exec_module(self, module):
         exec(compile(SOURCES[module.__name__], module.__name__, "exec", dont_inherit=True), module.__dict__)
 sys.meta_path.append(Carried())
-from {package} import {module}
-{module}.{call}
+from {package} import cell
+cell.serve_streams({how})
 """
 
+
+PACKAGES = "/sandbox"
+"""The folder in a sandbox in which numpy is looked for, before the folders of the interpreter."""
 
 OPTIONS = ["-s", "-S", "-B"]
 """Options of the Python in a sandbox. Not -I, which would ignore the hash seed."""
@@ -47,12 +50,12 @@ verdicts can be repeated."""
 
 
 @cache
-def python_text(module: str, call: str) -> str:
-    """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`."""
+def python_text(how: str) -> str:
+    """The text of Python that serves a sandbox. how: the arguments of `inside.cell.serve_streams`."""
     packages = _PACKAGE.split(".")
     sources = {".".join(packages[:end]): "" for end in range(1, len(packages) + 1)}
     for path in sorted((Path(__file__).parent / "inside").glob("*.py")):
         if path.stem != "__init__":
             sources[f"{_PACKAGE}.{path.stem}"] = path.read_text("utf-8")
     packed = base64.b64encode(zlib.compress(json.dumps(sources).encode(), 9)).decode()
-    return _TEXT.format(packed=packed, package=_PACKAGE, module=module, call=call)
+    return _TEXT.format(packed=packed, package=_PACKAGE, numpy=PACKAGES, how=how)

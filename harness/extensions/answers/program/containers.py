@@ -97,7 +97,7 @@ class ContainerEngine:
         ]  # fmt: skip
         if self.engine == "podman":  # podman mounts writable folders over a read-only image unless this is set
             words.append("--read-only-tmpfs=false")
-        return [*words, self.image, *OPTIONS, "-c", python_text("cell", "serve_streams()")]
+        return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1")]
 
     def start(self, channel: int, memory: int) -> subprocess.Popen[bytes]:
         """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""

@@ -11,6 +11,8 @@ from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.cells import SandboxCell, SandboxMaker
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 
+BUBBLEWRAP = "bwrap"
+
 
 @dataclass(frozen=True)
 class SandboxKind:
@@ -32,41 +34,35 @@ _MEMORY_OF_QUESTION = 512 << 20
 """Bytes of memory of a container that is started only to learn its version of Python."""
 
 
-def _name_of_bubblewrap() -> str:
-    bubblewrap.require()
-    return f"bwrap {bubblewrap.interpreter().name}"
-
-
-def _name_of_container(engine: ContainerEngine) -> str:
-    """The engine, and the version of Python in its image, learned from a container that is started for this."""
-    cell = SandboxCell(engine)
+def _named(word: str, maker: SandboxMaker) -> str:
+    """The kind of sandbox with its version of Python, learned from a sandbox that is started for this."""
+    cell = SandboxCell(maker)
     try:
         cell.start(_MEMORY_OF_QUESTION)
-        return f"{engine.engine} python{cell.version}"
+        return f"{word} python{cell.version}"
     finally:
         cell.close()
 
 
 def condition() -> str:
     """A sentence: which sandbox works on this machine, or why none does. Bubblewrap is tried."""
-    cell = SandboxCell(bubblewrap)
     try:
-        cell.start(0)
-        return f"programs run in {_name_of_bubblewrap()}"
+        return f"programs run in {_named(BUBBLEWRAP, bubblewrap)}"
     except UsageError as error:
         return f"programs: {error}"
-    finally:
-        cell.close()
 
 
 def sandbox_kind(word: str | None) -> SandboxKind:
     """The kind that the option `sandbox` names; None: bubblewrap. Raises `UsageError`."""
-    kind, _, image = (word or "bwrap").partition(":")
-    if kind == "bwrap" and not image:
-        return SandboxKind(bubblewrap, _name_of_bubblewrap)
-    if kind in ENGINES:
-        engine = ContainerEngine(kind, image)
-        return SandboxKind(engine, cache(partial(_name_of_container, engine)))
-    raise UsageError(
-        f"unknown sandbox; there are bwrap and {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)", field="sandbox", value=word
-    )
+    kind, _, image = (word or BUBBLEWRAP).partition(":")
+    maker: SandboxMaker
+    if kind == BUBBLEWRAP and not image:
+        maker = bubblewrap
+    elif kind in ENGINES:
+        maker = ContainerEngine(kind, image)
+    else:
+        raise UsageError(
+            f"unknown sandbox; there are bwrap and {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)",
+            field="sandbox", value=word,
+        )  # fmt: skip
+    return SandboxKind(maker, cache(partial(_named, kind, maker)))

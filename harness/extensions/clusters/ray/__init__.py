@@ -26,12 +26,11 @@ class Ray:
 
         return check(options)
 
-    def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """Run the benchmarks in shards, each a Ray task. n_shards: their number; None: as many as in the earlier
-        session, or one for each node."""
+    def run(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
+        """Run the benchmarks in shards, each a Ray task: as many as in the earlier session, or one for each node."""
         from harness.extensions.clusters.ray.sampling import run_on
 
-        return run_on(on, options, n_shards, watcher)
+        return run_on(on, options, watcher)
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """Grade the run's samples in Ray tasks. Returns the options for the scoring on this machine, which follows and

@@ -36,26 +36,21 @@ FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
 _ONE_CLIENT = (
-    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
+    "shard", "serve", "target_error", "budget_tokens", "budget_usd", "rpm", "batch",
 )  # fmt: skip
 """Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
 
-def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
+def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
-    n_shards: the number of shards; None: as in the earlier session, or one for each node in the first session. Raises
-    `UsageError`, and the errors of a shard or the merge.
+    There are as many shards as in the earlier session, or one for each node in the first one. Raises `UsageError`, and
+    the errors of a shard or the merge.
     """
     options = check(options)
     folder = _folder(options)
-    n_earlier = _earlier_shards(folder)
-    if n_shards is not None and n_earlier not in (None, n_shards):
-        raise UsageError(
-            f"{folder.path} was begun with {n_earlier} shards, and can continue only with {n_earlier}", field="shards"
-        )
     with Cluster(on) as cluster:
-        n = n_earlier or n_shards or cluster.n_nodes
+        n = _earlier_shards(folder) or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
@@ -126,11 +121,11 @@ def check(options: RunOptions) -> RunOptions:
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
             raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
-    if options.base_url or options.provider or options.endpoints_file:
+    if options.base_url or options.provider:
         return options
     if url := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(url,))
-    raise UsageError("`on` needs an address that every node reaches: base_url, `provider` or endpoints_file")
+    raise UsageError("`on` needs an address that every node reaches: base_url or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:

@@ -83,13 +83,13 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
 
 
-def serve_streams() -> None:
-    """Do jobs that come over standard input, and report to standard output; called in a container."""
+def serve_streams(*, name_spaces: bool, alone: bool) -> None:
+    """Do jobs that come over standard input, and report to standard output, as `serve` does."""
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
         os.dup2(null, fd)
-    serve(channel, name_spaces=False, alone=os.getpid() == 1)
+    serve(channel, name_spaces=name_spaces, alone=alone)
 
 
 def _reap(alone: bool) -> None:

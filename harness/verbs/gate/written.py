@@ -1,0 +1,128 @@
+"""What a gate writes: its decision as JSON, Markdown, JUnit XML and a page, and the history of its decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.files import read_named, write_atomically
+from harness.core.inert import visible
+from harness.core.nouns import in_percent
+from harness.reports.formats import to_markdown
+from harness.reports.page import tables_page
+from harness.reports.plots.plot import SHARE_AXIS, Plot, axis, series
+from harness.reports.tables import Table
+from harness.verbs.gate.decide import Checked, Gated
+from harness.verbs.gate.policy import Policy
+
+MAX_HISTORY_BYTES = 64 * 1024 * 1024
+"""Largest history.jsonl that is read, in bytes."""
+
+HISTORY = "history.jsonl"
+"""Name of the file of former decisions in the policy's folder `history`."""
+
+
+def read_history(policy: Policy) -> list[Gated]:
+    """The former decisions, oldest first. Raises `UsageError` for a damaged file."""
+    entries: list[Gated] = []
+    if policy.history is None or not (path := policy.history / HISTORY).exists():
+        return entries
+    for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
+        try:
+            entries.append(codec.decode(line, Gated))
+        except codec.DecodeError as error:
+            raise UsageError(f"{path}:{number} is no decision of a gate: delete the line") from error
+    return entries
+
+
+def write(policy: Policy, gated: Gated, folder: Path) -> None:
+    """Write gate.json, gate.md, gate.xml (JUnit) and gate.html to `folder`, and one line to the policy's history."""
+    entries = read_history(policy)
+    # A gate that is decided again, such as after a kill, keeps its line.
+    number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
+    entries[number : number + 1] = [gated]
+    write_atomically(folder / "gate.json", codec.pretty(gated))
+    write_atomically(folder / "gate.md", to_markdown([table(gated)]).encode())
+    write_atomically(folder / "gate.xml", junit(gated).encode())
+    write_atomically(folder / "gate.html", page(policy, gated, entries).encode())
+    if policy.history is not None:
+        policy.history.mkdir(parents=True, exist_ok=True)
+        write_atomically(policy.history / HISTORY, b"".join(codec.encode(each) + b"\n" for each in entries))
+
+
+def table(gated: Gated) -> Table:
+    """The decision as a table."""
+    rows = tuple((each.benchmark, each.tier, each.state, each.why) for each in gated.checks)
+    return Table(f"Gate {gated.gate}: {gated.verdict}", ("benchmark", "tier", "state", "why"), rows)
+
+
+def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
+    """The run chart as a page: the decision, each run of the history beside its limits, and the waivers."""
+    tables, plots = [table(gated)], []
+    for name in policy.benchmarks:
+        checks = [(n, each, c) for n, each in enumerate(entries, 1) for c in each.checks if c.benchmark == name]
+        rows = tuple(
+            (str(n), each.run, c.state, "–" if c.accuracy is None else in_percent(c.accuracy),
+             in_percent(c.reference), in_percent(c.reference - c.loss), f"{c.rounds:g}", c.why)
+            for n, each, c in checks
+        )  # fmt: skip
+        heads = ("number", "run", "state", "accuracy", "reference", "with the loss", "rounds", "why")
+        tables.append(Table(f"{name}: the runs so far", heads, rows, numeric=frozenset({0, 3, 4, 5, 6})))
+        if seen := [(n, c, c.accuracy) for n, _, c in checks if c.accuracy is not None]:
+            plots.append(_chart(name, seen))
+    if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
+        tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
+    return tables_page(f"Gate {gated.gate}", gated.verdict, tables, plots)
+
+
+def _chart(name: str, seen: Sequence[tuple[int, Checked, float]]) -> Plot:
+    """The accuracy of each run, with twice its error, between the reference and what the loss would leave of it."""
+    rows = []
+    for number, check, accuracy in seen:
+        reach = 2 * math.sqrt(check.variance + check.deviation**2)
+        state = "" if check.state == "pass" else check.state
+        rows.append(("accuracy", number, accuracy, max(0.0, accuracy - reach), min(1.0, accuracy + reach), state))
+        for line, value in (("reference", check.reference), ("with the loss", check.reference - check.loss)):
+            rows.append((line, number, value, value, value, ""))
+    y: dict[str, Any] = {"scale": {"zero": False}, **SHARE_AXIS}
+    layers = [
+        {"mark": "rule", "encoding": {"y": axis("low", None, **y), "y2": {"field": "high"}}},
+        {"mark": {"type": "line", "point": True}, "encoding": {"y": axis("accuracy", None, **y)}},
+        {"mark": {"type": "text", "dy": -12}, "encoding": {"y": axis("accuracy", None), "text": {"field": "state"}}},
+    ]
+    encoding = {
+        "x": axis("number", "run", format="d", tickMinStep=1),
+        "color": series(["accuracy", "reference", "with the loss"]),
+    }
+    last = seen[-1][1]
+    return Plot(
+        name=f"gate {name}",
+        title=f"{name}: accuracy of each run of the gate",
+        summary=f"The last run: {last.state}, {in_percent(seen[-1][2])} % beside {in_percent(last.reference)} %. "
+        "Bars: twice the error of sampling and of runs together.",
+        columns=("series", "number", "accuracy", "low", "high", "state"),
+        rows=tuple(rows),
+        drawing={"encoding": encoding, "layer": layers},
+    )
+
+
+def junit(gated: Gated) -> str:
+    """The decision as JUnit XML: a critical failure is a failure, what is not known an error, the rest passes."""
+    cases = []
+    for check in gated.checks:
+        kind = ""
+        if check.tier == "critical" and check.state not in ("pass", "waived"):
+            kind = "failure" if check.state == "fail" else "error"
+        why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
+        inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"
+        named = f"classname={quoteattr(visible(gated.gate, 80))} name={quoteattr(visible(check.benchmark, 80))}"
+        cases.append(f"  <testcase {named}>{inner}</testcase>\n")
+    counts = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error")}
+    head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
+    whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'
