@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         frame,
         grade,
         merge,
-        pilot,
         plan,
         probe,
         race,
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.reports.report import Report
-    from harness.results import Pilot, Run, Scores, Swept
+    from harness.results import Run, Scores, Swept
     from harness.runs.merging import Merged
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "Interrupted",
     "Judge",
     "Merged",
-    "Pilot",
     "Report",
     "Run",
     "RunOptions",
@@ -80,7 +78,6 @@ __all__ = [
     "frame",
     "grade",
     "merge",
-    "pilot",
     "plan",
     "probe",
     "race",

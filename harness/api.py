@@ -62,7 +62,7 @@ from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.reports.plots import draw
 from harness.reports.report import Report
-from harness.results import Pilot, Run, Scores, Swept
+from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
@@ -76,7 +76,6 @@ from harness.verbs.compare import verify as verify_run
 from harness.verbs.export import export as export_source
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
-from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, sources_of
 from harness.verbs.plan import plan as plan_comparison
 from harness.verbs.probe.findings import ProbeReport
@@ -173,25 +172,6 @@ async def run_async(
         with contextlib.suppress(HarnessError):
             await working
         raise
-
-
-def pilot(
-    benchmarks: str | Sequence[str] = (),
-    *,
-    progress: bool = False,
-    on_progress: OnProgress | None = None,
-    **options: Unpack[RunKeywords],
-) -> Pilot:
-    """Take two samples of each question, which count; forecast the time, tokens, money and error of the rest.
-
-    Parameters as for `run`. Raises what `run` raises.
-    """
-    watcher = Collecting(on_progress, shown=progress)
-    with contextlib.closing(watcher):
-        piloted = take_pilot(_run_options(benchmarks, options), watcher)
-    warnings = (*watcher.warnings, *map(str, piloted.outcome.warnings))
-    stored = Run(path=piloted.folder, model=piloted.model, outcome=piloted.outcome, warnings=warnings)
-    return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
 
 
 def score(
@@ -453,7 +433,7 @@ def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> Non
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
-for _function in (run, run_async, pilot, race, sweep):
+for _function in (run, run_async, race, sweep):
     _show_keywords(_function, RunOptions)
 _show_keywords(score, ScoreOptions)
 for _verb, _declared in (
@@ -472,7 +452,6 @@ for _verb, _declared in (
 __all__ = [
     "Judge",
     "Merged",
-    "Pilot",
     "Report",
     "Run",
     "RunOptions",
@@ -485,7 +464,6 @@ __all__ = [
     "export",
     "grade",
     "merge",
-    "pilot",
     "plan",
     "probe",
     "race",

@@ -1,4 +1,4 @@
-"""The values that `harness.run`, `score`, `sweep` and `pilot` return. They print well; pandas reads them."""
+"""The values that `harness.run`, `score` and `sweep` return. They print well; pandas reads them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ from harness.verbs.sweep import table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.generation.forecast import Forecast
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
     from harness.verbs.judge import JudgeReport
-    from harness.verbs.pilot import ExpectedScore
     from harness.verbs.sweep.whole import EndedSweep
 
 
@@ -213,37 +211,3 @@ class Swept:
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pilot:
-    """The result of `harness.pilot`: two samples of each question, and a forecast of the rest.
-
-    run: the run so far. forecast: samples, tokens, seconds and money still to come. expected: by benchmark, about what
-    the score will be, with the sampling error (how far the accuracy would move if the same questions were asked again)
-    now and at the end of the whole run.
-    """
-
-    run: Run
-    forecast: Forecast
-    expected: dict[str, ExpectedScore]
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary for each benchmark: its samples and accuracy, the sampling error now and that of
-        the whole run, and the number of undecided samples.
-        """
-        return [
-            {
-                "benchmark": name,
-                "samples": score.samples,
-                "accuracy": score.accuracy,
-                "sampling_error_now": score.error_now,
-                "sampling_error_then": score.error_then,
-                "undecided": score.n_undecided,
-            }
-            for name, score in self.expected.items()
-        ]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return `records` as a pandas table."""
-        return to_pandas(self.records())

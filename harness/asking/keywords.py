@@ -158,6 +158,7 @@ class ExportKeywords(TypedDict, total=False):
     distinct: bool | None
     reasoning: bool
     solution_key: str | None
+    prompt: str | None
     i_know: bool
 
 

@@ -93,7 +93,7 @@ def _look(gated: Gated) -> None:
 
 def _foretell(benchmarks: list[Expected]) -> None:
     """Print what the gate will cost and find."""
-    from harness.cli.pilot import forecast_lines
+    from harness.cli.forecast import forecast_lines
 
     for each in benchmarks:
         seen, n = each.forecast, each.n_questions
@@ -104,7 +104,7 @@ def _foretell(benchmarks: list[Expected]) -> None:
         )
         for which, (ahead, concurrency) in zip(("if all is well", "at most"), each.ahead, strict=False):
             for line in [] if ahead is None else forecast_lines(ahead, concurrency):
-                click.echo(f"  {which}: {line.strip().removeprefix('forecast: ')}")
+                click.echo(f"  {which}: {line.strip()}")
         click.echo(
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
             f"if all is well; the loss is found in {in_percent(seen.power)}%"

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 @takes(PlanOptions)
 def command(runs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
-    and their tokens, time and money. A RUN is scored and has at least two samples per question: a pilot, or a former
-    run of a similar model. For a BENCHMARK, or a file of your own questions, the spread of published runs is taken, at
-    your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference do these
-    samples find?
+    and their tokens, time and money. A RUN is scored and has at least two samples per question: a part of the run, or a
+    former run of a similar model. For a BENCHMARK, or a file of your own questions, the spread of published runs is
+    taken, at your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference
+    do these samples find?
 
     The difference is between two new runs of equal size on the same questions; with --versus, between a new run (RUN is
     taken as this one) and a stored one of so many samples; with --published-samples, between a new run and a published
@@ -111,10 +111,10 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
 
 def _print_forecast(ahead: Forecast, concurrency: int) -> None:
     """Print what a planned run takes."""
-    from harness.cli.pilot import forecast_lines
+    from harness.cli.forecast import forecast_lines
 
     first, *more = forecast_lines(ahead, concurrency)
-    for line in (f"such a run, from its beginning: {first.removeprefix('forecast: ')}", *more):
+    for line in (f"such a run, from its beginning: {first}", *more):
         click.echo(f"  {line}")
 
 

@@ -40,7 +40,6 @@ _END_FLAGS = under(
     json_option("harness.cli.printed.ends:SessionEnd", "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; request no sample."),
     click.option("--score", "scores", is_flag=True, help="Score while sampling, in a process of its own."),
-    click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
 
 
@@ -55,7 +54,7 @@ def _end_flags(function: F) -> F:
 @run_options(SpreadRunOptions)
 @flags.judge_option
 @flags.env_file_option
-def command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, **given: Any) -> None:
+def command(dry_run: bool, scores: bool, as_json: bool, on: str | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
@@ -70,10 +69,10 @@ def command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | N
     harness run one-cell.yaml
     """
     with terminal.stopped_with_a_line():
-        _command(dry_run, pilot, scores, as_json, on, given)
+        _command(dry_run, scores, as_json, on, given)
 
 
-def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | None, given: dict[str, Any]) -> None:
+def _command(dry_run: bool, scores: bool, as_json: bool, on: str | None, given: dict[str, Any]) -> None:
     """Carry out the command; the parameters are those of `command`."""
     from harness.cli.dry_run import show
 
@@ -81,20 +80,14 @@ def _command(dry_run: bool, pilot: bool, scores: bool, as_json: bool, on: str | 
         raise UsageError(
             f"{visible(former, 100)} sets no option any more: type it, or write it into a sweep's file of one cell"
         )
-    if as_json and (dry_run or pilot):
-        raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
-    if on is not None and pilot:
-        raise UsageError("--on does not work with --pilot: make the pilot without --on")
-    if scores and (pilot or on is not None):
-        raise UsageError(f"--score does not work with {'--pilot' if pilot else '--on'}: leave one of them out")
-    if pilot and given["judge"]:
-        raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
+    if as_json and dry_run:
+        raise UsageError("--json prints how a session ended: leave out --dry-run")
+    if scores and on is not None:
+        raise UsageError("--score does not work with --on: leave one of them out")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     judge = judge_of(given["judge"])
     if dry_run:
         show(options, on, judge)
-    elif pilot:
-        sys.exit(_pilot(options))
     else:
         _run(options, on, judge, scores=scores, as_json=as_json)
 
@@ -119,21 +112,6 @@ def _run(options: RunOptions, on: str | None, judge: JudgeOptions | None, *, sco
     if as_json:
         say(_record(ran, code))
     sys.exit(code)
-
-
-def _pilot(options: RunOptions) -> int:
-    """Run a pilot and print its forecast. Returns the exit code."""
-    from harness.cli.pilot import lines
-    from harness.cli.terminal import Terminal
-    from harness.verbs.pilot import pilot
-
-    with Terminal() as watcher:
-        piloted = pilot(options, watcher)
-    code = _print_outcome(piloted.outcome, piloted.folder, piloted.prices)
-    for line in lines(piloted):
-        click.echo(line)
-    terminal.note("the same command without --pilot continues this run")
-    return code
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:

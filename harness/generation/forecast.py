@@ -34,7 +34,7 @@ LONGER = 2.0
 class Forecast:
     """What is still to come.
 
-    n_samples: missing beyond the pilot. tokens: new tokens, with their standard error. prompt_tokens: None if no server
+    n_samples: of the run. tokens: new tokens, with their standard error. prompt_tokens: None if no server
     stated any. least_s, most_s: seconds. usd: None without prices or usage.
     """
 
@@ -67,15 +67,12 @@ def forecast(
     planned: Mapping[str, tuple[int, int]],
     concurrency: int,
     prices: Prices | None,
-    *,
-    same_run: bool = True,
 ) -> Forecast:
-    """The rest of a run, estimated from the samples of a pilot or an earlier run, of any benchmarks.
+    """What a run takes, estimated from the samples of an earlier run, of any benchmarks.
 
-    planned: benchmark → (questions, samples of each) of the whole run. same_run: `samples` count as done. The time is a
-    range, from "each stream keeps its speed, however many there are" to "all streams together are no faster than they
-    were". A question with one sample gets the mean variance of the others; questions without samples are assumed to be
-    like the others.
+    planned: benchmark → (questions, samples of each) of the whole run. The time is a range, from "each stream keeps its
+    speed, however many there are" to "all streams together are no faster than they were". A question with one sample
+    gets the mean variance of the others; questions without samples are assumed to be like the others.
     """
     questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
@@ -98,16 +95,15 @@ def forecast(
         typical = math.fsum(stated) / len(stated) if stated else 0.0
         for question, spread in zip(questions[name].values(), spreads, strict=True):
             n = len(question.lengths)
-            # The pilot's questions stand for those that it did not ask.
+            # The questions of the earlier run stand for those that it did not ask.
             share = n_questions / len(spreads)
-            left = max(0, per_question - n) if same_run else per_question
             spread = typical if spread is None else spread
-            n_samples += left * share
-            tokens += share * left * sum(question.lengths) / n
-            variance += share * (left**2 * spread / n + left * spread)
+            n_samples += per_question * share
+            tokens += share * per_question * sum(question.lengths) / n
+            variance += share * (per_question**2 * spread / n + per_question * spread)
             longest = max(longest, *question.lengths)
             if question.prompts and prompt_tokens is not None:
-                prompt_tokens += share * left * sum(question.prompts) / len(question.prompts)
+                prompt_tokens += share * per_question * sum(question.prompts) / len(question.prompts)
             else:
                 prompt_tokens = None
     least, most = 0.0, 0.0

@@ -169,7 +169,7 @@ class SamplingSession:
         self._unwritten = [*self._question_sets]
         if not self._bound:
             self.adopt()
-        later = {name: n for name in ("stage", "announced") if (n := getattr(self._settings, name))}
+        later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
             **later, **self._settings.settings_record(),

@@ -119,7 +119,6 @@ class RunSettings:
     `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
     continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of the
     stage of a command that samples until its error is small enough; stages behind the first, 0, extend no run.
-    announced: samples of the whole run, of which this session takes a pilot; 0: this session takes all.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """
@@ -149,7 +148,6 @@ class RunSettings:
     salvage: Salvage = field(default_factory=Salvage)
     batching: Batches | None = None
     stage: int = 0
-    announced: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:

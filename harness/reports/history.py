@@ -81,7 +81,6 @@ class _Event(msgspec.Struct, frozen=True):
     """The fields of log lines that are used here. owed, done: samples, at the start or end of a session. time: UTC.
 
     stage: above 0 for a session that goes on with a command's target error, whose rounds no comparison decides.
-    announced: samples of the whole run whose pilot the session takes; 0: it takes no pilot.
     """
 
     event: str

@@ -378,4 +378,4 @@ def run_forecast(
         return None, concurrency
     stored = [sample for sample in read_samples(folder.benchmark(name)) if sample.benchmark == name]
     prices = prices or recorded_prices(record)
-    return forecast(stored, {name: planned}, concurrency, prices, same_run=False), concurrency
+    return forecast(stored, {name: planned}, concurrency, prices), concurrency

@@ -38,7 +38,7 @@ def parsed(line: str) -> dict[str, Any]:
     return {
         name: value
         for name, value in context.params.items()
-        if name not in ("dry_run", "pilot", "scores", "progress", "quiet", "as_json")
+        if name not in ("dry_run", "scores", "progress", "quiet", "as_json")
     }
 
 

@@ -133,7 +133,6 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
             ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"],
             "expected ray or ray://HOST:PORT",
         ),
-        (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
     ],

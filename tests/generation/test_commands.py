@@ -1,6 +1,6 @@
-"""`harness run` and `harness status` as a user gives them: pilot, target, canary, endpoints from a file, steering.
+"""`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file, steering.
 
-For: harness.verbs.pilot, harness.verbs.target.
+For: harness.verbs.target.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.cli.forecast import forecast_lines
 from harness.cli.main import main
-from harness.cli.pilot import forecast_lines
 from harness.cli.status import command as status
 from harness.core.money import Prices
 from harness.core.records import Sample, Timing, Usage
@@ -92,18 +91,6 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
-def test_a_run_that_a_budget_refused_says_how_to_begin_with_a_pilot(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 10)
-    with FaultServer(answering(0.5)) as server:
-        words = run_words(data, "--base-url", server.base_url, "--samples", "12", "--max-tokens", "100")
-        assert harness(*words, "--budget-tokens", "50").code == 4
-        refused = harness(*words, "--pilot")
-        assert refused.code == 2
-        assert "and has none of them: delete this folder to begin with a pilot" in refused.err
-        shutil.rmtree(tmp_path / "run")
-        assert harness(*words, "--pilot").code == 0
-
-
 @pytest.mark.parametrize(
     ("prices", "unusual"),
     [("0.00000055,2.19", "5.5e-07"), ("0.55,550000", "550000"), ("0,1000", None), ("0.001,2.19", None)],
@@ -135,34 +122,6 @@ def test_a_refused_key_names_no_other_variable(
     assert "sk-wrong" not in refused.err
 
 
-def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, harness: ControlCommand) -> None:
-    data = write_questions(tmp_path, 10)
-    with FaultServer(answering(0.5)) as server:
-        words = run_words(data, "--base-url", server.base_url, "--samples", "12")
-        piloted = harness(*words, "--pilot", "--prices", "1,10")
-        assert piloted.code == 0, piloted.err
-        assert keys_on_disk(tmp_path) == expected_keys(10, 2)
-        assert re.search(r"100 samples are left, about [\d,]+( ± [1-9][\d,]*)? new tokens", piloted.out)
-        assert "cost: about 0.05 USD" in piloted.out
-        stated = re.search(r"sums: accuracy about ([\d.]+) %, sampling error about ([\d.]+) points at 12", piloted.out)
-        assert stated is not None
-        (two,) = json.loads(harness("score", "run", "--json").out)
-        low, high = two["accuracy"]["sampling"]
-        assert two["samples_per_question"] == 2
-        assert float(stated[1]) == pytest.approx(100 * two["accuracy"]["value"], abs=0.05)
-        # The error of a mean falls with the root of the samples; an interval reaches 1.96 errors to each side.
-        assert float(stated[2]) == pytest.approx(100 * (high - low) / 2 / 1.96 * (2 / 12) ** 0.5, abs=0.01)
-        whole = harness(*words)
-        assert whole.code == 0, whole.err
-        assert "100 samples in" in whole.err
-        assert whole.err.index("120/120 samples (100%)") < whole.err.index("complete: 120 of 120")
-        late = harness(*words, "--pilot")
-        assert late.code == 2
-        assert "already plans 12 samples of each question" in late.err
-        assert "Leave out `pilot`" in late.err
-        assert keys_on_disk(tmp_path) == expected_keys(10, 12)
-
-
 JUDGING = """
 def judge(answer, question):
     number = int(question.messages[-1].content.split()[2])
@@ -172,47 +131,6 @@ def judge(answer, question):
         raise KeyError
     return answer == "999" or answer in question.references
 """
-
-
-@pytest.mark.parametrize(
-    ("leaves", "raises", "words"),
-    [
-        (0, 0, r"accuracy about 100\.0 %, sampling error about [\d.]+ points at 4 samples a question \([\d.]+ now\)"),
-        (
-            4,
-            4,
-            r"accuracy 60\.0 to 100\.0 %: 8 of 20 samples undecided, so no error is forecast; the verifier returned "
-            r"NoneType on 8 samples: .*",
-        ),
-        (
-            0,
-            9,
-            r"accuracy 10\.0 to 100\.0 %: 18 of 20 samples undecided, so no error is forecast; the verifier raised "
-            r"KeyError \(own_words\.py:7\) on 18 samples: .*",
-        ),
-        (
-            10,
-            10,
-            r"accuracy unknown: all of 20 samples undecided, so no error is forecast; the verifier .*",
-        ),
-    ],
-)
-def test_a_pilot_forecasts_nothing_over_undecided_samples(
-    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch, leaves: int, raises: int, words: str
-) -> None:
-    write_questions(tmp_path, 10)
-    (tmp_path / "own_words.py").write_text(JUDGING.format(leaves=leaves, raises=raises))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
-    (tmp_path / "judged.yaml").write_text(
-        "title: Judged\nsource: {kind: file, path: sums.jsonl}\ncolumns: {question: problem, answer: answer}\n"
-        'kind: integer\nrules: {grader: "own_words:judge"}\n'
-    )
-    with FaultServer(answering(0.0)) as server:
-        words_given = ("./judged.yaml", "--base-url", server.base_url, "--out", "run", "--samples", "4", "--pilot")
-        piloted = harness("run", *words_given, "--model", "test-model")
-    assert piloted.code == 0, piloted.err
-    assert re.search(rf"^  judged: {words}$", piloted.out, re.MULTILINE), piloted.out
 
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
@@ -409,7 +327,7 @@ def test_the_page_and_the_command_know_every_order() -> None:
 # ---- the forecast by itself
 
 
-def piloted(question: str, index: int, tokens: int | None, started: float, total: float) -> Sample:
+def formerly(question: str, index: int, tokens: int | None, started: float, total: float) -> Sample:
     return Sample(
         benchmark="sums", question_id=question, sample_index=index, text="x", reasoning=None, finish_reason="stop",
         usage=Usage(prompt_tokens=10, completion_tokens=tokens), timing=Timing(started=started, total=total),
@@ -418,42 +336,33 @@ def piloted(question: str, index: int, tokens: int | None, started: float, total
 
 
 def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
-    # q0: 100, 300 (mean 200, variance 20,000); q1: 400, 400. 8 samples each are still to come.
-    pilot = [
-        piloted("q0", 0, 100, 0.0, 1.0), piloted("q0", 1, 300, 1.0, 3.0),
-        piloted("q1", 0, 400, 0.0, 4.0), piloted("q1", 1, 400, 100.0, 4.0),  # a later session
+    # q0: 100, 300 (mean 200, variance 20,000); q1: 400, 400.
+    former = [
+        formerly("q0", 0, 100, 0.0, 1.0), formerly("q0", 1, 300, 1.0, 3.0),
+        formerly("q1", 0, 400, 0.0, 4.0), formerly("q1", 1, 400, 100.0, 4.0),  # a later session
     ]  # fmt: skip
-    ahead = forecast(pilot, {"sums": (2, 10)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
+    ahead = forecast(former, {"sums": (2, 8)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
     assert (ahead.n_samples, ahead.tokens) == (16, 8 * 200 + 8 * 400)
     assert ahead.tokens_error == pytest.approx((64 * 20_000 / 2 + 8 * 20_000) ** 0.5)
     assert ahead.prompt_tokens == 160
     assert ahead.usd == 160 + 4800
-    # 12 s of streams for 1,200 tokens, in 8 s: 10 ms a token and stream; four streams, or no faster than the pilot.
+    # 12 s of streams for 1,200 tokens, in 8 s: 10 ms a token and stream; four streams, or no faster than the former.
     assert ahead.least_s == pytest.approx(4800 * 0.01 / 4)
     assert ahead.most_s == pytest.approx(4800 * 8 / 1200)
 
 
 def test_the_longer_time_counts_what_the_client_does_between_two_replies_and_no_pause() -> None:
     """A server that answers at once: replies of 1 ms every 20 ms; then the same again in a session an hour later."""
-    first = [piloted("q0", index, 10, 0.02 * index, 0.001) for index in range(51)]
-    later = [piloted("q0", 51 + index, 10, 3600 + 0.02 * index, 0.001) for index in range(51)]
-    for pilot in (first, first + later):
-        ahead = forecast(pilot, {"sums": (1, 1020)}, 8, None, same_run=False)
+    first = [formerly("q0", index, 10, 0.02 * index, 0.001) for index in range(51)]
+    later = [formerly("q0", 51 + index, 10, 3600 + 0.02 * index, 0.001) for index in range(51)]
+    for former in (first, first + later):
+        ahead = forecast(former, {"sums": (1, 1020)}, 8, None)
         assert ahead.most_s == pytest.approx(1020 / 51 * 1.001)
 
 
-def test_samples_of_another_run_count_as_none_of_this_one() -> None:
-    # One sample of q0, three of q1: in a run of their own 3 and 1 of four are left, in another run all four of each.
-    former = [piloted("q0", 0, 100, 0.0, 1.0), *(piloted("q1", index, 400, 0.0, 4.0) for index in range(3))]
-    assert forecast(former, {"sums": (2, 4)}, 4, None).tokens == 3 * 100 + 400
-    assert forecast(former, {"sums": (2, 4)}, 4, None, same_run=False).tokens == 4 * 100 + 4 * 400
-
-
-def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
-    done = [piloted("q0", index, 5, 0.0, 1.0) for index in range(2)]
-    assert forecast_lines(forecast(done, {"sums": (1, 2)}, 4, None), 4) == ["forecast: no sample is left"]
-    unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
-    assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
+def test_a_forecast_of_unknown_usage_counts_a_token_a_sample() -> None:
+    unknown = [formerly("q0", index, None, 0.0, 1.0) for index in range(2)]
+    assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 4
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
 
 

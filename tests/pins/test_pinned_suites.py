@@ -12,7 +12,7 @@ from tests.pins.held import hold
 from tests.verbs import five_suites
 
 SUITES = Path(__file__).with_name("suites.jsonl")
-"""Row of the table in tests/verbs/five_suites.md → head of a column → its numbers, or its words where it has none."""
+"""Row of a document's table → head of a column → its numbers, or its words where it has none."""
 
 SMALL = ("--samples", "4", "--concurrency", "1")
 """Options of every command; with one request in flight, replies come in one order."""

@@ -27,17 +27,15 @@ OPTIONS = ("--serve-option", "health-path=/health", "--serve-option", "served-na
 FLAGS = tuple(word for part in SLEEPS for word in ("--serve-option", f"engine-flag={part}"))
 COMMANDS = {
     "run": ("run", "demo:1", "--out", "r", "--serve", "command", "--model", "m", *OPTIONS, *FLAGS),
-    "pilot": ("run", "demo:1", "--pilot", "--out", "r", "--serve", "command", "--model", "m", *OPTIONS, *FLAGS),
     "serve": ("serve", "command", "m", *SERVE, "--", *SLEEPS),
     "detached": ("serve", "command", "m", "--detach", *SERVE, "--", *SLEEPS),
 }
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# One function catches the signals for all four (`harness.asking.servers.launched`); `serve` has handlers besides.
+# One function catches the signals for all three (`harness.asking.servers.launched`); `serve` has handlers besides.
 CASES = [
     *((name, number) for name in ("run", "serve") for number in SIGNALS),
-    ("pilot", SIGNALS[1]),
     ("detached", SIGNALS[1]),
 ]
 

@@ -28,7 +28,6 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
     harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
     harness.run("aime24", samples="4")  # type: ignore[arg-type]
-    assert_type(harness.pilot("aime24:64"), harness.Pilot)
 
 
 async def runs_beside_others() -> None:

@@ -1,8 +1,4 @@
-"""The suites of five projects on servers of known ability: what each of their tables says, beside the documents'.
-
-`python -m tests.verbs.five_suites` plays every table of five_suites.md with as many questions and samples as the
-documents have, and prints the rows of its table.
-"""
+"""The suites of five projects on servers of known ability: what each of their tables says, beside the documents'."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import contextlib
 import json
 import math
 import re
-import sys
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -26,9 +20,6 @@ from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, event, event_stream, models
 from tests.scoring.test_scoring_five_tables import TABLES, Cell, cells
 from tests.system.command import harness
-
-ALL_QUESTIONS = 10_000
-"""As many questions as each card has, which verdicts need."""
 
 CARD_FIELDS = ("name", "title", "aliases", "prompt", "samples", "sampling", "training")
 
@@ -192,7 +183,7 @@ def stage(folder: Path, questions: int) -> Iterator[Stage]:
 
 
 class Shown(NamedTuple):
-    """One row of the page's table.
+    """One row of a document's table.
 
     words: the command, without its server. title, first: the table that it prints, by the beginning of its title, and
     the row of that table.
@@ -250,13 +241,7 @@ SHOWN = (
         for name in ("aime24", "aime25_i")
     ),
 )  # fmt: skip
-"""Every table of the documents, one model of each; the page's table has these rows."""
-
-
-def in_words(row: Mapping[str, str]) -> str:
-    """A row as the page prints it: `pass@1 78.6 (76.8–80.4); reported 78.65`."""
-    cells = list(row.items())[1:]
-    return "; ".join(f"{re.sub(r' 2$', '', head)} {cell}" for head, cell in cells if cell not in ("–", ""))
+"""Every table of the documents, one model of each."""
 
 
 def page_budgets() -> str:
@@ -278,21 +263,3 @@ def play(played: Stage, words: str, *more: str) -> Tables:
     if words.startswith("budgets"):
         return played.sweep(words, *more, out="budgets")
     return played.sweep(*words.split(), "--base-url", played.url, *more, out=words.replace("/", "-").replace(" ", "-"))
-
-
-def main() -> None:
-    """Print the rows of the page's table, each as its command printed it; words of commands choose some of them."""
-    with tempfile.TemporaryDirectory() as folder, stage(Path(folder), ALL_QUESTIONS) as played:
-        played.budgets(page_budgets())
-        for words in commands():
-            if sys.argv[1:] and not any(words.startswith(beginning) for beginning in sys.argv[1:]):
-                continue
-            tables = play(played, words)
-            for shown in SHOWN:
-                if shown.words == words:
-                    row = in_words(tables.row(shown.title, shown.first))
-                    sys.stdout.write(f"| {shown.head} | `harness sweep {words}` | {row} |\n")
-
-
-if __name__ == "__main__":
-    main()

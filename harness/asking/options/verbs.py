@@ -125,7 +125,7 @@ class Verb:
 
 
 _OWN_PACE = "a probe keeps to the pace that the server allows by itself: leave this option out"
-_NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
+_NO_RACE_TRIAL = "a race has no dry run: use `harness run` for it"
 
 VERBS: dict[str, Verb] = {
     "run": Verb(
@@ -135,8 +135,8 @@ VERBS: dict[str, Verb] = {
             "benchmark": "give the benchmarks before the options",
         },
     ),
-    "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
-    "sweep": Verb(SweepOptions, {"pilot": "a sweep has no pilot: dry_run estimates its tokens and time"}),
+    "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL}),
+    "sweep": Verb(SweepOptions),
     "score": Verb(
         ScoreOptions,
         {

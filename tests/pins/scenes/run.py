@@ -133,14 +133,12 @@ def from_the_environment(stage: Stage) -> None:
 
 
 def other_ways(stage: Stage) -> None:
-    """A pilot, a coroutine, a shard, and replies of another tool that are taken over."""
+    """A coroutine, a shard, and replies of another tool that are taken over."""
     write_sums(stage.folder, 4)
     server = stage.server("server", solving(60))
     words = ["run", *SUMS, "--base-url", server.base_url, "--no-canary"]
     keywords = OF_SUMS | {"base_url": server.base_url, "canary": False}
     for door, name, more in (
-        (stage.command, "pilot", ["--samples", "8", "--pilot", "--out", "pilot"]),
-        (stage.python, "pilot", {"samples": 8, "out": "piloted"}),
         (stage.command, "shard", ["--shard", "2/2", "--out", "shard"]),
         (stage.python, "run_async", {"out": "async", "shard": "1/2"}),
     ):
