@@ -79,7 +79,9 @@ def _engine_processes(spec: ServerSpec) -> int:
 
 def _devices(spec: ServerSpec, engine: Engine, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """The devices of each of `count` processes; None for a process whose engine uses all devices that it sees."""
-    sliced = engine.devices == "sliced" or (engine.devices == "named" and spec.devices is not None)
+    # Replicas of any program get devices of their own where the machine has that many.
+    enough = count > 1 and count * spec.tp * spec.pp <= len(facts.device_ids or ())
+    sliced = engine.devices == "sliced" or (engine.devices == "named" and (spec.devices is not None or enough))
     if not sliced or spec.device == "cpu":
         return [None] * count
     kind = engine.runs_on(spec)

@@ -92,6 +92,6 @@ def _opens_reasoning(question: Question, settings: RunSettings, looks: Looks) ->
         return None
     tokenizer = Tokenizer(look.endpoint, engine, settings.model)
     try:
-        return tokenizer.prompt_tokens(question, settings.spelling.chat_template_kwargs).ends_open
+        return tokenizer.opens_reasoning(question, settings.spelling.chat_template_kwargs)
     except ServerError:
         return None

@@ -157,6 +157,7 @@ class ExportKeywords(TypedDict, total=False):
     distinct: bool | None
     reasoning: bool
     solution_key: str | None
+    prompt: str | None
     i_know: bool
 
 

@@ -85,8 +85,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points; 190 samples a question would show a
-    difference of 2.1)`, `lower by 2.1 ± 1.4 points`.
+    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 1.4 points`.
 
     The number behind ± is 1.96 standard errors: a difference within it is called compatible.
     """
@@ -99,11 +98,6 @@ def _verdict(comparison: PublishedComparison) -> str:
         smallest = comparison.detectable
         seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
         seen = f"; could have seen {seen}"
-        if comparison.settling is not None and comparison.difference:
-            seen += (
-                f"; {count_noun(comparison.settling, 'sample')} a question would show a difference of "
-                f"{in_percent(abs(comparison.difference))}"
-            )
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""

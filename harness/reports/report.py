@@ -234,7 +234,6 @@ class Report:
                         run=run.label,
                         baseline=first_run.label,
                         paired=paired,
-                        samples=1,
                         warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
                         n_owed=owed_samples(run, benchmark) + owed_samples(first_run, first),

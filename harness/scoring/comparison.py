@@ -23,14 +23,12 @@ from harness.scoring.stats import (
     Estimate,
     Interval,
     cluster_numbers,
-    effective_clusters,
     normal_two_sided,
     t_two_sided,
 )
 from harness.scoring.stats_differences import (
     Detection,
     detection,
-    pooled_variance,
     question_difference,
     sampling_difference_limits,
     score_variance,
@@ -60,13 +58,11 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     sample of every question, or copies among its samples. p_sampling: same questions, asked again of both. p_question:
     other questions of this kind; None for a single question or cluster. n_missing: planned samples that one of the runs
     lacks; intervals and p values allow for any result of these. sampling_error: of the difference, if both runs were
-    equally good; single_error: the same with one sample of each question in both runs (n samples of each divide it by
-    √n). detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling line, one
-    test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the numbers
-    from which `smallest` computes `detectable`. better, worse: questions on which the first run does better, worse.
-    unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids: the ids
-    of the first few of these. question_error: of the difference, if other questions of this kind were asked; None as
-    p_question. n_clusters: number of the questions, or of their clusters if they come in such (`effective_clusters`).
+    equally good. detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling
+    line, one test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the
+    numbers from which `smallest` computes `detectable`. better, worse: questions on which the first run does better,
+    worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids:
+    the ids of the first few of these.
     """
 
     benchmark: str
@@ -78,7 +74,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: float
     p_question: float | None
     sampling_error: float
-    single_error: float
     detectable: float | None
     detection_variance: float
     detection_growth: float
@@ -87,8 +82,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     worse: int
     unpaired: int
     unpaired_ids: tuple[str, ...] = ()
-    question_error: float | None = None
-    n_clusters: float = 0.0
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
@@ -150,7 +143,6 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
         p_question=p_question,
         sampling_error=max(line.sampling_error for line in lines),
-        single_error=max(line.single_error for line in lines),
         detectable=None,
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
@@ -159,8 +151,6 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),
         unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
-        question_error=max((line.question_error for line in lines if line.question_error is not None), default=None),
-        n_clusters=effective_clusters(np.bincount(clusters)),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 
@@ -191,18 +181,16 @@ class CountedSamples(NamedTuple):
 class _Lines(NamedTuple):
     """Errors, intervals and p values of a difference, if all missing samples favour one of the runs.
 
-    sampling_error, single_error, sampling, p_sampling: same questions, asked again. question, p_question,
-    question_error: other questions of this kind. The fields mean what they mean in `PairedComparison`.
+    sampling_error, sampling, p_sampling: same questions, asked again. question, p_question: other questions of this
+    kind. The fields mean what they mean in `PairedComparison`.
     """
 
     difference: float
     sampling_error: float
-    single_error: float
     sampling: Interval
     p_sampling: float
     question: Interval | None
     p_question: float | None
-    question_error: float | None
     detection: Detection
 
 
@@ -227,21 +215,19 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
     difference = float(differences.mean())
     error = math.sqrt(float(score_variance(*ours, *theirs)))
     n_clusters = int(clusters.max()) + 1
-    question, p_question, question_error = None, None, None
+    question, p_question = None, None
     if n_clusters > 1:
         of_questions = question_difference(differences, clusters)
-        question, question_error = of_questions.limits.interval(), math.sqrt(float(of_questions.variance))
-        p_question = t_two_sided(difference / question_error, of_questions.freedom)
+        question = of_questions.limits.interval()
+        p_question = t_two_sided(difference / math.sqrt(float(of_questions.variance)), of_questions.freedom)
     return _Lines(
         difference=difference,
         sampling_error=error,
-        single_error=math.sqrt(2 * float(pooled_variance(*ours, *theirs).sum())) / len(differences),
         sampling=sampling_difference_limits(*ours, *theirs).interval(),
         # An error of 0 means that every question is all right or all wrong in both runs alike: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
-        question_error=question_error,
         detection=detection(*ours, *theirs),
     )
 

@@ -23,10 +23,8 @@ from harness.scoring.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
     Detection,
-    SampleSpread,
     growth,
     published_variance,
-    samples_to_detect,
     smallest_difference,
     smoothed_variance,
 )
@@ -58,9 +56,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
     published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
-    repetitions; None if none that is possible is found. settling: samples of each question of such a run with which a
-    true difference of the observed size is found in 80 % of repetitions; None if no number is enough, without a
-    difference, where samples are missing or their published number is unknown, and for pass@k and maj@k. reason: why
+    repetitions; None if none that is possible is found. reason: why
     the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the settings that the source
     states.
     """
@@ -74,7 +70,6 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: PublishedVerdict
     reason: str
     differing: dict[str, tuple[Any, Any]]
-    settling: int | None = None
 
     @property
     def same_settings(self) -> bool:
@@ -139,7 +134,6 @@ def compare_published(
         verdict=verdict,
         reason=reason,
         differing=differing,
-        settling=_settling_beside(ends, published, difference),
     )
 
 
@@ -152,15 +146,6 @@ class _PublishedTest(NamedTuple):
     difference: float
     error: float
     detection: Detection
-
-
-def _settling_beside(ends: Sequence[_Own], published: PublishedScore, difference: float | None) -> int | None:
-    """Samples of each question of a run that show a true `difference` from a published pass@1; None as `settling`."""
-    if len(ends) != 1 or published.k != 1 or published.samples is None or not published.n_questions or not difference:
-        return None
-    (own,) = ends
-    spread = SampleSpread(published.n_questions, own.value, own.variance * own.trials, own.trials)
-    return samples_to_detect(spread, abs(difference), published.samples, unit=published.unit)
 
 
 def _possible_results(tests: Sequence[_PublishedTest]) -> set[bool]:

@@ -1,4 +1,4 @@
-"""Says for each comparison of a report which run is better, and how many samples would decide it. No I/O.
+"""Says for each comparison of a report which run is better. No I/O.
 
 Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report
 only: repeated looks at growing runs give chance more occasions, and only a race (`scoring.race`) corrects for these.
@@ -6,7 +6,6 @@ only: repeated looks at growing runs give chance more occasions, and only a race
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,14 +14,7 @@ import msgspec
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.stats import Z_95, Estimate, normal_two_sided
-from harness.scoring.stats_differences import (
-    SampleSpread,
-    fewest,
-    holm,
-    margin_reach,
-    questions_to_detect,
-    samples_to_detect,
-)
+from harness.scoring.stats_differences import holm
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
@@ -39,16 +31,13 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     verdict: "not worse" or "worse" if p is below 5 %, by the side of −margin on which the difference lies. p: of the
     test that the true difference is −margin, two-sided, so each verdict is false in at most 2.5 % of cases. Of a single
     comparison p is below 5 % exactly if −margin lies outside the sampling interval. Holm's method corrects the p values
-    of all margins of a report together, apart from those of the lines. settling: samples a question in two new runs,
-    compared alone, that decide it in 80 % of repetitions if the true difference is the observed one; None for a mean,
-    where nothing varies, where the observed difference is −margin, and above `MAX_PLANNED`. n_margins: number of
+    of all margins of a report together, apart from those of the lines. n_margins: number of
     margins that are corrected together.
     """
 
     margin: float
     verdict: MarginVerdict
     p: float
-    settling: int | None = None
     n_margins: int = 1
 
 
@@ -67,17 +56,16 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     """A run and its baseline on one benchmark; paired: the run minus the baseline.
 
-    samples: of each question, the fewer of both runs. imported: the samples of run or baseline were read from a file,
+    imported: the samples of run or baseline were read from a file,
     so that `harness run` cannot take more of them: what is open is then said without new runs. n_owed: planned samples
-    that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first,
-    and no size of new runs is said. sides: the names under which run and baseline are joined to a mean over benchmarks,
+    that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first.
+    sides: the names under which run and baseline are joined to a mean over benchmarks,
     where these are not their own: the cells of a sweep that differ in the benchmark only are one side.
     """
 
     run: str
     baseline: str
     paired: PairedComparison
-    samples: int
     warnings: tuple[str, ...] = ()
     sides: tuple[str, str] | None = None
     imported: bool = False
@@ -95,13 +83,7 @@ class Decision(RunPair, frozen=True, kw_only=True):
     verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where
     unknown. p values are corrected by Holm over all lines of all decisions. detectable: the smallest true
     difference (same questions) that is found in 80 % of repetitions after this correction; None if none that is
-    possible is found. settling: samples a question in two new runs, compared alone, with which a true difference of
-    the observed size is found in 80 % of repetitions; None where no difference was observed, and above
-    `MAX_PLANNED`. settling_range: the same for the ends of the difference's sampling interval, fewest first; None
-    for "any number", since the interval contains 0 or comes near it. settling_questions: about how many questions,
-    with as many samples of each, find a true difference of the observed size (two new runs, compared alone) on
-    other questions of this kind in 80 % of repetitions; None as settling. If the questions come in clusters, the
-    clusters are counted, and the number is that of the questions in so many clusters of this size. mean: the
+    possible is found. mean: the
     decision on the mean over all benchmarks of this run with this baseline, the same in each of their decisions;
     None for a single benchmark, and if counted rounds lack samples. margin: None unless a margin is given.
     """
@@ -111,9 +93,6 @@ class Decision(RunPair, frozen=True, kw_only=True):
     p_sampling: float
     p_question: float | None
     detectable: float | None
-    settling: int | None
-    settling_range: tuple[int, int | None] | None = None
-    settling_questions: int | None = None
     mean: MeanDecision | None = None
     margin: MarginDecision | None = None
 
@@ -144,8 +123,6 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     for comparison, of_margin in zip(comparisons, margins, strict=True):
         p_sampling = next(p_values)
         p_question = None if comparison.paired.p_question is None else next(p_values)
-        # Two new runs would be compared alone, whatever else this report compares.
-        n_alone = 1 if p_question is None else 2
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
@@ -154,9 +131,6 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
                 p_sampling=p_sampling,
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
-                settling=_settling(comparison.paired, comparison.paired.difference.value, n_alone),
-                settling_range=_settling_range(comparison.paired, n_alone),
-                settling_questions=_settling_questions(comparison.paired, n_alone),
                 mean=decided_means.get(comparison.of_mean),
                 margin=of_margin,
             )
@@ -173,12 +147,11 @@ def _margins(
     compared = [*(pair.difference for pair in pairs), *(mean.difference for mean in means)]
     # Apart from the lines' p values: a margin that is asked about must not weaken their verdicts.
     adjusted = holm([_p_of_margin(difference, margin) for difference in compared])
-    settling = [*(_settling_margin(pair, margin) for pair in pairs), *(None for _ in means)]
     decided: list[MarginDecision | None] = []
-    for difference, p, samples in zip(compared, adjusted, settling, strict=True):
+    for difference, p in zip(compared, adjusted, strict=True):
         side: MarginVerdict = "not worse" if difference.value > -margin else "worse"
         verdict = side if p < LEVEL else "open"
-        decided.append(MarginDecision(margin=margin, verdict=verdict, p=p, settling=samples, n_margins=len(compared)))
+        decided.append(MarginDecision(margin=margin, verdict=verdict, p=p, n_margins=len(compared)))
     return decided[: len(pairs)], decided[len(pairs) :]
 
 
@@ -191,23 +164,6 @@ def _p_of_margin(difference: Estimate, margin: float) -> float:
     # The end of the 95 % interval towards −margin lies 1.96 standard errors from the difference.
     reach = difference.value - interval.low if above > 0 else interval.high - difference.value
     return normal_two_sided(above * Z_95 / reach)
-
-
-def _settling_margin(paired: PairedComparison, margin: float) -> int | None:
-    """Samples of each question in two new runs that decide the margin; None as `MarginDecision.settling`."""
-    spread, distance = _spread(paired), abs(paired.difference.value + margin)
-    if spread is None or not distance:
-        return None
-    return fewest(lambda n: margin_reach(spread, n), distance)
-
-
-def _spread(paired: PairedComparison) -> SampleSpread | None:
-    """How the samples of both runs vary together; None where nothing varies."""
-    if not paired.single_error:
-        return None
-    mean = (paired.first_accuracy + paired.second_accuracy) / 2
-    # `single_error` is √(2 · variance of one sample / questions).
-    return SampleSpread(paired.n_questions, mean, paired.single_error**2 * paired.n_questions / 2)
 
 
 def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
@@ -225,42 +181,3 @@ def _verdict(difference: float, p: float) -> PairedVerdict:
     if p >= LEVEL:
         return "no difference seen"
     return "better" if difference > 0 else "worse"
-
-
-def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int | None:
-    """Samples of each question in both runs that show a true `difference`; None for 0, where nothing varies, and above
-    `MAX_PLANNED`.
-    """
-    spread = _spread(paired)
-    if not difference or spread is None:
-        return None
-    return samples_to_detect(spread, abs(difference), None, n_tests)
-
-
-def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """The samples of each question that `_settling` gives for both ends of the sampling interval, fewest first.
-
-    The second number is None if the interval contains 0, or comes so near that more than `MAX_PLANNED` are needed; the
-    whole range is None if nothing varies. n_tests: p values that are corrected together.
-    """
-    assert paired.difference.sampling is not None
-    low, high = paired.difference.sampling
-    fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
-    if fewest is None:
-        return None
-    # An interval that contains 0 leaves any number possible.
-    most = None if low <= 0 <= high else _settling(paired, min(abs(low), abs(high)), n_tests)
-    return fewest, most
-
-
-def _settling_questions(paired: PairedComparison, n_tests: int) -> int | None:
-    """About how many questions show a true difference of the observed size on other questions of this kind.
-
-    None without a difference, for a single question, and above `MAX_PLANNED`. n_tests: p values that are corrected
-    together.
-    """
-    difference = abs(paired.difference.value)
-    if not difference or paired.question_error is None:
-        return None
-    clusters = questions_to_detect(paired.question_error**2, paired.n_clusters, difference, n_tests)
-    return None if clusters is None else math.ceil(clusters * paired.n_questions / paired.n_clusters)

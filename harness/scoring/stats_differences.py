@@ -384,24 +384,6 @@ def least_questions(difference: float) -> int:
     return n_questions
 
 
-def questions_to_detect(variance: float, n_clusters: float, difference: float, n_tests: int = 1) -> int | None:
-    """About how many questions of this kind find a true `difference` in 80 % of repetitions; None if more than
-    `MAX_PLANNED` do.
-
-    variance: of `question_difference` of two runs. n_clusters: `Between.clusters` of their questions; the result is a
-    number of clusters. More of them are taken to differ as unevenly as these. n_tests: as in `power_factor`.
-    """
-    # The variance holds the added ½/G², which is no spread: it moves the limit, and makes no difference vary.
-    spread = max(0.0, n_clusters * variance - QUESTION_TOSSES / n_clusters)
-    critical = (power_factor(n_tests) - Z_POWER) / Z_95
-
-    def enough(number: int) -> bool:
-        limit = critical * t_factor(number - 1) * math.sqrt(spread / number + QUESTION_TOSSES / number**2)
-        return limit + Z_POWER * math.sqrt(spread / number) <= difference
-
-    return _first_enough(enough, 2)
-
-
 def least_variance(accuracy: float, n_questions: int) -> float:
     """The least mean of p(1 − p) that the chances p of `n_questions` questions with this mean can have.
 

@@ -174,7 +174,6 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
         run=run.label,
         baseline=base.label,
         paired=paired,
-        samples=min(item.n for scored in (benchmark, first) for item in scored.questions if item.n),
         warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
         imported=benchmark.record.imported or first.record.imported,

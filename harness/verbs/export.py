@@ -20,16 +20,18 @@ def export(source: Path, options: ExportOptions) -> Written:
     Raises `UsageError`, `StoreError`.
     """
     given = dict(options)
-    column = given.pop("solution_key")
+    column, prompt = given.pop("solution_key"), given.pop("prompt")
     if column is None:
+        if prompt is not None:
+            raise UsageError("the questions of a run are exported as they were asked; leave it out", field="prompt")
         return export_run(open_scored(source), **given)
-    run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key")]
+    run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
     if run_options:
         raise UsageError(f"{run_options[0]} chooses samples of a run; solution_key takes no run")
     card = catalogue.load(str(source))
     # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})
-    built = questions.build(card.model_copy(update={"columns": columns}))
+    built = questions.build(card.model_copy(update={"columns": columns}), prompt=prompt)
     return export_solutions(
         built.name,
         built.questions,

@@ -41,6 +41,12 @@ class Weights:
     licence: str
     source: str
 
+    @property
+    def path(self) -> Path | None:
+        """The file in the cache; None while it is not there."""
+        path = _path(self)
+        return path if _has_size(path, self) else None
+
 
 KNOWN = {
     weights.name: weights
@@ -60,25 +66,9 @@ KNOWN = {
 }
 
 
-@dataclass(frozen=True)
-class KnownModel:
-    """One line of `list_models`; `path` is None while the weights are not in the cache."""
-
-    name: str
-    size: int
-    licence: str
-    source: str
-    path: Path | None
-
-
-def list_models() -> list[KnownModel]:
-    """The models that `fetch` knows, with their paths in the cache."""
-    models = []
-    for weights in KNOWN.values():
-        path = _path(weights)
-        cached = path if _has_size(path, weights) else None
-        models.append(KnownModel(weights.name, weights.size, weights.licence, weights.source, cached))
-    return models
+def list_models() -> list[Weights]:
+    """The models that `fetch` knows."""
+    return [*KNOWN.values()]
 
 
 def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) -> Path:

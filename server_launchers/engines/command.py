@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.engine import ROUTED, Engine
 from server_launchers.errors import LaunchError
@@ -29,12 +31,14 @@ class AnyProgram(Engine):
         return Readiness(spec.health_path, lists_models=bool(self.client_name(spec)))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
-        """The facts unchanged. Raises LaunchError where the program does not exist."""
-        from server_launchers.machine import environments
+        """The facts, for several replicas with this machine's devices. Raises LaunchError for a missing program."""
+        from server_launchers.machine import accelerators, environments
 
         # If the guard were the first to miss the program, only a line of its log would say so.
         environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
-        return facts
+        if spec.dp == 1 or spec.device == "cpu":
+            return facts
+        return replace(facts, device_ids=accelerators.find(self.runs_on(spec)).ids)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.

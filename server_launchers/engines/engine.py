@@ -66,7 +66,9 @@ class Engine:
     """Whether a router always stands before the replicas, whatever the spec says."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
-    """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, "none" never."""
+    """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, or for
+    several replicas where there are enough, "none" never.
+    """
     keeps_folder = False
     """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights = False

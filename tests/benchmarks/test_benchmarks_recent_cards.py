@@ -310,22 +310,6 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
         own(tmp_path, rows, cluster_after="-")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"[{},{}", "is broken JSON: Expecting ',' delimiter at column 7"),
-        (b"[{}] [{}]", "is broken JSON: Extra data at column 6"),
-        (b"[{},\n]", r"\(line 2\) is broken JSON"),
-        (b"[{}, 3]", "row 2 of .* must be an object with named columns, found a number"),
-        (b'[{"a": "\xff"}]', "is not UTF-8"),
-    ],
-)
-def test_a_list_that_is_none_of_rows_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
-    (tmp_path / "rows.json").write_bytes(text)
-    with pytest.raises(UsageError, match=message):
-        tables.read(tmp_path / "rows.json")
-
-
 def test_the_text_of_a_long_context_stands_before_its_question_and_may_be_long(tmp_path: Path) -> None:
     row = PINNED["longbench_v2"]["rows"][0] | {"context": "word " * 600_000}
     path = tmp_path / "rows.jsonl"

@@ -36,9 +36,9 @@ def test_the_prompt_is_as_long_as_the_server_counts_it(
     short(settings, max_tokens=4)
     run(settings, questions := question_set(tmp_path, 1), transport_factory=HttpTransport)
     (sample,) = samples_of(settings)
-    assert sample.usage.prompt_tokens == len(tokenizer.prompt_tokens(questions.questions[0], {}).ids)
+    assert sample.usage.prompt_tokens == len(tokenizer.render(questions.questions[0].messages, {})[1])
 
 
 def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningServer) -> None:
     with pytest.raises(ServerError):
-        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").prompt_tokens(question("Hi"), {})
+        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").render(question("Hi").messages, {})

@@ -32,7 +32,6 @@ PAIRS = {
     "vector_as_tuple": [(r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)")],
     "ratio_as_quotient": [("2:1", "2")],
     "base_dropped": [("204_5", "204")],
-    "clock_24": [(r"3:30\text{ p.m.}", "15:30")],
     "bound_variables": [("f(z)=z^2", "f(x)=x^2")],
     "positive_variables": [(r"\sqrt{x^2}", "x")],
     "text_case": [(r"\text{Even}", r"\text{even}")],

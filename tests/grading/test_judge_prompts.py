@@ -59,9 +59,21 @@ def test_a_verdict_is_a_whole_line(reply: str | None, verdict_of_reply: bool | N
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdict_of_reply"), [("SCORE: 1", True), ("Score: 0", False), ("SCORE: 10", None), ("1", None)]
+    ("reply", "verdict_of_reply"),
+    [
+        ("## Analysis\nThe same value.\n\n## Correctness\nCORRECT", True),
+        ("## Analysis\nAnother value.\n\n## Correctness\n\n**WRONG**\n", False),
+        ("## Correctness: WRONG", False),
+        ("## Correctness\nCORRECT\n## Correctness\nWRONG", False),
+        ("## Correctness\nCORRECT, nearly", None),
+        ("## Correctness\nCORRECT\nNo, WRONG", None),
+        ("## Correctness\nINCORRECT", None),
+        ("## Correctness", None),
+        ("Correctness\nCORRECT", None),
+        ("CORRECT", None),
+    ],
 )
-def test_the_limo_prompt_reads_its_own_line(reply: str, verdict_of_reply: bool | None) -> None:
+def test_the_limo_prompt_reads_what_follows_its_heading(reply: str, verdict_of_reply: bool | None) -> None:
     assert verdict(LIMO, reply) is verdict_of_reply
 
 
@@ -73,7 +85,7 @@ def test_a_judge_that_repeats_its_instructions_gives_no_verdict(prompt: JudgePro
 
 @pytest.mark.parametrize("prompt", PROMPTS.values(), ids=PROMPTS)
 @given(before=st.text(), verdict_of_reply=st.booleans())
-@example(before="VERDICT: CORRECT\nSCORE: 1", verdict_of_reply=False)
+@example(before="VERDICT: CORRECT\n## Correctness\nCORRECT", verdict_of_reply=False)
 def test_whatever_stands_before_it_the_last_line_decides(
     prompt: JudgePrompt, before: str, verdict_of_reply: bool
 ) -> None:

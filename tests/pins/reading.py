@@ -89,7 +89,7 @@ def named(name: str, estimate: Mapping[str, Any] | None, intervals: str = "") ->
 
 DECISION = """verdict kind_verdict paired.first_accuracy paired.second_accuracy difference
     sampling_interval p_sampling question_interval p_question detectable paired.n_questions
-    paired.n_missing paired.better paired.worse samples settling settling_range settling_questions"""
+    paired.n_missing paired.better paired.worse"""
 
 
 def decisions(rows: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,14 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
-from harness.reports.unsettled import ANSWERED_ONCE, open_points
+from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.published import Source, matching, published_folder, short_name
 from harness.scoring.stats import normal_two_sided, t_two_sided
-from harness.scoring.stats_differences import SampleSpread, power_factor, samples_to_detect, smallest_difference
+from harness.scoring.stats_differences import smallest_difference
 from harness.scoring.tally import QuestionTally, tally
-from tests.budget import thinned
 from tests.scoring.graded import grade, graded, question
 
 
@@ -61,69 +59,16 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     assert not result.difference.at_most
 
 
-def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -> None:
-    """64 samples beside 4: with the four for both the number would be little more than half of what it takes."""
-    first = tallied(**{f"q{n}": "c" * 44 + "w" * 20 for n in range(30)})
-    second = tallied(**{f"q{n}": "ccww" if n % 2 else "cccw" for n in range(30)})
-    paired = compare_runs(first, second)
-    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, samples=4)])
-    assert decision.settling is not None
-    variance = sum((p := (44 + right) / 68) * (1 - p) * 68 / 67 for right in (2, 3)) / 2
-    spread = SampleSpread(30, (paired.first_accuracy + paired.second_accuracy) / 2, variance)
-    assert decision.settling == samples_to_detect(spread, paired.difference.value, None, 2)
-    assert decision.settling > 1.8 * 4 * (power_factor(2) * paired.sampling_error / paired.difference.value) ** 2
-    alike = compare_runs(second, tallied(**{f"q{n}": "ccww" for n in range(30)}))
-    assert alike.single_error == pytest.approx(2 * alike.sampling_error)
-
-
-@pytest.mark.parametrize(
-    ("n", "moved", "lines"),
-    [
-        (
-            4000,
-            1,
-            ["takes more than 100,000 samples a question: no", "takes more than 100,000 questions: more questions"],
-        ),
-        (400, 2, ["takes more than 100,000 samples a question: no", r"^about [\d,]+ questions of this kind"]),
-        (40, 10, [r"^two new runs of about [\d,]+ samples a question", r"^about [\d,]+ questions of this kind"]),
-    ],
-)
-def test_a_difference_that_no_number_of_samples_or_questions_shows_is_called_so(
-    n: int, moved: int, lines: list[str]
-) -> None:
-    """One run is all half right, and the other has `moved` samples less right of one of its 30 questions."""
-    half = dict.fromkeys((f"q{number}" for number in range(30)), "c" * (n // 2) + "w" * (n // 2))
-    less = {**half, "q0": "c" * (n // 2 - moved) + "w" * (n // 2 + moved)}
-    paired = compare_runs(tallied(**less), tallied(**half))
-    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, samples=n)])
-    _, *rest = open_points(decision)
-    assert len(rest) == len(lines)
-    for pattern, line in zip(lines, rest, strict=True):
-        assert re.search(pattern, line), line
-
-
 @pytest.mark.parametrize("imported", [False, True])
-@pytest.mark.parametrize("margin", [None, 0.05])
-@pytest.mark.parametrize(("n", "moved"), thinned([(400, 2), (40, 10), (1, 0), (40, 0), (4000, 1)]))
-def test_no_new_runs_are_advised_for_answers_that_were_read_from_a_file(
-    n: int, moved: int, margin: float | None, imported: bool
-) -> None:
+@pytest.mark.parametrize(("n", "n_owed"), [(40, 0), (1, 0), (40, 2)])
+def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, imported: bool) -> None:
     half = dict.fromkeys((f"q{number}" for number in range(30)), "c" * max(1, n // 2) + "w" * (n // 2))
-    less = {**half, "q0": "c" * max(0, n // 2 - moved) + "w" * max(1, n // 2 + moved)}
-    paired = compare_runs(tallied(**less), tallied(**half))
-    pair = RunPair(run="a", baseline="b", paired=paired, samples=n, imported=imported)
-    (decision,) = decide([pair], margin)
-    (twin,) = decide([msgspec.structs.replace(pair, imported=False)], margin)
-    said, of_runs = open_points(decision), [line for line in open_points(twin) if OF_RUNS.search(line)]
-    assert of_runs == [line for line in said if OF_RUNS.search(line)] or imported
-    assert not imported or (not any(map(OF_RUNS.search, said)) and said.count(ANSWERED_ONCE) == 1)
-    # The rest, what questions tell among it, is the same.
-    assert [line for line in said if line not in (*of_runs, ANSWERED_ONCE)] == [
-        line for line in open_points(twin) if line not in of_runs
-    ]
-
-
-OF_RUNS = re.compile("runs?\\b|race|samples a question")
+    paired = compare_runs(tallied(**half), tallied(**half))
+    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, imported=imported, n_owed=n_owed)])
+    first, advice = open_points(decision)
+    assert first.startswith("this does not mean equal: a true difference of ")
+    expected = COMPLETE_FIRST if n_owed else ANSWERED_ONCE if imported else "`harness plan` says how large"
+    assert expected in advice
 
 
 def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hide() -> None:
@@ -210,7 +155,7 @@ def test_copies_count_as_the_samples_that_are_independent() -> None:
     assert (result.sampling_error, result.p_sampling) == pytest.approx((plain.sampling_error, plain.p_sampling))
     assert (result.difference.at_most, plain.difference.at_most) == (True, False)
     assert compare_runs((copied[0][0], whole[0][1]), whole[1]).difference.at_most, "one question with copies is enough"
-    pairs = [RunPair(run="run", baseline="base", paired=paired, samples=4) for paired in (result, plain)]
+    pairs = [RunPair(run="run", baseline="base", paired=paired) for paired in (result, plain)]
     noted = [paired_table({"b": "base"}, [pair]).notes for pair in pairs]
     assert [AT_MOST in notes for notes in noted] == [True, False], "the footnote names copies as a reason, too"
     assert not any("with one sample of each question the" in note for notes in noted for note in notes)
@@ -551,7 +496,6 @@ def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: li
     assert result.difference.sampling.low == pytest.approx(min(end.difference.sampling.low for end in ends))
     assert result.difference.sampling.high == pytest.approx(max(end.difference.sampling.high for end in ends))
     assert result.sampling_error == pytest.approx(max(end.sampling_error for end in ends))
-    assert result.single_error == pytest.approx(max(end.single_error for end in ends))
     shift = max(abs(end.difference.value - result.difference.value) for end in ends)
     alone = max(float(smallest_difference(np.asarray(end.detection_variance), end.detection_growth)) for end in ends)
     most = max(result.second_accuracy, 1 - result.second_accuracy)

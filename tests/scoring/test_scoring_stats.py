@@ -33,7 +33,6 @@ from harness.scoring.stats_differences import (
     power_factor,
     published_variance,
     question_difference,
-    questions_to_detect,
     samples_to_detect,
     sampling_difference_limits,
     score_variance,
@@ -367,17 +366,6 @@ def test_a_plan_and_a_comparison_have_one_formula(accuracy: float) -> None:
     right, counts = np.round(np.linspace(2 * accuracy - 1, 1, 30).clip(0, 1) * 8), np.full(30, 8.0)
     spread = SampleSpread(30, float((right / 8).mean()), float((right / 8 * (1 - right / 8)).mean() * 16 / 15))
     assert np.allclose(planned_detection(spread, 8), detection(right, counts, right, counts))
-
-
-@pytest.mark.parametrize(("difference", "spread"), [(0.02, 0.05), (0.05, 0.1), (0.1, 0.4)])
-def test_so_many_questions_find_the_difference_in_80_percent_of_repetitions(difference: float, spread: float) -> None:
-    """spread: standard deviation of the runs' difference from question to question, seen on 30 questions."""
-    number = questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference)
-    assert number is not None
-    drawn = np.random.default_rng(7).normal(difference, spread, (4000, number))
-    assert np.mean(question_difference(drawn).limits.low > 0) == pytest.approx(0.8, abs=0.03)
-    # Two p values that are corrected together need more.
-    assert (questions_to_detect(spread**2 / 30 + 0.5 / 30**2, 30, difference, 2) or 0) > number
 
 
 def test_a_published_score_near_one_has_an_error() -> None:

@@ -287,6 +287,18 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
         supervisor.dry_run(ServerSpec(engine=engine, model="m", dp=3))
 
 
+@pytest.mark.parametrize(
+    ("replicas_asked", "given"),
+    [(2, ["CUDA_VISIBLE_DEVICES=5", "CUDA_VISIBLE_DEVICES=6"]), (1, ["sh"]), (3, ["sh", "sh", "sh"])],
+)
+def test_replicas_of_any_program_get_a_device_each_where_there_are_enough(
+    replicas_asked: int, given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,6")
+    lines = supervisor.dry_run(ServerSpec(engine="command", extra_flags=("sh", "{port}"), dp=replicas_asked))
+    assert [line.split()[0] for line in lines] == given
+
+
 def test_ports_and_devices_that_cannot_be_are_one_sentence() -> None:
     spec = ServerSpec(engine="vllm", model="m", port=65535, dp=2)
     for begin in (supervisor.dry_run, supervisor.launch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,21 +102,10 @@ def test_a_launcher_that_is_killed_leaves_nothing(
     vllm: Path, models: Path, private_state: Path, tmp_path: Path, number: int
 ) -> None:
     before = set(engine_processes())
-    spec = vllm_spec(vllm, models)
-    words = [
-        spec.model,
-        "--python",
-        str(vllm),
-        "--device",
-        "cpu",
-        "--eager",
-        "--max-model-len",
-        "2048",
-        "--name",
-        "doomed",
-    ]
-    words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
-    running = subprocess.Popen([sys.executable, "-m", "server_launchers", "vllm", *words], stderr=subprocess.PIPE)
+    options = ["--python", str(vllm), "--device", "cpu", "--eager", "--max-model-len", "2048", "--name", "doomed"]
+    options += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
+    words = argv("serve", "vllm", vllm_spec(vllm, models).model, *options)
+    running = subprocess.Popen(words, stderr=subprocess.PIPE)
     state = servers.path_of("doomed")
     # In the middle of a start: the engine has made its own children.
     wait_until(lambda: state.exists() and len(set(engine_processes()) - before) >= 3, "a start to be under way")

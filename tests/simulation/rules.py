@@ -21,8 +21,7 @@ speaks only where every permitted behaviour is broken.
 | budget | with max_tokens the true bill never exceeds the budget, also of replies without usage or that break off |
 | answered | an endpoint that answered is not set aside |
 | patience | a session gives up after its patience, not before, and a pause does not count |
-| accounts | tokens, money, failures, truncated and repeated replies add up to what the servers said |
-| signs | a run stops if its first 16 replies are all empty, truncated, the same or without an answer, and only then |
+| accounts | tokens, money, failures and truncated replies add up to what the servers said |
 """
 
 from __future__ import annotations
@@ -58,12 +57,6 @@ FAULTS = ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
 """Failures that do not lie with the request itself."""
 
 EPS = 1e-6
-
-N_SIGNS = 16
-"""Replies of a session that must all be bad before it stops."""
-
-LONG_CHARS = 80
-"""Characters of a reply that counts as repeated; shorter ones repeat by chance."""
 
 
 class Broken(AssertionError):
@@ -172,28 +165,6 @@ class Sums(msgspec.Struct):
     prompt_beside: int = 0
     completion_beside: int = 0
     failures: int = 0
-    repeated: int = 0
-
-
-class Signs(msgspec.Struct):
-    """What the first replies of a session have in common. stop: the session must stop for it."""
-
-    n: int = 0
-    n_empty: int = 0
-    n_truncated: int = 0
-    texts: set[str] = msgspec.field(default_factory=set)
-    questions: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    stop: bool = False
-
-    def add(self, task: Task, sample: Sample, *, never_answers: bool) -> None:
-        self.n += 1
-        self.n_empty += not sample.text
-        self.n_truncated += sample.truncated
-        self.texts.add(sample.text or "")
-        self.questions.add(task[:2])
-        same = len(self.texts) == 1 and len(self.questions) >= 3
-        all_bad = N_SIGNS in (self.n_empty, self.n_truncated)
-        self.stop = self.n == N_SIGNS and (all_bad or same or never_answers)
 
 
 class Rules:
@@ -202,10 +173,10 @@ class Rules:
     # CPython shares the keys of instances up to 30 attributes; beyond that, each has a large dict of its own.
     __slots__ = (
         "any_probe", "anybody_answered", "bill", "calm", "concurrency", "dispatcher",
-        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited", "long_replies",
-        "longest_stated", "max_tokens", "model", "most_files", "n_done", "questions",
-        "requests", "reshared", "round", "samples", "settings", "sign_at", "signs",
-        "stopped_by_signs", "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
+        "endpoints", "ever_one", "first", "hope_at", "in_flight", "in_rounds", "known", "limited",
+        "longest_stated", "max_tokens", "model", "n_done", "questions",
+        "requests", "reshared", "round", "samples", "settings", "sign_at",
+        "sum_of_weights", "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
@@ -224,9 +195,6 @@ class Rules:
         self.calm = True  # nothing has failed, finished or been changed
         self.reshared = False
         self.sums = Sums()
-        self.signs = Signs()
-        self.stopped_by_signs = False
-        self.long_replies: set[tuple[tuple[str, str], str]] = set()
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
         self.model = world.model
@@ -299,25 +267,11 @@ class Rules:
             sums.finished += 1
             sums.truncated += sample.truncated
             sums.tokens += tokens
-            self._read(task, sample)
             sums.unstated += prompt is None or stated is None
             sums.prompt += billed + kept
             sums.completion += new
         if self.endpoints.get(request.url) is request.endpoint:
             self._answers(request.url, request.endpoint)
-
-    def _read(self, task: Task, sample: Sample) -> None:
-        """What a stored reply says, and which build wrote it."""
-        text = sample.text or ""
-        drawn = self.settings.benchmarks[task.benchmark].sampling.temperature != 0
-        # Equal loops are the model's own: it writes them from any seed.
-        if drawn and len(text) >= LONG_CHARS and self.world.manner != "loop":
-            self.sums.repeated += (task[:2], text) in self.long_replies
-            self.long_replies.add((task[:2], text))
-        self.signs.add(task, sample, never_answers=self.world.manner == "no answer")
-        if self.signs.stop and self.dispatcher.ending.asking:
-            raise Broken("signs", f"the first {N_SIGNS} replies are all bad, and the session goes on")
-        self.stopped_by_signs |= self.signs.stop
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """Before the dispatcher is told."""
@@ -607,8 +561,6 @@ class Rules:
 
     def stopped(self, reason: str) -> None:
         """The session ends before its time."""
-        if reason.startswith("the first ") and not self.stopped_by_signs:
-            raise Broken("signs", f"the session stops, and its first {self.signs.n} replies are not all bad")
         waited = self.world.now - self.hope_at
         patience = self.settings.patience.outage if self.anybody_answered else self.settings.patience.start_up
         if not reason.startswith("no request has been answered"):
@@ -627,7 +579,7 @@ class Rules:
         theirs = Sums(
             counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
             spent.n_unstated, beside.n_unstated, beside.prompt_tokens,
-            beside.completion_tokens, counts.failures, counts.duplicates,
+            beside.completion_tokens, counts.failures,
         )  # fmt: skip
         if theirs != sums:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")

@@ -27,7 +27,7 @@ def play(seed: int, trace: list[str] | None = None) -> Size:
         _session(world, faults=True)
     for one in world.servers.values():
         one.calm(world.model or one.model)
-    world.manner, world.odd = "number", False
+    world.odd = False
     _session(world, faults=False)
     missing = {row[:2] for row in world.owed()}
     if not missing <= world.natures.keys():

@@ -31,8 +31,6 @@ from harness.runs.record import Owed, RecordRefused, Task
 from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
     ENDPOINTS,
-    LONG_REPLY,
-    LOOP,
     MOODS,
     NATURES,
     Bill,
@@ -116,7 +114,6 @@ class Session:
             log=lambda event, **facts: self.logged.append((event, facts)),
             clock=lambda: world.now,
             jitter=world.jitter,
-            answered=lambda task, text, reasoning: world.manner != "no answer",
             account=world.account,
         )
         self.ending = self.dispatcher.ending
@@ -230,20 +227,9 @@ class Session:
             self.rules.cancelled(task)
             self.dispatcher.cancelled(task)
 
-    def _text(self) -> str:
-        match self.world.manner:
-            case "same":
-                return LONG_REPLY
-            case "empty":
-                return ""
-            case "loop":
-                return f"{self.world.n_requests} {LOOP * 20}"
-        return f"{self.world.n_requests}"
-
     def _answer(self, task: Task, flight: _Flight, end: Reply) -> None:
-        text = self._text()
-        truncated = end.truncated or self.world.manner == "truncated"
-        finish, usage = "length" if truncated else "stop", self.world.chance.choice(_USAGES)
+        text = f"{self.world.n_requests}"
+        finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
         prompt, _ = self.world.prompts[task[:2]]
         if usage.prompt_tokens is not None:
             usage = msgspec.structs.replace(usage, prompt_tokens=prompt)
@@ -261,7 +247,6 @@ class Session:
             timing=_TIMING,
             endpoint=flight.server.endpoint.base_url,
             server_model=end.model,
-            fingerprint=flight.server.build(self.world.now) if self.world.odd else None,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
         self.dispatcher.answered(task, sample, reply)

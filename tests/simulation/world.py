@@ -191,10 +191,7 @@ _FATAL = ["closed", "lying"]
 
 
 class Server(msgspec.Struct, eq=False):
-    """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted.
-
-    rebuilt_at: from then on it names another build.
-    """
+    """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted."""
 
     endpoint: Endpoint
     mean_s: float
@@ -203,16 +200,11 @@ class Server(msgspec.Struct, eq=False):
     moods: list[tuple[float, str]]
     model: str = MODEL
     working: int = 0
-    rebuilt_at: float = float("inf")
 
     def mood(self, now: float) -> str:
         while now >= self.moods[0][0]:
             del self.moods[0]
         return self.moods[0][1]
-
-    def build(self, now: float) -> str:
-        """The build that it names."""
-        return "build-2" if now >= self.rebuilt_at else "build-1"
 
     def calm(self, model: str) -> None:
         """From now on it is well, and answers under this name."""
@@ -245,16 +237,6 @@ def server(number: int, chance: random.Random) -> Server:
         retry_after=chance.choice((None, None, 0.5, 20.0, 400.0)),
         moods=[*moods, (float("inf"), last)],
     )
-
-
-Manner = Literal["number", "same", "empty", "truncated", "no answer", "loop"]
-"""How all servers of a run write their replies. number: each reply is another one. same: each is the same long one.
-no answer: none has an answer that the grader would find. loop: each ends in a loop."""
-
-MANNERS: tuple[Manner, ...] = ("number", "same", "empty", "truncated", "no answer", "loop")
-
-LONG_REPLY = "So the answer must be two, since one and one are two; the other case is alike, so nothing is left to do. "
-LOOP = "Wait, let me check that once more, from the start, with care. "
 
 
 PROMPTS = {False: (20, 30), True: (90, 400)}
@@ -344,9 +326,8 @@ class World:
         self.commands = random.Random(f"commands of {seed}")
         self.keeps = seed % 3 == 2
         self.longest_jitter = seed % 5 == 1
-        self.manner: Manner = "number"
         self.odd = seed % 13 == 4
-        """Replies of every manner, other builds, mistakes of ours that the usual seeds leave out."""
+        """Many samples, servers that are dead for good, mistakes of ours that the usual seeds leave out."""
         self.manners = random.Random(f"manners of {seed}") if self.odd else chance
         """Draws what only odd seeds draw."""
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
@@ -385,9 +366,7 @@ class World:
 
     def _make_odd(self) -> None:
         chance = self.manners
-        self.manner = chance.choice(MANNERS)
         for one in self.servers.values():
-            one.rebuilt_at = chance.choice((0.0, 10.0, float("inf")))
             if chance.random() < 0.08:
                 one.moods = [(float("inf"), "dead")]
         n_samples = chance.choice((2, 8, 8))

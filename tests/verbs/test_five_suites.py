@@ -58,6 +58,7 @@ def printed_beside(shown: Shown, row: Mapping[str, str]) -> dict[tuple[str, str,
         (k, "percent"): "reported 2",
         ("pass@1", "mean_tokens"): "reported tokens",
         ("pass@1", "standard_error"): "reported error",
+        ("pass@1", "training_samples"): "training samples",
         ("pass@1", "previous"): "previous best",
         ("pass@1", "improvement"): "reported improvement",
     }

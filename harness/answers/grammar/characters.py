@@ -89,9 +89,6 @@ _TABLE = _table()
 _ENTITY = regex(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
 _DOUBLED_COMMAND = regex(r"\\\\([A-Za-z]+)")
 _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
-_OUTWARD = regex(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
-"""Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
-
 _DECIMAL_COMMA = regex(r"(?<![\d}])(0(?=\{,\})|\d+(?=\{,\}(?:\d{1,2}|\d{4,})(?![\d{])))\{,\}(?=\d)")
 """`3{,}5`: a comma in braces that separates no thousands."""
 
@@ -105,8 +102,6 @@ r"""`_PRICE`: a dollar sign directly before a number, and behind no letter, digi
 text whose only dollar sign ends it, directly behind a number.
 """
 
-_RIGHT = "\\right"
-_SET_SIGN = regex(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
 _CHEMICAL = regex(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
 _COUNT_OF_ATOMS = regex(r"([A-Za-z]+)(\d+)")
 """Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
@@ -147,8 +142,6 @@ def plain_source(source: str) -> str:
         source = escape_prices(source)
     if "{,}" in source:
         source = _DECIMAL_COMMA.sub(r"\1.", source)
-    if "[" in source or "]" in source:
-        source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "\\ce" in source:
@@ -181,18 +174,3 @@ def _undo_doubled_backslashes(source: str) -> str:
     if _ONLY_DOUBLED_BACKSLASHES.fullmatch(source) and any(map(is_command, _DOUBLED_COMMAND.findall(source))):
         return source.replace("\\\\", "\\")
     return source
-
-
-def _turn_open_ends(source: str) -> str:
-    """Return `source` with `(0, 1)` for `]0, 1[`: some countries write open ends as brackets turned outwards."""
-    pieces = _SET_SIGN.split(source)  # intervals, and between them the signs ∪ and ∩
-    intervals = [_OUTWARD.fullmatch(piece) for piece in pieces[::2]]
-    # An end turned outwards is "]" before the interval or "[" behind it.
-    if all(match is None or (match[1] != "]" and match[3] != "[") for match in intervals):
-        return source
-    for index, match in enumerate(intervals):
-        if match is not None:
-            opening = "[" if match[1] == "[" else "("
-            closing = "]" if match[3] == "]" else ")"
-            pieces[2 * index] = f"{opening}{match[2].rstrip().removesuffix(_RIGHT)}{closing}"
-    return "".join(pieces)

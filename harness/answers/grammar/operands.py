@@ -13,7 +13,7 @@ from harness.answers.grammar.operators import applied, applies_function, times
 from harness.answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
 from harness.answers.grammar.remarks import leads_to_value
 from harness.answers.grammar.tokens import MathToken
-from harness.answers.grammar.tree import INFINITY, PI, E, I, Node, names, neg, num, sym, symbols
+from harness.answers.grammar.tree import INFINITY, LEFT_OPEN, PI, E, I, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import unit_of
 
 _CURRENCIES = {
@@ -26,7 +26,8 @@ _DIFFERENTIAL = ("d", "partial", "Delta", "delta")
 _OPERATORS = (sym("d"), sym("partial"))
 _CONSTANTS = {"pi": PI, "inf": INFINITY, "nan": Node("const", ("nan",))}
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
-_MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")
+_MATRICES = names("matrix pmatrix bmatrix Bmatrix array smallmatrix")
+_DETERMINANT = "a determinant that is not worked out"
 _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
 """Commands that may be a further factor of an argument without brackets; before any other it ends."""
 
@@ -52,8 +53,8 @@ def _letter(p: Parser) -> Node:
     # C(a, b) of two letters is more often a point with its name.
     if name == "C" and [p.peek(ahead).kind for ahead in range(5)] == ["(", "num", ",", "num", ")"]:
         return _call(p, "binom")
-    # The d that ends an integral and the d of a unit, such as dm, begin no differential.
-    is_differential = name != "d" or (p.integrals == 0 and unit_of(f"d{after.text}") is None)
+    # The d of a unit, such as dm, begins no differential.
+    is_differential = name != "d" or unit_of(f"d{after.text}") is None
     if name in _DIFFERENTIAL and after.kind == "sym" and is_differential:
         return sym(f"{name} {p.take().text}")
     return applied(p, sym(name)) if applies_function(p, name) else sym(name)
@@ -165,7 +166,7 @@ def _function(p: Parser) -> Node:
     exponent: Node | None = None
     while sign := p.accept("_", "^"):
         if sign == "_":
-            base = _log_base(p) if name == "log" else p.argument(whole_number=True)
+            base = p.argument(whole_number=True)
         else:
             exponent = p.argument(whole_number=True)
     after, is_extreme = p.peek().kind, name in ("max", "min")
@@ -199,16 +200,6 @@ def _function(p: Parser) -> Node:
     return Node("pow", (call, exponent))
 
 
-def _log_base(p: Parser) -> Node:
-    r"""Parse the base of a logarithm: `\log_{16} 8`, `\log_16 x`.
-
-    If no argument follows a number of several digits, its first digit is the base and the rest the argument: `\log_28`
-    is log₂ 8. The 10 of `\log_10` is never split.
-    """
-    follows = p.peek(1).kind in ("num", "sym", "cmd", "(", "{", "|", "[")
-    return p.argument(whole_number=follows or p.peek().kind != "num" or p.peek().text == "10")
-
-
 def _bare_argument(p: Parser) -> Node:
     """Parse the argument of a function without brackets: the factors up to a sign or the next function."""
     node = factor = p.expression(POWER)
@@ -219,8 +210,6 @@ def _bare_argument(p: Parser) -> Node:
         if token.kind in ("|", "…", "text", "begin") or (token.kind == "(" and factor.op != "num"):
             break
         if token.kind == "cmd" and token.text not in _GOES_ON:
-            break
-        if p.integrals and token.text == "d" and p.peek(1).kind == "sym":
             break
         factor = p.expression(POWER)
         node, n_factors = times(node, factor), n_factors + 1
@@ -240,9 +229,7 @@ def _big_operator(p: Parser) -> Node:
             below = p.argument(whole_number=True)
         else:
             above = p.argument(whole_number=True)
-    p.integrals += name.endswith("int")
     body = p.expression(PRODUCT)
-    p.integrals -= name.endswith("int")
     if name.endswith("int"):
         return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
     if below is None or below.op != "rel" or (name != "lim" and (above is None or below.args[1] != ("=",))):
@@ -256,7 +243,7 @@ _COMMANDS: dict[str, Callable[[Parser], Node]] = {
     "cbrt": _root,
     "binom": _binomial,
     **dict.fromkeys(("overline", "bar", "dot", "ddot", "mathring", "widebar"), _barred),
-    **dict.fromkeys(("sum", "prod", "lim", "int", "iint", "oint", "iiint"), _big_operator),
+    **dict.fromkeys(LEFT_OPEN, _big_operator),
 }
 """Name of a command → its rule; every other command is a function."""
 
@@ -356,7 +343,9 @@ def _absolute(p: Parser) -> Node:
     inner = p.expression(SIDE)
     p.bars -= 1
     p.expect("|")
-    return Node("det", (inner,)) if inner.op == "matrix" else Node("fn", ("abs", inner))
+    if inner.op == "matrix":
+        raise Unreadable(_DETERMINANT)
+    return Node("fn", ("abs", inner))
 
 
 def _sign(p: Parser) -> Node:
@@ -381,11 +370,12 @@ def _environment(p: Parser) -> Node:
         raise Unreadable("an empty environment")
     if name == "cases":
         return Node("cases", tuple(Node("list", cells) if len(cells) > 1 else cells[0] for cells in lines))
+    if name in ("vmatrix", "Vmatrix"):
+        raise Unreadable(_DETERMINANT)
     if name in _MATRICES:
         if any(len(cells) != len(lines[0]) for cells in lines):
             raise Unreadable("rows of different lengths")
-        matrix = Node("matrix", tuple(lines))
-        return Node("det", (matrix,)) if name in ("vmatrix", "Vmatrix") else matrix
+        return Node("matrix", tuple(lines))
     parts = tuple(cell for cells in lines for cell in cells)
     return parts[0] if len(parts) == 1 else Node("list", parts)
 

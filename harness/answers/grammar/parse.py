@@ -38,8 +38,6 @@ _CONNECTIVES = {"∧": "and", "∨": "or", "且": "and"}
 """Signs of logic, and 且, with the word that each stands for between items."""
 
 _ALIGNED = names("aligned align gathered split eqnarray alignedat")
-_HALVES = {"am": "am", "pm": "pm", "noon": "pm", "点": ""}
-"""Words behind a time of day → the half of the day that they say; 点 says none."""
 
 _DEPTH_OF_RATIO = 4
 """Deepest rule in which a colon behind an equals sign makes a ratio: inside one bracket."""
@@ -200,7 +198,7 @@ def _item(p: Parser) -> Node:
     parts = [node]
     while p.accept(":") and p.starts_value():
         parts.append(_chain(p))
-    node = _with_condition(p, node if len(parts) == 1 else _colon(p, parts))
+    node = _with_condition(p, node if len(parts) == 1 else _colon(parts))
     return Node("given", (node, "approximately")) if is_rounded else node
 
 
@@ -253,7 +251,7 @@ def _chain(p: Parser) -> Node:
         parts = [_side(p, signs[-1])]
         while signs[-1] in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
             parts.append(p.expression(SIDE))
-        sides.append(parts[0] if len(parts) == 1 else _colon(p, parts))
+        sides.append(parts[0] if len(parts) == 1 else _colon(parts))
     if not signs:
         return sides[0]
     return Node("member", tuple(sides)) if signs == ["∈"] else Node("rel", (tuple(sides), tuple(signs)))
@@ -280,8 +278,8 @@ def _side(p: Parser, sign: str) -> Node:
     return Node("congruence", (node, modulus))
 
 
-def _colon(p: Parser, parts: list[Node]) -> Node:
-    """Return the node of `parts`, which stood between colons: a name and its value, a time of day, or a ratio.
+def _colon(parts: list[Node]) -> Node:
+    """Return the node of `parts`, which stood between colons: a name and its value, or a ratio.
 
     A ratio may be a side of an equation: V1:V2 = 11:21.
     """
@@ -293,13 +291,6 @@ def _colon(p: Parser, parts: list[Node]) -> Node:
     if len(parts) == 2 and last.op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
         sides, signs = last.args
         return Node("rel", ((Node("ratio", (first, sides[0])), *sides[1:]), signs))
-    half = ""  # of the day: `3:30 p.m.` was read as 3 and 30 with the unit "pm"
-    # A ratio has no leading zero: 9:05 is a time.
-    is_time = last.op == "num" and re.fullmatch(r"0\d", p.peek(-1).text) is not None
-    if last.op == "quantity" and last.args[1] in _HALVES:
-        is_time, half, parts = True, _HALVES[last.args[1]], [*parts[:-1], last.args[0]]
-    if is_time and len(parts) <= 3 and all(part.op == "num" and part.args[0].denominator == 1 for part in parts):
-        return Node("time", (tuple(parts), half))
     if first.op == "rel":  # `k = 11:21`: the parts are (k = 11) and 21
         sides, signs = first.args
         return Node("rel", ((*sides[:-1], Node("ratio", (sides[-1], *parts[1:]))), signs))

@@ -53,13 +53,13 @@ class Parser:
     """The tokens of an answer, the position in them, and what the rules around the position have opened.
 
     depth: levels of rules inside one another. bars: open `|…|`, within which a bar closes and never opens. rows: a
-    square bracket is open, whose items may be rows of a matrix. integrals: open integrals, in which a d before a letter
-    ends a product. No rule catches `Unreadable`: it ends the parse, so a rule that raises restores nothing.
+    square bracket is open, whose items may be rows of a matrix. No rule catches `Unreadable`: it ends the parse, so a
+    rule that raises restores nothing.
     """
 
     def __init__(self, tokens: list[MathToken], grammar: Grammar) -> None:
         self.tokens, self.grammar = tokens, grammar
-        self.position = self.depth = self.bars = self.integrals = 0
+        self.position = self.depth = self.bars = 0
         self.rows = False
 
     def peek(self, ahead: int = 0) -> MathToken:

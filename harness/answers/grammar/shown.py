@@ -46,9 +46,6 @@ def show(node: Node) -> str:
         return "[" + "; ".join(", ".join(show(cell) for cell in row) for row in args) + "]"
     if op == "base":
         return f"{args[0]} in base {args[1]}"
-    if op == "time":
-        hours, *below = map(show, args[0])
-        return ":".join((hours, *(part.zfill(2) for part in below))) + (f" {args[1]}" if args[1] else "")
     if op == "quantity":
         return f"{_inner(args[0])} {args[1]}"
     if op in ("deg", "pct"):

@@ -343,18 +343,17 @@ class _Lexer:
             self.put("text", content)
 
     def word(self) -> None:
-        """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
+        """Read letters without a backslash: a function, a constant, words, or a product of variables."""
         source = self.source
         # The module's name in `np.sqrt` or `math.pi` adds nothing; references of Minerva have it.
         if (module := _MODULE.match(source, self.position)) is not None:
             self.position = module.end()
         previous = self.tokens[-1] if self.tokens else None
-        if previous is not None and previous.kind == "num":
-            clock = _CLOCK.match(source, self.position)
-            if clock is not None:
-                self.position = clock.end()
-                self.put("text", clock[1].lower() + "m")
-                return
+        is_number = previous is not None and previous.kind == "num"
+        if is_number and (clock := _CLOCK.match(source, self.position)) is not None:
+            self.position = clock.end()
+            self.put("text", f"{clock[1].lower()}m")  # 3:30 p.m.
+            return
         match = _WORD.match(source, self.position)
         if match is None:
             raise Unreadable("not a word")

@@ -62,7 +62,10 @@ I = Node("const", ("i",))  # noqa: E741  the name of the imaginary unit
 INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
-STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio time text congruence given")
+LEFT_OPEN = names("sum prod int iint oint iiint lim")
+"""Functions with a letter of their own. They are read and never worked out: an answer that leaves one is undecided."""
+
+STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio text congruence given")
 
 
 def walk(node: Node) -> list[Node]:
@@ -102,37 +105,11 @@ def _substituted(part: Any, variable: Node, value: Node) -> Any:
 
 
 def is_scalar(node: Node) -> bool:
-    """Whether the tree is one number or expression: no part is a structure, except the matrix of a determinant."""
+    """Whether the tree is one number or expression: no part is a structure."""
     stack = [node]
     while stack:
         op, args = stack.pop()
         if op in STRUCTURES:
             return False
-        if op != "det":
-            stack.extend([part for part in args if type(part) is Node])
+        stack.extend([part for part in args if type(part) is Node])
     return True
-
-
-def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None:
-    r"""Return (low, high, name of the variable, integrand) of the arguments of fn("int"); None for an integral without
-    two limits or without a differential.
-
-    The grammar reads the body as a product: its last factors are d and a letter, or a fraction that has them on top,
-    `\frac{dx}{x}`.
-    """
-    if len(arguments) != 3:
-        return None
-    low, high, body = arguments
-    factors = list(body.args) if body.op == "mul" else [body]
-    divisors = []
-    if factors[-1].op == "div":
-        top, bottom = factors.pop().args
-        factors += top.args if top.op == "mul" else (top,)
-        divisors.append(bottom)
-    if len(factors) < 2 or factors[-2] != sym("d") or factors[-1].op != "sym":
-        return None
-    # The 1 is the integrand of ∫ dx.
-    inner = Node("mul", (num(1), *factors[:-2]))
-    for divisor in divisors:
-        inner = Node("div", (inner, divisor))
-    return low, high, factors[-1].args[0], inner

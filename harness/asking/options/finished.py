@@ -76,6 +76,9 @@ class ExportOptions(Options):
             chars=1,
         ),
     ] = None
+    prompt: Annotated[
+        str | None, Option("Prompt of the benchmark's questions beside its own solutions. Default: the card's.")
+    ] = None
     i_know: Annotated[
         bool,
         Option("Also export a benchmark as training data, and questions whose authors ask not to publish them."),

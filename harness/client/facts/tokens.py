@@ -37,16 +37,6 @@ def has_token_pages(engine: str | None) -> bool:
     return engines.dialect(engine).tokens is not None
 
 
-class Rendered(msgspec.Struct, frozen=True):
-    """A prompt as the model gets it.
-
-    ids: its tokens. ends_open: whether it ends in an opening tag of reasoning, which some templates put there.
-    """
-
-    ids: list[int]
-    ends_open: bool
-
-
 class Tokenizer:
     """The tokenizer of `model`, asked of a server. Every method raises `ServerError`."""
 
@@ -56,12 +46,12 @@ class Tokenizer:
         self._pages = engines.dialect(engine).tokens or TokenPages()
         self._model = model
 
-    def prompt_tokens(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered:
-        """The tokens of a question's prompt, after the chat template. template_kwargs: arguments of the template."""
-        if not question.messages:
-            return Rendered(self.tokens_of(question.prompt, special=True), False)
-        text, ids = self.render(question.messages, template_kwargs, tail=_TAIL_TOKENS)
-        return Rendered(ids, text.rstrip().endswith(THINK))
+    def opens_reasoning(self, question: Question, template_kwargs: Mapping[str, Any]) -> bool:
+        """Whether the chat template ends a question's prompt with an opening tag of reasoning, as some do.
+
+        template_kwargs: arguments of the template.
+        """
+        return self.render(question.messages, template_kwargs, tail=_TAIL_TOKENS)[0].rstrip().endswith(THINK)
 
     def render(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any], tail: int = 0

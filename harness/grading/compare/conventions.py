@@ -32,7 +32,6 @@ CONVENTIONS: dict[str, Convention] = {
     "vector_as_tuple": Convention(True, "a column or row vector equals the tuple of its entries"),
     "ratio_as_quotient": Convention(True, "a ratio equals its quotient: 2:1 = 2"),
     "base_dropped": Convention(True, "the subscript of a base may be left out: 204_5 = 204"),
-    "clock_24": Convention(True, "3:30 p.m. = 15:30"),
     "bound_variables": Convention(True, "the name of a function's variable does not matter: f(z) = z is f(x) = x"),
     "positive_variables": Convention(False, "variables are positive, as physical quantities are: √(x²) = x"),
     "text_case": Convention(True, "words are compared without case, articles and punctuation"),

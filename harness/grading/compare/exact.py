@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import comb, factorial, gcd, isqrt, lcm, log2
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node, num, substitute
+from harness.answers.grammar.tree import Node, num
 from harness.core.codec import digest
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS
 
 _MAX_KNOWN = 128
 """Number of trees whose values are cached; one value may take 25 kilobytes."""
@@ -23,9 +23,6 @@ _MAX_WRITTEN_BITS = 10_000
 
 _MAX_DEGREE = 1_000
 """Largest degree of a root that is computed."""
-
-_MAX_ROWS = 6
-"""Largest number of rows of a determinant, whose expansion takes n! products."""
 
 
 class NotExact(ValueError):
@@ -171,10 +168,8 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
 
 
 def _fn(node: Node, depth: int) -> Fraction:
-    """Compute a function of `_FUNCTIONS`, a sum or a product."""
+    """Compute a function of `_FUNCTIONS`."""
     name, *arguments = node.args
-    if name in ("sum", "prod"):
-        return _sum(node, depth)
     rule = _FUNCTIONS.get(name)
     if rule is None:
         raise NotExact(name)
@@ -228,44 +223,6 @@ _FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
 }
 
 
-def _sum(node: Node, depth: int) -> Fraction:
-    """Compute a sum or product with integer limits, term by term.
-
-    depth: how many levels of the formula stand above this part; too many raise.
-    """
-    name, variable, start, end, body = node.args
-    low, high = _integers(_exact(start, depth), _exact(end, depth))
-    if variable.op not in ("sym", "const") or high - low > MAX_RANGE:
-        raise NotExact("limits")
-    total = Fraction(0 if name == "sum" else 1)
-    for step in range(low, high + 1):
-        term = _exact(substitute(body, variable, num(step)), depth)
-        total = total + term if name == "sum" else total * term
-        _check_size(total)
-    return total
-
-
-def _determinant(node: Node, depth: int) -> Fraction:
-    """Return the determinant of the matrix in `node`. Raises `NotExact` for over 6 rows, or if it is not square.
-
-    depth: how many levels of the formula stand above this part; too many raise.
-    """
-    rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
-    if len(rows) > _MAX_ROWS or any(len(row) != len(rows) for row in rows):
-        raise NotExact("a determinant")
-    return _expand(rows)
-
-
-def _expand(rows: list[list[Fraction]]) -> Fraction:
-    """Return the determinant of a square matrix, by its first row."""
-    if not rows:
-        return Fraction(1)
-    total = Fraction(0)
-    for column, cell in enumerate(rows[0]):
-        total += (-1) ** column * cell * _expand([row[:column] + row[column + 1 :] for row in rows[1:]])
-    return total
-
-
 _RULES: dict[str, Callable[[Node, int], Fraction]] = {
     "num": lambda node, _depth: node.args[0],
     "neg": lambda node, depth: -_exact(node.args[0], depth),
@@ -275,7 +232,6 @@ _RULES: dict[str, Callable[[Node, int], Fraction]] = {
     "pow": _pow,
     "root": lambda node, depth: _pow(Node("pow", (node.args[1], Node("div", (num(1), node.args[0])))), depth),
     "base": _base,
-    "det": _determinant,
     "fn": _fn,
     "pct": lambda node, depth: _exact(node.args[0], depth) / 100,
 }

@@ -15,14 +15,16 @@ from typing import Any
 
 from harness.answers.grammar.tree import Node, names, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
-from harness.grading.compare.branches import CORNERS, JUMPS, may_break
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
 from harness.grading.compare.numeric import Evaluation, differ, evaluations, same_number
 from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
-_INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
-_STEPS = CORNERS | JUMPS | names("gcd lcm")
+_INTEGER_FUNCTIONS = names("factorial binom floor ceil mod gcd lcm arrangements")
+_STEPS = names("abs sgn max min floor ceil mod gcd lcm")
+"""Functions with corners or jumps."""
+
+_BRANCHED = names("arcsin arccos arcsec arccsc arccosh arctanh arctan arccot")
 _MIN_POINTS = 3
 """Number of points at which both expressions must have a value; with fewer nothing is decided."""
 
@@ -98,7 +100,7 @@ def proportional(left: Node, right: Node) -> Any | None:
 
 def _may_break(*trees: Node) -> bool:
     """Whether the trees hold a function with steps, corners or branches."""
-    return _has_steps(*trees) or may_break(*trees)
+    return _has_steps(*trees) or any(_has_branches(node) for tree in trees for node in walk(tree))
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
@@ -220,6 +222,19 @@ def _over_integers(left: Node, right: Node) -> bool:
 def _has_steps(*trees: Node) -> bool:
     """Whether the trees hold a function with steps or corners, between which it is constant or linear."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
+
+
+def _has_branches(node: Node) -> bool:
+    """Whether `node` is a root or an inverse function with letters: √(u²) is |u|, so that its formula changes where u
+    is 0. A power with a letter in its exponent is taken for positive numbers only, as is usual.
+    """
+    if node.op == "root":
+        return bool(symbols(node.args[1]))
+    if node.op == "pow":
+        base, exponent = node.args
+        is_integer = exponent.op == "num" and exponent.args[0].denominator == 1
+        return bool(symbols(base)) and not symbols(exponent) and not is_integer
+    return node.op == "fn" and node.args[0] in _BRANCHED and bool(symbols(node))
 
 
 def _is_negative(node: Node) -> bool:

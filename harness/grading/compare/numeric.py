@@ -38,8 +38,6 @@ FIRST_DIGITS = 70
 _SPAN_FACTOR = 6
 _SUM_OF_SPANS_FACTOR = 1.5
 _SPARE_DIGITS = 100
-_MAX_ROUGH_SPAN = 6
-"""Largest span of an expression with an integral that is decided."""
 
 
 class Evaluation(NamedTuple):
@@ -85,13 +83,7 @@ def evaluations(
 
 
 def _digits_needed(point: Point, spans: int) -> int:
-    """Return how many digits an equality needs, by the span that `point` has noted.
-
-    An integral cannot be computed with more digits: if its span is small, the digits of `point` count as enough;
-    otherwise the result exceeds `MAX_DIGITS`.
-    """
-    if point.rough:
-        return point.digits if point.span <= _MAX_ROUGH_SPAN else MAX_DIGITS + 1
+    """Return how many digits an equality needs, by the span that `point` has noted."""
     return ceil(max(spans * point.span, 2 * point.span + _SUM_OF_SPANS_FACTOR * point.spans)) + _SPARE_DIGITS
 
 
@@ -122,7 +114,7 @@ def number_of(node: Node, digits: int = 30) -> Any:
     budget = [MAX_EVALUATIONS]
     point = Point(digits + 2 * NOISE_DIGITS, 0, budget)
     value = evaluate_at(point, node)
-    if point.span > NOISE_DIGITS / 2 and not point.rough:  # cancellation may have cost digits
+    if point.span > NOISE_DIGITS / 2:  # cancellation may have cost digits
         if 2 * point.span > MAX_DIGITS:
             raise NotNumeric("too many digits needed")
         # A sum of terms as large as 10^span is chopped at 10^(2 · span) of their rounding errors.

@@ -6,7 +6,6 @@ span tells the number of digits that a comparison needs.
 
 from __future__ import annotations
 
-import contextlib
 from fractions import Fraction
 from functools import cache
 from math import ceil, log, log10
@@ -17,20 +16,11 @@ import mpmath
 from mpmath.libmp import mpf_log, to_float
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import I, Node, integrand, substitute, sym, symbols, walk
-from harness.grading.bounds import MAX_EVALUATIONS, MAX_RANGE
-from harness.grading.compare.branches import CORNERS, JUMPS
+from harness.answers.grammar.tree import LEFT_OPEN, I, Node, symbols, walk
 from harness.grading.compare.exact import digits_in_base
 
 NOISE_DIGITS = 20
 """Number of digits at the end of a number that rounding errors may have reached."""
-
-_INTEGRAL_DIGITS = 60
-_INTEGRAL_SHARED_DIGITS = 45
-"""Number of digits of an integral that quadrature must reach, by its own estimate of the error."""
-
-_INTEGRAL_COST = MAX_EVALUATIONS // 40
-"""An integral takes this many evaluations from the budget, besides the evaluations of its integrand."""
 
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
@@ -64,7 +54,7 @@ class Point:
     index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
     several points; an evaluation with more digits costs more. integers, negative, stretch: which values
     the variables take. span, spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of them
-    (see `numeric`). rough: an integral occurred, which has fewer digits. chops: sums that are rounding errors become 0.
+    (see `numeric`).
     """
 
     def __init__(
@@ -86,18 +76,13 @@ class Point:
         self.stretch = stretch
         self.span = 0.0
         self.spans = 0.0
-        self.rough = False
-        self.chops = True
-        self.bound: dict[str, Any] = {}
         # A product of long numbers takes time about quadratic in their digits.
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
         """Return the number that a letter stands for here: a pseudo-random one, from 0.3 to 2.3 times `stretch`, which
-        the point may make negative or a small integer; for the variable of a sum or integral, its value.
+        the point may make negative or a small integer.
         """
-        if name in self.bound:
-            return self.bound[name]
         state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
             return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.index & 1))
@@ -109,8 +94,7 @@ class Point:
     # --- span and noise ---
     def tolerance(self) -> Any:
         """Return the relative difference that rounding errors may cause; 1 if the digits are far too few."""
-        reliable = _INTEGRAL_SHARED_DIGITS if self.rough else self.digits - NOISE_DIGITS
-        return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - reliable)
+        return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - (self.digits - NOISE_DIGITS))
 
     def widen_span(self, value: Any) -> None:
         """Raise `span` to |log₁₀ value|, if that is larger: then more of the digits may be rounding errors."""
@@ -128,8 +112,6 @@ class Point:
         """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
         large as `scale`.
         """
-        if not self.chops:
-            return value
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
         if hasattr(value, "_mpf_"):
             return value if abs(value) > noise else self.mp.mpf(0)
@@ -247,15 +229,13 @@ class Point:
 
     # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """Return the value of a function of real or complex numbers.
+        """Return the value of a function of real or complex numbers; sums, integrals and limits are not worked out.
 
         arguments: trees of the function's arguments.
         """
         mp = self.mp
-        if name in ("sum", "prod"):
-            return self.sum_or_product(name, arguments, depth)
-        if name == "int":
-            return self.integral(arguments, depth)
+        if name in LEFT_OPEN:
+            raise NotNumeric(name)
         values = [self.value(argument, depth) for argument in arguments]
         # Without i a bar marks a segment, a mean or a name, and no conjugate.
         if name == "bar" and I in walk(arguments[0]) and not symbols(arguments[0]):
@@ -333,72 +313,6 @@ class Point:
         if name in ("max", "min"):
             return max(values) if name == "max" else min(values)
         raise NotNumeric(name)
-
-    def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
-        r"""Return `\int_a^b f dx`, by quadrature.
-
-        arguments: trees of the integrand, its variable and the limits. Raises `NotNumeric` if the integrand has corners
-        or jumps, if a limit is complex, or if the quadrature does not reach `_INTEGRAL_SHARED_DIGITS`.
-        """
-        parts = integrand(arguments)
-        if parts is None:
-            raise NotNumeric("an integral")
-        low, high, variable, body = parts
-        # Quadrature would not see a peak of max(0, 1 − |999x − 143|), whatever its estimate of the error.
-        if any(
-            here.op == "fn" and here.args[0] in CORNERS | JUMPS and variable in symbols(here) for here in walk(body)
-        ):
-            raise NotNumeric("an integrand with corners or jumps")
-        # Fewer digits than elsewhere: the nodes of the method are expensive to compute.
-        inner = Point(_INTEGRAL_DIGITS, self.index, self.budget, integers=self.integers, negative=self.negative)
-        inner.stretch = self.stretch
-        inner.chops = False  # near singular ends, a small integrand is no rounding error
-        inner.bound = dict(self.bound)
-        ends = [inner.value(low, depth), inner.value(high, depth)]
-        if any(inner.mp.im(end) for end in ends):
-            raise NotNumeric("limits")
-        self.rough = True
-        # A name of its own: the same letter outside of the integral is another variable.
-        name = f"bound {variable}"
-        body = substitute(body, sym(variable), sym(name))
-        constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
-        for literal in (here for here in walk(body) if here.op == "num"):
-            # Intermediate values of the integrand do not widen the span; its literals and the integral do.
-            self.widen_span(constants.value(literal))
-        self.budget[0] -= _INTEGRAL_COST
-
-        def integrand_at(abscissa: Any) -> Any:
-            inner.bound[name] = abscissa
-            return inner.value(body, depth)
-
-        # tanh-sinh copes with singular ends, but evaluates there; gauss-legendre never does.
-        for method in ("tanh-sinh", "gauss-legendre"):
-            with contextlib.suppress(NotNumeric, ZeroDivisionError, ValueError):
-                value, error = inner.mp.quad(integrand_at, ends, method=method, maxdegree=7, error=True)
-                if error <= inner.mp.mpf(10) ** -_INTEGRAL_SHARED_DIGITS * max(abs(value), inner.mp.mpf(1)):
-                    return self.mp.convert(value)
-        raise NotNumeric("an integral that does not converge")
-
-    def sum_or_product(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """Compute a sum or product with integer limits, term by term."""
-        mp = self.mp
-        variable, start, end, body = arguments
-        low, high = self.value(start, depth), self.value(end, depth)
-        if variable.op not in ("sym", "const") or mp.im(low) or mp.im(high) or low != int(low) or high != int(high):
-            raise NotNumeric("limits")
-        if high - low > MAX_RANGE:
-            raise NotNumeric("too many terms")
-        # A name of its own: the same letter outside of the sum is another variable.
-        name_inside = f"bound {variable.args[0]}"
-        body = substitute(body, variable, sym(name_inside))
-        total, largest = mp.mpf(0 if name == "sum" else 1), mp.mpf(0)
-        for step in range(int(low), int(high) + 1):
-            self.bound[name_inside] = mp.mpf(step)
-            term = self.value(body, depth)
-            total = total + term if name == "sum" else total * term
-            largest = max(largest, abs(term))
-        self.bound.pop(name_inside, None)
-        return self.without_noise(total, largest) if name == "sum" else total
 
 
 _ELEMENTARY = {

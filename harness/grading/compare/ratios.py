@@ -1,4 +1,4 @@
-"""Equality of ratios, times of day, numbers in a base and residue classes."""
+"""Equality of ratios, numbers in a base and residue classes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from harness.grading.compare.scalars import Comparison, same_scalar
 
 
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a ratio or a time of day."""
-    if {reference.op, answer.op} & {"time", "quantity"}:
-        return Comparison(_same_clock(reference, answer, rules), "clock")
+    """Compare two answers, at least one of them a ratio; times of day only as written (3:30 p.m.)."""
+    ratios = [side for side in (reference, answer) if side.op == "ratio"]
+    if any(part.op == "quantity" for part in (reference, answer, *ratios[0].args[1:], *ratios[-1].args[1:])):
+        return Comparison(None, "ratio")
     if reference.op == answer.op == "ratio":
         if len(reference.args) != len(answer.args):
             return Comparison(False, "ratio")
         if len(reference.args) == 2:
-            return _same_pairs(reference, answer, rules)
+            return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
         # Both are multiplied so that their first parts agree, which avoids a division by a part that is 0.
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
@@ -37,69 +38,9 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     return Comparison(None, "ratio")
 
 
-def _same_pairs(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare 3:2 and 6:4 by their quotients, but 3:10 and 6:20, which may be times of day, by their parts."""
-    quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-    may_be_times = _is_clock(reference), _is_clock(answer)
-    if rules.form == "simplest":  # which no time has
-        return quotients
-    if all(may_be_times):
-        same = _same_clock(reference, answer, rules)
-        return Comparison(same, "clock" if same is None else "ratio")
-    if quotients.equal and any(may_be_times) and not _same_parts(reference.args, answer.args, rules):
-        return Comparison(None, "ratio")  # 3:7 and 15:35, which may be a time
-    return quotients
-
-
 def _same_parts(left: Sequence[Node], right: Sequence[Node], rules: GradeRules) -> bool:
     """Whether two lists of parts of one length are equal, pair by pair."""
     return all(same_scalar(mine, theirs, rules).equal for mine, theirs in zip(left, right, strict=True))
-
-
-_NOON = 12
-_HALVES = {"am": 0, "pm": _NOON}
-
-
-def _is_clock(node: Node) -> bool:
-    """Whether a ratio may be a time of day: at most 24 hours, and minutes that are a multiple of five below 60.
-
-    5 minutes do not count: the tree does not keep whether 5 was written 05, and "3:5" is a ratio.
-    """
-    clock = _clock(node)
-    return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
-
-
-def _clock(node: Node) -> tuple[int, int, str] | None:
-    """Return (hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
-    parts, half = node.args if node.op == "time" else (node.args, "")
-    if node.op == "quantity" and node.args[1] in _HALVES and node.args[0].op == "num":
-        parts, half = (node.args[0],), node.args[1]
-    elif node.op not in ("time", "ratio"):
-        return None
-    if not all(part.op == "num" and part.args[0].denominator == 1 for part in parts) or len(parts) > 2:
-        return None
-    return int(parts[0].args[0]), int(parts[1].args[0]) if len(parts) > 1 else 0, half
-
-
-def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
-    """Whether two times are the same; the answer may leave out a.m. or p.m.
-
-    None if only the answer names a half of the day, and the other one: 8:55 p.m. beside 8:55, which counts to 24. None
-    also for 4:30 beside 16:30.
-    """
-    left, right = _clock(reference), _clock(answer)
-    if left is None or right is None:
-        return None
-    if left[1] != right[1]:
-        return False
-    if bool(left[2]) == bool(right[2]):
-        apart = left[0] - right[0]
-        return left[2] == right[2] and (not apart or (None if apart == _NOON and not left[2] else False))
-    named, bare = (left, right) if left[2] else (right, left)
-    hour = named[0] % _NOON + _HALVES[named[2]]
-    if bare[0] == hour:
-        return allows(rules, "clock_24") or bare[0] == named[0]
-    return (True if named is left else None) if bare[0] == named[0] else False
 
 
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -159,17 +100,6 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     ):
         return None
     return abs(after - start) == abs(modulus) and ((start - residue) / modulus).denominator == 1
-
-
-def with_modulus(node: Node) -> Node:
-    """Return `n ≡ 1, 5 (mod 6)` as `n ≡ 1 (mod 6), n ≡ 5 (mod 6)`; any other node unchanged."""
-    if node.op != "list" or node.args[-1].op != "congruence":
-        return node
-    modulus, first = node.args[-1].args[1], node.args[0]
-    named = first.op == "rel" and first.args[1] == ("≡",)
-    residues = [first.args[0][1] if named else first, *node.args[1:-1], node.args[-1].args[0]]
-    classes = [Node("congruence", (residue, modulus)) for residue in residues]
-    return Node("list", tuple(Node("rel", ((first.args[0][0], item), ("≡",))) if named else item for item in classes))
 
 
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

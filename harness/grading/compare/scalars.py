@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import INFINITY, LEFT_OPEN, PI, Node, is_scalar, num, substitute, sym, symbols, walk
 from harness.answers.grammar.units import (
     Unit,
     changes_number,
@@ -36,7 +36,6 @@ from harness.answers.grammar.units import (
 )
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
-from harness.grading.compare.branches import bound_letters
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
@@ -44,12 +43,6 @@ from harness.grading.compare.rewriting import without_degree_signs
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
-_ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
-    (("temperature", 1),): Fraction(0),
-    (("celsius", 1),): Fraction(27315, 100),
-    (("fahrenheit", 1),): Fraction(27315, 100) - Fraction(160, 9),
-}
-"""Dimensions of temperatures, each with its zero in kelvin."""
 
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
@@ -147,7 +140,7 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     for first in _as_quantities(reference):
         for second in _as_quantities(answer):
             units = unit_of(first.args[1]), unit_of(second.args[1])
-            if units[0] is not None and units[1] is not None and _measures_the_same(units[0], units[1]):
+            if units[0] is not None and units[1] is not None and units[0].dimension == units[1].dimension:
                 return first, second
     return reference, answer
 
@@ -171,26 +164,15 @@ _NUMBER_AND_LETTERS = re.compile(r"-?[\d/.^·]+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[
 """A product of a number and letters, as it is shown, without brackets: 5·m/s^2."""
 
 
-def _measures_the_same(first: Unit, second: Unit) -> bool:
-    """Whether two units have one dimension, or both are units of temperature."""
-    return first.dimension == second.dimension or {first.dimension, second.dimension} <= _ZEROS.keys()
-
-
-def _in_kelvin(value: Node, unit: Unit) -> Node | None:
-    """Return a temperature in kelvin; None if `unit` measures something else."""
-    zero = _ZEROS.get(unit.dimension)
-    if zero is None:
-        return None
-    return Node("add", (_multiply(value, unit.factor), num(zero, 2 if zero.denominator > 1 else -1)))
-
-
 def _have_known_units(reference: Node, answer: Node) -> bool:
-    """Whether both sides have a known unit, a percent sign or a degree sign.
+    """Whether both sides have a known unit, a percent sign or a degree sign, and none is a temperature, since scales
+    of temperature are not converted.
 
     Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left.
     """
     return all(
         (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))
+        and not _is_temperature(node)
         and not any(part.op == "text" for part in walk(node))
         for node in (reference, answer)
     )
@@ -203,7 +185,7 @@ def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     Nobody has said what these mean, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15,
     and E(X) + E(Y) may be E(X + Y).
     """
-    letters = symbols(answer) - symbols(reference) - bound_letters(answer)
+    letters = symbols(answer) - symbols(reference)
     mine, theirs = _function_values(reference), _function_values(answer)
     return bool(letters or theirs - mine) or any(not symbols(value) for value in mine - theirs)
 
@@ -235,8 +217,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
             both = measure.dimension in sided[1:] and answer_measure.dimension in sided[1:]
             return [] if both and measure != answer_measure else [(reference_value, answer_value)]
         if measure.dimension != answer_measure.dimension:
-            left, right = _in_kelvin(reference_value, measure), _in_kelvin(answer_value, answer_measure)
-            return [] if left is None or right is None else [(left, right)]
+            return []
         if measure.factor == answer_measure.factor:
             # Not multiplied, so that a decimal keeps the places to which it was rounded.
             return [(reference_value, answer_value)]
@@ -404,7 +385,7 @@ def _infinity(node: Node) -> int:
     if any(here.op == "const" and here.args[0] == "nan" for here in walk(node)):
         return 2
     # The infinite limit of a sum, limit or integral is no infinite value.
-    endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
+    endless = any(here.op == "fn" and here.args[0] in LEFT_OPEN for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
 
 

@@ -7,14 +7,14 @@ trees to a common form (`_prepare`), and applies the first of these rules that f
     3  ± on a side: all values written out       4  families, which a letter for any integer makes
     5  names with values on a side               6  alternatives: "a = 0 or b = 0"
     7  residue classes      8  equations         9  lists          10  memberships   11  words
-    12  cases               13  vectors as i, j, k   14  matrices   15  ratios and times
-    16  sets of reals       17  relations        18  tuples and brackets        else: different
+    12  cases               13  matrices         14  ratios         15  sets of reals
+    16  relations           17  tuples and brackets                   else: different
 
 Before all of these, a value with a condition beside it is split, and value and condition are compared. Parts are
 compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can
 tell); a structure is equal if all parts are, and different as soon as a part is shown to differ. The order of the rules
-counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval beside a set (16) but a point
-beside a point (18). Reference and answer cannot be exchanged, for a response may state more than a reference asks for
+counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval beside a set (15) but a point
+beside a point (17). Reference and answer cannot be exchanged, for a response may state more than a reference asks for
 (docs/grading.md). A function with a parameter `swapped` takes either order: True says that its first argument comes
 from the answer.
 
@@ -23,6 +23,7 @@ Long: structures hold structures, so the rules of all kinds call one another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -41,8 +42,6 @@ from harness.answers.grammar.units import qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, names_several, same_assignments
-from harness.grading.compare.branches import bound_letters
-from harness.grading.compare.constants import same_with_constants
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Statement,
@@ -64,7 +63,7 @@ from harness.grading.compare.families import (
     without_conditions,
 )
 from harness.grading.compare.matrices import compute_matrices
-from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
+from harness.grading.compare.ratios import same_base, same_classes, same_ratios
 from harness.grading.compare.realsets import (
     NotASet,
     is_inequality,
@@ -73,11 +72,7 @@ from harness.grading.compare.realsets import (
     same_sets,
 )
 from harness.grading.compare.relations import same_relations
-from harness.grading.compare.rewriting import (
-    components,
-    groups_as_tuples,
-    without_ellipsis,
-)
+from harness.grading.compare.rewriting import without_ellipsis
 from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 
@@ -85,6 +80,7 @@ _UNREAD = Comparison(None, "structure")
 """The result for two kinds of structures that no rule compares: undecided."""
 
 
+_CONSTANT = re.compile(r"(?:[CcKkD]|const)(?:_\w+)?")
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
@@ -127,11 +123,9 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return same(_member_set(reference), _member_set(answer), rules)
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
-    if (vectors := _by_unit_vectors(reference, answer)) is not None:
-        return _in_order(*vectors, rules, "vector")
     if "matrix" in (reference.op, answer.op):
         return _same_matrices(reference, answer, rules)
-    if "ratio" in (reference.op, answer.op) or "time" in (reference.op, answer.op):
+    if "ratio" in (reference.op, answer.op):
         return same_ratios(reference, answer, rules)
     if _is_set_like(reference) or _is_set_like(answer):
         return _same_sets(reference, answer, rules)
@@ -143,16 +137,24 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers without structure: as scalars, up to conjugates and free constants, and as families."""
+    """Compare two answers without structure: as scalars, and as families."""
     if reference.op == "base" or answer.op == "base":
         return same_base(reference, answer, rules)
+    constants = [_constant_of(side) for side in (reference, answer)]
+    if constants[0] is not None and constants[1] is not None:  # x² + C and x² + K
+        reference, answer = substitute(reference, constants[0], sym("C")), substitute(answer, constants[1], sym("C"))
     result = same_scalar(reference, answer, rules)
     if result.equal:
         return result
-    constants = same_with_constants(reference, answer)
-    if constants is not False:
-        return Comparison(constants, "constants")
+    if result.equal is False and "C" in symbols(reference) & symbols(answer):
+        return Comparison(None, "constant")  # C may be any constant: ln|x| + C and ln|3x| + C
     return _same_family(reference, answer, rules) or result
+
+
+def _constant_of(node: Node) -> Node | None:
+    """Return the letter that is a free constant of an expression, the only one that is a term of its own; else None."""
+    terms = [term for term in node.args if term.op == "sym"] if node.op == "add" else []
+    return terms[0] if len(terms) == 1 and _CONSTANT.fullmatch(terms[0].args[0]) else None
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -188,7 +190,7 @@ def _count(node: Node) -> int | None:
 
 def _prepare(node: Node) -> Node:
     """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
-    return compute_matrices(without_ellipsis(groups_as_tuples(with_modulus(_drop_point_name(node)))))
+    return compute_matrices(without_ellipsis(_drop_point_name(node)))
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
@@ -298,7 +300,7 @@ def _is_no_list_of_values(reference: Node, items: Sequence[Node]) -> bool:
     values = [_value_of(item) for item in items]
     if any(value.op == "rel" for value in values):
         return True
-    return not symbols(reference) and any(symbols(value) - bound_letters(value) for value in values)
+    return not symbols(reference) and any(map(symbols, values))
 
 
 def _value_of(item: Node) -> Node:
@@ -701,24 +703,6 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
         return Comparison(False if _count(vector) is not None else None, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
-
-
-def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Sequence[Node]] | None:
-    """Return the coordinates (of reference, of answer) of a vector in brackets and a sum of i, j and k; else None."""
-    for vector, counterpart in ((reference, answer), (answer, reference)):
-        entries: Sequence[Node] | None
-        if vector.op in ("tuple", "bracket"):
-            entries = vector.args
-        elif vector.op == "matrix":
-            entries = _vector(vector)
-        else:
-            continue
-        if entries is None:
-            continue
-        coordinates = components(counterpart, len(entries))
-        if coordinates is not None:
-            return (entries, coordinates) if vector is reference else (coordinates, entries)
-    return None
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

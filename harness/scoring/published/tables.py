@@ -58,6 +58,7 @@ class _ScoreRow(Part):
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
     percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
     previous: Percent | Literal[""] = ""
+    training_samples: str = pydantic.Field(default="", max_length=20)
     standard_error: float | None = pydantic.Field(default=None, ge=0, le=100)
     samples: int | None = pydantic.Field(default=None, ge=1)
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
@@ -118,6 +119,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
             standard_error=None if row.standard_error is None else row.standard_error / 100,
             mean_tokens=row.mean_tokens,
             previous=row.previous,
+            training_samples=row.training_samples,
             quoted=row.quoted,
             stated=row.stated,
             note=row.note,

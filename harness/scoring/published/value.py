@@ -51,13 +51,13 @@ class PublishedScore:
 
     samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
     digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
-    %. run_deviation: standard deviation of one run's accuracy over the `samples` runs. standard_error: a fraction, of
-    whatever error the source states. Few runs estimate the deviation badly, and sources mean different errors: so both
-    only show whether `samples` can be true. mean_tokens: of a reply. by: "authors"
-    of this model, or "others" who measured it; a source may be both, each of other models. quoted: the source quotes
-    somebody else for this number; `by` is then said of the number that it quotes. settings: of the file, overridden by
-    those of the row. stated: whether the source states the settings of this very number; False: they are a guess, taken
-    from elsewhere in the source. A field that is None is not stated.
+    %. training_samples: of the model, as printed. run_deviation: standard deviation of one run's accuracy over the
+    `samples` runs. standard_error: a fraction, of whatever error the source states. Few runs estimate the deviation
+    badly, and sources mean different errors: so both only show whether `samples` can be true. mean_tokens: of a reply.
+    by: "authors" of this model, or "others" who measured it; a source may be both, each of other models. quoted: the
+    source quotes somebody else for this number; `by` is then said of the number that it quotes. settings: of the file,
+    overridden by those of the row. stated: whether the source states the settings of this very number; False: they are
+    a guess, taken from elsewhere in the source. A field that is None is not stated.
     """
 
     model: str
@@ -71,6 +71,7 @@ class PublishedScore:
     standard_error: float | None = None
     mean_tokens: float | None = None
     previous: str = ""
+    training_samples: str = ""
     by: Literal["authors", "others"] = "others"
     quoted: bool = False
     stated: bool = True

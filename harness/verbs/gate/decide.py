@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -30,7 +31,13 @@ USUAL_CUT = 5.0
 """Percent of replies cut by max_tokens that a benchmark with a floor may have, unless its policy says another."""
 
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint"}
+MAX_CHANGED = 4
+"""Largest number of differences from the baseline that a decision names."""
+
+LEARNT_FROM = ("pass", "undecided", "waived")
+"""States of former runs whose accuracies show by how much sound runs differ."""
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
@@ -80,19 +87,15 @@ Halt = tuple[State, str]
 """Why no more samples come although some benchmark is undecided: the state that it has then, and a sentence."""
 
 
-def deviation_of(policy: Policy, benchmark: str, history: Sequence[Gated]) -> gate.Deviations:
+def deviation_of(policy: Policy, benchmark: str, history: Iterable[Gated]) -> gate.Deviations:
     """By how much runs of this benchmark differ beyond sampling. Runs that failed do not count, unless waived."""
     seen = [
-        check
+        (check.accuracy, check.variance)
         for entry in history
         for check in entry.checks
-        if check.benchmark == benchmark
-        and check.accuracy is not None
-        and check.state in ("pass", "undecided", "waived")
+        if check.benchmark == benchmark and check.accuracy is not None and check.state in LEARNT_FROM
     ]
-    return gate.learnt_deviation(
-        [check.accuracy or 0.0 for check in seen], [check.variance for check in seen], policy.run_deviation / 100
-    )
+    return gate.learnt_deviation([each[0] for each in seen], [each[1] for each in seen], policy.run_deviation / 100)
 
 
 def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
@@ -121,7 +124,8 @@ def decide(
     policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
     history: Sequence[Gated], today: date, n_questions: Mapping[str, int], halt: Halt | None = None,
 ) -> Gated:  # fmt: skip
-    """The decision. label: names the runs. baselines, n_questions: by benchmark. halt: why no more samples come.
+    """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
+    benchmark. halt: why no more samples come.
 
     n_questions: of the whole benchmarks of a gate's own run, which may have asked a part so far.
     """
@@ -129,9 +133,10 @@ def decide(
     for name in policy.benchmarks:
         present = [run.benchmarks[name] for run in runs if name in run.benchmarks]
         baseline = baselines[name].benchmarks[name].questions if name in baselines else ()
+        former = takewhile(lambda entry: entry.run != label, history)
         check = _check(
             policy, name, present if len(present) == len(runs) else (),
-            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, history),
+            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, name, former),
             n_questions.get(name),
         )  # fmt: skip
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
@@ -141,7 +146,7 @@ def decide(
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
-            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed]))
+            check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         for waiver in policy.waivers:
             if waiver.benchmark == name and check.state == "fail":
                 state: State = "waived" if waiver.until >= today else "fail"
@@ -239,7 +244,9 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
     first, second = baseline.benchmarks[benchmark].record, run.benchmarks[benchmark].record
     changed = setting_differences(first, second, servers) + server_differences(*servers)
     return [
-        f"differs from the baseline: {difference_in_words(each)}" for each in changed if each.field not in OF_A_GATE
+        f"differs from the baseline: {difference_in_words(each)}"
+        for each in changed
+        if each.field.partition(".")[0] not in OF_A_GATE
     ]
 
 

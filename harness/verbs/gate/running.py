@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,6 @@ OnLook = Callable[[Gated], None]
 """Receives the state of the gate after each look."""
 
 
-def _today() -> date:
-    """The day by which waivers end, in UTC."""
-    return datetime.now(UTC).date()
-
-
 def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     """The baseline of each benchmark that has one. Raises `UsageError` if it lacks the benchmark, or its score."""
     baselines = {}
@@ -76,7 +71,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
-        policy, label, runs, read_baselines(policy), read_history(policy, label), _today(),
+        policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
         {} if plan is None else plan["questions"],
     )  # fmt: skip
 
@@ -86,7 +81,7 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
 
     The same call continues. Raises what `prepare` and `generate` raise, but for a rule that stops the sampling.
     """
-    baselines, today = read_baselines(policy), _today()
+    baselines, today = read_baselines(policy), datetime.now(UTC).date()
     with prepare(policy.options(out), watcher) as prepared:
         ids = _asked(policy, prepared.sets, baselines, prepared.settings.seed)
         n_questions = {name: len(each) for name, each in ids.items()}
@@ -100,7 +95,7 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
                     grade_new(prepared.folder, name)
                 runs = read_runs([prepared.folder])
                 label = _named(out, runs[0])
-            gated = decide(policy, label, runs, baselines, read_history(policy, label), today, n_questions, halt)
+            gated = decide(policy, label, runs, baselines, read_history(policy), today, n_questions, halt)
             on_look(gated)
             looks = _next_looks(gated, n_questions)
             # Samples that make no look more, such as of questions that are now others, never will.
@@ -219,7 +214,7 @@ class Expected:
 
 def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
-    baselines, history, result = read_baselines(policy), read_history(policy, ""), []
+    baselines, history, result = read_baselines(policy), read_history(policy), []
     sets = questions_of(policy.options(None)).sets
     for name, ids in _asked(policy, sets, baselines, 0).items():
         watched, n_questions = policy.benchmarks[name], len(ids)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -28,20 +27,12 @@ HISTORY = "history.jsonl"
 """Name of the file of former decisions in the policy's folder `history`."""
 
 
-def read_history(policy: Policy, label: str) -> list[Gated]:
-    """The former decisions, up to that on the runs of this label. Raises `UsageError` for a damaged file."""
-    return (
-        []
-        if policy.history is None
-        else list(takewhile(lambda entry: entry.run != label, read_entries(policy.history)))
-    )
-
-
-def read_entries(history: Path) -> list[Gated]:
-    """All former decisions. Raises `UsageError` for a damaged file."""
-    path, entries = history / HISTORY, []
-    lines = read_named(path, MAX_HISTORY_BYTES).splitlines() if path.exists() else []
-    for number, line in enumerate(lines, 1):
+def read_history(policy: Policy) -> list[Gated]:
+    """The former decisions, oldest first. Raises `UsageError` for a damaged file."""
+    entries: list[Gated] = []
+    if policy.history is None or not (path := policy.history / HISTORY).exists():
+        return entries
+    for number, line in enumerate(read_named(path, MAX_HISTORY_BYTES).splitlines(), 1):
         try:
             entries.append(codec.decode(line, Gated))
         except codec.DecodeError as error:
@@ -51,7 +42,7 @@ def read_entries(history: Path) -> list[Gated]:
 
 def write(policy: Policy, gated: Gated, folder: Path) -> None:
     """Write gate.json, gate.md, gate.xml (JUnit) and gate.html to `folder`, and one line to the policy's history."""
-    entries = [] if policy.history is None else read_entries(policy.history)
+    entries = read_history(policy)
     # A gate that is decided again, such as after a kill, keeps its line.
     number = next((i for i, former in enumerate(entries) if former.run == gated.run), len(entries))
     entries[number : number + 1] = [gated]
@@ -82,11 +73,9 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
         )  # fmt: skip
         heads = ("number", "run", "state", "accuracy", "reference", "with the loss", "rounds", "why")
         tables.append(Table(f"{name}: the runs so far", heads, rows, numeric=frozenset({0, 3, 4, 5, 6})))
-        seen = [(n, c, c.accuracy) for n, _, c in checks if c.accuracy is not None]
-        if seen:
+        if seen := [(n, c, c.accuracy) for n, _, c in checks if c.accuracy is not None]:
             plots.append(_chart(name, seen))
-    waivers = tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers)
-    if waivers:
+    if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
     return tables_page(f"Gate {gated.gate}", gated.verdict, tables, plots)
 
@@ -97,17 +86,14 @@ def _chart(name: str, seen: Sequence[tuple[int, Checked, float]]) -> Plot:
     for number, check, accuracy in seen:
         reach = 2 * math.sqrt(check.variance + check.deviation**2)
         state = "" if check.state == "pass" else check.state
-        rows.append(("accuracy", number, accuracy, accuracy - reach, accuracy + reach, state))
+        rows.append(("accuracy", number, accuracy, max(0.0, accuracy - reach), min(1.0, accuracy + reach), state))
         for line, value in (("reference", check.reference), ("with the loss", check.reference - check.loss)):
             rows.append((line, number, value, value, value, ""))
     y: dict[str, Any] = {"scale": {"zero": False}, **SHARE_AXIS}
     layers = [
         {"mark": "rule", "encoding": {"y": axis("low", None, **y), "y2": {"field": "high"}}},
         {"mark": {"type": "line", "point": True}, "encoding": {"y": axis("accuracy", None, **y)}},
-        {
-            "mark": {"type": "text", "dy": -12},
-            "encoding": {"y": axis("accuracy", None, **y), "text": {"field": "state"}},
-        },
+        {"mark": {"type": "text", "dy": -12}, "encoding": {"y": axis("accuracy", None), "text": {"field": "state"}}},
     ]
     encoding = {
         "x": axis("number", "run", format="d", tickMinStep=1),

@@ -154,6 +154,7 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
+        "training_samples": ("training samples", _own(lambda one: visible(one.published.training_samples))),
         "previous": ("previous best", _own(lambda one: one.published.previous)),
         "improvement": ("improvement", _our_improvement),
         "reported_improvement": ("reported improvement", _own(lambda one: one.published.improvement)),

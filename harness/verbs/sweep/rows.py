@@ -58,6 +58,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     error_per_question: str
     reported_error: str
     reported_tokens: str
+    training_samples: str
     previous: str
     improvement: str
     reported_improvement: str

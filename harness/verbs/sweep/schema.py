@@ -68,8 +68,8 @@ class Suite(Part):
 
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "verdict", "error",
-    "error_per_question", "reported_error", "tokens", "reported_tokens", "previous", "improvement",
-    "reported_improvement",
+    "error_per_question", "reported_error", "tokens", "reported_tokens", "training_samples", "previous",
+    "improvement", "reported_improvement",
 ]  # fmt: skip
 
 

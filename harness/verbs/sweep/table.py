@@ -172,7 +172,7 @@ def _labels(results: Results, point: Point) -> dict[str, Any]:
 
 _PRINTED = (
     *("reported_at_k", "error_per_question", "reported_error", "reported_tokens"),
-    *("previous", "improvement", "reported_improvement"),
+    *("training_samples", "previous", "improvement", "reported_improvement"),
 )
 """Columns of the tables that stand in `table.csv` as they are printed."""
 

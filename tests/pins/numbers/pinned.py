@@ -31,15 +31,15 @@ COUNTS = (
     " workload.completion_tokens"
 )
 COMPARED = (
-    "verdict kind_verdict p_sampling p_question detectable samples settling settling_range settling_questions n_owed"
+    "verdict kind_verdict p_sampling p_question detectable n_owed"
     " paired.n_questions paired.n_missing paired.first_accuracy paired.second_accuracy"
     " difference=paired.difference.value sampling_interval=paired.difference.sampling"
     " question_interval=paired.difference.question at_most=paired.difference.at_most paired.better paired.worse"
-    " paired.unpaired paired.n_clusters mean.verdict mean.p_sampling mean.detectable"
+    " paired.unpaired mean.verdict mean.p_sampling mean.detectable"
     " mean.compared.difference=mean.compared.difference.value"
-    " mean.compared.sampling_interval=mean.compared.difference.sampling margin.verdict margin.p margin.settling"
+    " mean.compared.sampling_interval=mean.compared.difference.sampling margin.verdict margin.p"
 )
-PUBLISHED = "published.value ours difference error p detectable settling verdict differing"
+PUBLISHED = "published.value ours difference error p detectable verdict differing"
 PLANNED = (
     "n_questions accuracy deviation samples basis given_samples smallest_difference"
     " forecast.n_samples forecast.tokens forecast.prompt_tokens"

@@ -23,24 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.watching import Watcher
-from harness.core import errors
 from harness.core.about import __version__, install_line
-from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.generation.network.control import Signals
 
 LOOK_SECONDS = 1.0
 """Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
 
-TRIES = 3
-"""Number of attempts to connect to ray://HOST:PORT. For each attempt Ray's server starts a process, for which it waits
-30 s at most."""
-
 RETRIES = 20
 """Largest number of times that a task is begun again after its worker or node was lost."""
-
-_FAILURES = (errors.UsageError, errors.ServerError, errors.StoreError, errors.StoppedByRule)
-"""Errors that keep their class on the way from a task; any other becomes a `ServerError`."""
 
 
 class Cluster:
@@ -60,21 +52,16 @@ class Cluster:
         except ImportError as error:
             raise UsageError(f"on=ray needs the package ray: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
-        n_tries = TRIES if address.startswith("ray://") else 1
-        for tries_left in reversed(range(n_tries)):
-            try:
-                # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
-                with warnings.catch_warnings(action="ignore"), chdir("/"):
-                    self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-                return
-            except Exception as error:  # Ray raises exceptions of many kinds here
-                if tries_left:
-                    continue
-                where = "" if address == "auto" else f" at {visible(address, 200)}"
-                raise UsageError(
-                    f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/scaling.md), or set "
-                    f"RAY_ADDRESS, or give on=ray://HOST:PORT"
-                ) from error
+        try:
+            # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
+            with warnings.catch_warnings(action="ignore"), chdir("/"):
+                self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except Exception as error:  # Ray raises exceptions of many kinds here
+            where = "" if address == "auto" else f" at {visible(address, 200)}"
+            raise UsageError(
+                f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/scaling.md), or set "
+                "RAY_ADDRESS, or give on=ray://HOST:PORT"
+            ) from error
 
     def __enter__(self) -> Cluster:
         return self
@@ -110,13 +97,17 @@ class Cluster:
         def begin(index: int) -> Any:
             return task.remote(work, __version__, folder, arguments[index])
 
+        def cancel(_signum: int, nth: int) -> None:
+            for ref in waiting:
+                ray.cancel(ref, force=nth > 1)
+
         indices = {begin(index): index for index in range(len(arguments))}
         waiting = list(indices)
         failed: dict[int, HarnessError] = {}
         n_restarts: Counter[int] = Counter()
         # Ray prints news of its nodes to standard output, where a program may read JSON.
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
-            signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
+            signals.attach(cancel)
             while waiting:
                 try:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
@@ -147,11 +138,6 @@ class Cluster:
         return results
 
 
-def _cancel(ray: Any, refs: Sequence[Any], *, force: bool) -> None:
-    for ref in refs:
-        ray.cancel(ref, force=force)
-
-
 def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     """Runs on the node: call `work` with `arguments`. Returns ("done", its result), or (name of the error's class, the
     error's sentence).
@@ -180,7 +166,7 @@ def _unpack(kind: str, value: Any, name: str) -> Any:
     """
     if kind == "done":
         return value
-    classes = {failure.__name__: failure for failure in _FAILURES}
+    classes = {"UsageError": UsageError, "StoreError": StoreError, "StoppedByRule": StoppedByRule}
     raise classes.get(kind, ServerError)(f"{name}: {value}")
 
 
