@@ -40,9 +40,6 @@ repeat the command.
 _BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
 """The warning of a score whose rows are matched by ids."""
 
-_FORMER_MANIFEST = "outputs.json"
-"""File by which earlier versions kept the grades of outputs, without the samples, in the folder of the present run."""
-
 
 def check_file(path: Path, options: ScoreOptions) -> None:
     """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
@@ -132,11 +129,11 @@ def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: 
 
 
 def _remove_leftovers(folder: RunFolder) -> None:
-    """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
+    """Remove what a reading that was killed left: no manifest names these samples.
 
     Raises `InUse` while another process makes the run, and `StoreError`.
     """
-    left = [path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()]
+    left = [*folder.path.glob("*/samples.jsonl")]
     if left and not folder.manifest.is_file():
         with RunLock(folder):
             # Meanwhile another process may have made the run.
