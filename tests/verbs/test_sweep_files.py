@@ -156,6 +156,22 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
+def test_a_server_s_key_may_have_the_name_of_an_engine_s_own_flag(tmp_path: Path) -> None:
+    ours, theirs = (
+        planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{{engine: vllm, {keys}}}]\n").groups[0].spec
+        for keys in ("tp: 2, context: 4096", "tensor_parallel_size: 2, max_model_len: 4096")
+    )
+    assert ours == theirs
+
+
+def test_a_dry_run_shows_what_a_reproduction_rests_on(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("models: [Qwen/QwQ-32B]\nbenchmarks: [aime24]\nrun: {temperature: 0.5}\n")
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
+    for words in ("temperature 0.5, top_p 0.95", "prompt boxed", "LLMEval", "`harness benchmarks fetch aime24`"):
+        assert words in " ".join(shown.split()), shown
+    assert "the server of OPENAI_BASE_URL, or the running one" in shown
+
+
 D = "benchmarks: [demo]\n"
 M = D + "models: [m]\n"
 
