@@ -46,6 +46,7 @@ ELSEWHERE: dict[str, str] = dict(
             "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
+            "The folder of the run that is made of a file is named by --out.": "as-run",
             "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
             "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown report:format",
