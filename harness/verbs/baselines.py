@@ -65,7 +65,8 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
 
     only_first: the first run is the baseline of all benchmarks, since the user named it; otherwise the baseline of a
-    benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no benchmark can be compared.
+    benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no
+    benchmark can be compared.
     """
     baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
     holders: dict[str, list[str]] = {}
