@@ -84,15 +84,6 @@ def test_a_stream_of_every_ordinary_shape_is_one_reply() -> None:
     assert got.timing.events == 3
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
-def test_splits_and_line_ends_never_change_the_reply(size: int, line_end: bytes) -> None:
-    stream = b"\xef\xbb\xbf" + STREAM.replace(b"\n", line_end)
-    whole = parse(stream)
-    assert isinstance(whole, Reply)
-    assert facts(parse(*(stream[i : i + size] for i in range(0, len(stream), size)))) == facts(whole)
-
-
 def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
     whole = reply(STREAM)
     finished_at = STREAM.index(b'"finish_reason": "stop"}]}') + len(b'"finish_reason": "stop"}]}')

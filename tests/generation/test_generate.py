@@ -38,16 +38,6 @@ from tests.generation.small_runs import (
 )
 
 
-def test_every_expected_key_is_asked_once_and_stored(tmp_path: Path) -> None:
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=3)
-        outcome = run(settings, question_set(tmp_path, 5))
-    assert outcome.complete
-    assert (outcome.n_done, outcome.n_owed, outcome.causes) == (15, 0, [])
-    assert keys_of(settings) == expected_keys(5, 3)
-    assert len(server.requests) == 15
-
-
 def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 3)
     with FaultServer(well) as server:
