@@ -30,6 +30,13 @@ def benchmark(tmp_path: Path) -> OpenBenchmark:
     return opened(write_run(tmp_path / "run"))
 
 
+@pytest.mark.parametrize(("sought", "n"), [("WAIT", 0), ("Wait", 1), ("wait", 1), ("finish_reason", 0)])
+def test_small_letters_find_capitals_and_no_name_of_a_field_is_text(
+    benchmark: OpenBenchmark, sought: str, n: int
+) -> None:
+    assert len(hits(benchmark, sought)) == n
+
+
 def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
     (hit,) = hits(benchmark, "half of")
     assert (hit.part, hit.before, hit.match, hit.verdict) == ("text", "", "Half of", "correct")
