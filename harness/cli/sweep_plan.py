@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.asking.servers import URL_VARIABLE
 from harness.cli import terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
@@ -24,11 +25,16 @@ def show(sweep: Sweep) -> int:
     for group in sweep.groups:
         click.echo(f"{group.name}: {_server(group)}")
         terminal.table(
-            ("cell", "benchmark", "questions", "samples", "new tokens at most", ""),
+            ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published", ""),
             [_row(by_cell[cell.name]) for cell in group.cells],
         )
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
+    if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
+        names = visible(" ".join(absent))
+        click.echo(
+            f"not on this machine, and loaded at the start: {names}; `harness benchmarks fetch {names}` gets them"
+        )
     for sentence in sweep.remarks:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
@@ -53,7 +59,8 @@ def _server(group: ServerGroup) -> str:
     from server_launchers.keeping import supervisor
 
     if group.spec is None:
-        return "a server that runs already"
+        given = [options for cell in group.cells if (options := cell.options).base_url or options.provider]
+        return "a server that runs already" if given else f"the server of {URL_VARIABLE}, or the running one"
     try:
         spec = running.server_of(group, Terminal(progress=False))
         lines = supervisor.dry_run(spec)
@@ -70,7 +77,8 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
     state = "refused" if expected.refused else "done" if expected.done else ""
-    return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, state
+    numbers = (questions, str(expected.samples), most)
+    return expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published, state
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:

@@ -190,10 +190,20 @@ def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path
         compare([base], CompareOptions())
     with pytest.raises(UsageError, match="shares no benchmark"):
         compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])], CompareOptions())
-    with pytest.raises(UsageError, match="give both files one name and run again"):
-        compare([base, write_run(tmp_path / "renamed", benchmarks=[("my_demo", 4, 2)])], CompareOptions())
     with pytest.raises(StoreError, match="demo of fresh is not scored"):
         compare([base, write_run(tmp_path / "fresh", scored=False)], CompareOptions())
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_the_same_questions_are_compared_under_two_names(tmp_path: Path, same: bool) -> None:
+    for name, digest in (("demo", "d1"), ("my_demo", "d1" if same else "d2")):
+        path = write_run(tmp_path / name, benchmarks=[(name, 30, 16)]).manifest
+        record = json.loads(path.read_bytes())
+        record["benchmarks"][name]["identity"]["dataset_digest"] = digest
+        path.write_text(json.dumps(record), "utf-8")
+    done = harness(tmp_path, "compare", "demo", "my_demo")
+    assert (done.code, "my_demo: candidate" in done.out) == ((0, True) if same else (2, False)), done.err
+    assert "run again" not in done.err
 
 
 def test_a_run_without_samples_is_named(tmp_path: Path) -> None:

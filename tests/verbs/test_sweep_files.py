@@ -7,8 +7,6 @@ For: harness.cli.sweep_plan.
 from __future__ import annotations
 
 import csv
-import os
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -158,6 +156,22 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
+def test_a_server_s_key_may_have_the_name_of_an_engine_s_own_flag(tmp_path: Path) -> None:
+    ours, theirs = (
+        planned(tmp_path, f"models: [m]\nbenchmarks: [demo]\nservers: [{{engine: vllm, {keys}}}]\n").groups[0].spec
+        for keys in ("tp: 2, context: 4096", "tensor_parallel_size: 2, max_model_len: 4096")
+    )
+    assert ours == theirs
+
+
+def test_a_dry_run_shows_what_a_reproduction_rests_on(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("models: [Qwen/QwQ-32B]\nbenchmarks: [aime24]\nrun: {temperature: 0.5}\n")
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
+    for words in ("temperature 0.5, top_p 0.95", "prompt boxed", "LLMEval", "`harness benchmarks fetch aime24`"):
+        assert words in " ".join(shown.split()), shown
+    assert "the server of OPENAI_BASE_URL, or the running one" in shown
+
+
 D = "benchmarks: [demo]\n"
 M = D + "models: [m]\n"
 
@@ -245,20 +259,6 @@ def test_a_command_that_starts_the_same_program_for_two_models_is_named(
 ) -> None:
     sentences = shared_servers.without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
     assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
-
-
-def test_a_command_without_the_model_is_named_before_the_first_start(tmp_path: Path) -> None:
-    text = 'checkpoints: ck/step_*\nservers: [{command: ["true", --port, "{port}"]}]\nbenchmarks: [demo]\n'
-    for step in (1, 2):
-        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
-        # Written long ago: a fresh checkpoint is waited for.
-        os.utime(tmp_path / f"ck/step_{step}", (time.time() - 60,) * 2)
-    (tmp_path / "s.yaml").write_text(text)
-    for words in (("--dry-run",), ("--follow", "0.001"), ()):
-        done = harness(tmp_path, "sweep", "s.yaml", *words)
-        assert done.err.startswith("harness: warning: s.yaml:2: no word of `command`"), done.err
-        # Later ones are only counted.
-        assert done.err.count("warning: s.yaml:2: no word of `command`") == 1
 
 
 @pytest.mark.parametrize(

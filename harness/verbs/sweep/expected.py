@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from harness.asking import prepare
+from harness.asking.options import RunOptions
 from harness.benchmarks import catalogue, data, prompts
+from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError
+from harness.core.inert import visible
 from harness.generation.context import may_lower
 from harness.presets import preset as presets
+from harness.presets.sampling import Sampling
+from harness.runs.recorded_settings import in_words
+from harness.scoring.published import load_published, matching
 from harness.verbs.sweep import running
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line
+
+MAX_PUBLISHED = 2
+"""Largest number of published scores that are named for a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +29,9 @@ class ExpectedCell:
 
     n_questions: None if the data are not on this machine and the card does not state the number. at_most: `n_questions`
     is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
-    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. done: nothing is left
-    to do. lost: why the cell would end without a score; empty if no reason is known.
+    most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
+    and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
+    done: nothing is left to do. lost: why the cell would end without a score; empty if no reason is known.
     """
 
     cell: Cell
@@ -30,6 +40,9 @@ class ExpectedCell:
     at_most: bool
     samples: int
     most_tokens: int | None
+    settings: str
+    published: str
+    absent: bool
     done: bool = False
     lost: str = ""
 
@@ -69,16 +82,16 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         (question_set,) = questions_asked.sets
         settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
-        samples, max_tokens, origins = settings.samples, settings.sampling.max_tokens, settings.origins
+        samples, sampling, origins = settings.samples, settings.sampling, settings.origins
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         sampling, origins = prepare.sampling_of(options, preset, card.sampling)
-        max_tokens = sampling.max_tokens
         name, samples = card.name, options.samples or card.samples
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+    max_tokens = sampling.max_tokens
     fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
     return ExpectedCell(
@@ -88,9 +101,30 @@ def _estimate(sweep: Sweep, group: ServerGroup, cell: Cell, *, download: bool) -
         at_most=at_most,
         samples=samples,
         most_tokens=most,
+        settings=_settings(options, sampling, card),
+        published=_published(options.model or str((group.spec or {}).get("model", "")), name, sweep),
+        absent=questions_asked is None,
         done=done,
         lost="" if done else _reason_lost(sweep, group, questions_asked, cell, samples, None if fits else max_tokens),
     )
+
+
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None) -> str:
+    """The sampling and the prompts of a cell in words."""
+    words = [f"{name} {in_words(value)}" for name, value in sampling.sent().items()]
+    words.append(f"prompt {options.prompt or (card.prompt if card is not None else 'of the file')}")
+    if options.thinking is not None:
+        words.append(f"thinking {options.thinking}")
+    if options.system_prompt is not None:
+        words.append(f"system prompt {in_words(options.system_prompt)}")
+    return ", ".join(words)
+
+
+def _published(model: str, benchmark: str, sweep: Sweep) -> str:
+    """Published scores of the model on the benchmark: those of the suite's own source, else the first ones."""
+    scores = [one for one in matching(load_published(models=[model]), model, benchmark) if one.metric == "pass@1"]
+    own = [one for one in scores if sweep.suite is not None and one.source.url == sweep.suite.source]
+    return " · ".join(f"{one.printed} {visible(one.source.title, 30)}" for one in (own or scores)[:MAX_PUBLISHED])
 
 
 def _reason_lost(

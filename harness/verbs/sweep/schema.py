@@ -23,6 +23,7 @@ from pydantic import (
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import Part
+from server_launchers.engines import table
 from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, flag_of
 
@@ -135,16 +136,26 @@ def _without_default(shown: dict[str, Any]) -> None:
     shown.pop("default", None)
 
 
+_SPELT = {
+    theirs: field
+    for engine in ENGINES
+    for field, names in table.by_name(engine).pasted.items()
+    for theirs in names.replace("-", "_").split()
+    if field in OPTIONS
+} | {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
+"""Name of a flag of an engine, or of `harness serve`, with `_` for `-` → the field of a server's spec."""
+
+
 def _server_fields() -> dict[str, Any]:
-    """The fields of a server's spec; a flag's name is accepted for a field's name."""
+    """The fields of a server's spec; the name of a flag, ours or an engine's, is accepted for a field's name."""
     fields: dict[str, Any] = {
         "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out to start no server.")),
         "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
         "extra_flags": (Texts, _may_be_left_out(description="Passed to the engine unchanged.")),
     }
     for name, option in OPTIONS.items():
-        spelt = flag_of(name)[2:].replace("-", "_")
-        alias = {} if spelt == name else {"validation_alias": AliasChoices(name, spelt)}
+        spelt = [theirs for theirs, field in _SPELT.items() if field == name and theirs != name]
+        alias = {"validation_alias": AliasChoices(name, *spelt)} if spelt else {}
         kind: Any = option.annotation
         if name == "devices":
             kind = Listed | tuple[int, ...]
@@ -152,10 +163,6 @@ def _server_fields() -> dict[str, Any]:
             kind = Mapping[str, Scalar]
         fields[name] = (Annotated[kind, WrapValidator(_open)], _may_be_left_out(description=option.help, **alias))
     return fields
-
-
-_SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
-"""Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
 
 
 def field_of(key: str) -> str:
