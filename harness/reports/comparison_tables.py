@@ -17,12 +17,6 @@ MAX_MOVED = 15
 """Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 
-COUNTS_GRADER = (
-    "the grader's verdicts count here; `harness compare` (option samples) has the difference with verdicts by hand"
-)
-"""The footnote of a table between runs of which one has verdicts by hand."""
-
-
 def paired_table(
     baselines: Mapping[str, str], comparisons: Sequence[RunPair], uncompared: Sequence[tuple[str, str, str]] = ()
 ) -> Table:

@@ -33,8 +33,7 @@ from harness.reports.tables import Table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.moves import moves
-from harness.scoring.score import with_verdicts_by_hand
-from harness.scoring.uncertainty import cells, percent, value_cell, with_interval
+from harness.scoring.uncertainty import cells, percent, value_cell
 
 Values = dict[str, Any]
 """What a part of the page shows, by the names that the template uses; an unknown name is an error there."""
@@ -156,10 +155,7 @@ def _headlines(runs: Sequence[ScoredRun]) -> list[Values]:
 
 
 def _headline(score: Score) -> Values:
-    """The headline of one benchmark: its accuracy in large letters, and `facts`, (name, value) of each line below it.
-
-    The accuracy with verdicts by hand stands in the last line.
-    """
+    """The headline of one benchmark: its accuracy in large letters; `facts`: (name, value) of each line below it."""
     most = max(score.pass_at, default=0)
     accuracy, same, new = cells(score.accuracy)
     facts = [
@@ -174,8 +170,6 @@ def _headline(score: Score) -> Values:
         facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
     if score.partial:
         facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
-    if (by_hand := with_verdicts_by_hand(score)) is not None:
-        facts.append(("with verdicts by hand", with_interval(by_hand)))
     return {"benchmark": short(score.benchmark), "accuracy": accuracy, "facts": facts}
 
 

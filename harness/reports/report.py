@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
-from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, twin_table
+from harness.reports.comparison_tables import paired_table, published_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.looks import look_warnings, owed_samples
@@ -225,7 +225,6 @@ class Report:
                 continue
             try:
                 paired = compare_runs(benchmark.questions, first.questions)
-                has_others = benchmark.has_verdicts_by_hand or first.has_verdicts_by_hand
                 graders = () if first.score is None else grading_warnings(score, first.score)
                 looks = look_warnings(run, benchmark, first_run, first)
                 pairs.append(
@@ -233,7 +232,7 @@ class Report:
                         run=run.label,
                         baseline=first_run.label,
                         paired=paired,
-                        warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
+                        warnings=(*graders, *looks),
                         imported=benchmark.record.imported or first.record.imported,
                         n_owed=owed_samples(benchmark) + owed_samples(first),
                     )

@@ -23,7 +23,7 @@ from harness.runs.sweep_cell import names_in_sweep
 from harness.scoring import QuestionTally, Score
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import warned, with_ks, with_verdicts_by_hand
+from harness.scoring.score import warned, with_ks
 from harness.scoring.tally import slim, tally
 
 MAX_WITH_TEXT = 500
@@ -48,11 +48,6 @@ class ScoredBenchmark:
     known_as: str | None
     n_ungraded: int = 0
     rubric: str = ""
-
-    @property
-    def has_verdicts_by_hand(self) -> bool:
-        """Whether a person's verdicts differ from the grader's."""
-        return self.score is not None and with_verdicts_by_hand(self.score) is not None
 
 
 @dataclass(frozen=True, slots=True)

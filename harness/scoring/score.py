@@ -366,15 +366,6 @@ def _stated_tokens(columns: SampleColumns | None) -> dict[str, Any]:
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
-def with_verdicts_by_hand(score: Score) -> Estimate | None:
-    """The accuracy that counts a person's verdicts; None without any that differ from the grader's.
-
-    It is the audited accuracy if there is one: verdicts on a part of the samples, put in place of the grader's,
-    estimate nothing.
-    """
-    return score.accuracy_overridden if score.audited is None else score.audited.accuracy
-
-
 def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
     """Return `score` with G-Pass@k added, for each of its k. items: the score's questions.
 

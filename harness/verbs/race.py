@@ -250,7 +250,6 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     standings, rounds_of, short = play(
         have, sample_to, most=most, margin=rules.margin / 100, step=rules.step, on_look=on_look
     )
-    folders = {name: prepared.folder.path for name, prepared in entered.items()}
     cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(
         baseline=next(iter(entered)),
@@ -259,7 +258,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
             for name, state in standings.items()
         },
         warnings={name: caution.warnings for name, caution in cautious.items()},
-        folders=folders,
+        folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
         owed=f"{visible(short, 80)} misses {count_noun(n_owed[short], 'sample')}" if short else "",
     )

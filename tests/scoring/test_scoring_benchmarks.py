@@ -321,22 +321,6 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
     assert one_large.accuracy.question.half_width > 2 * equal.accuracy.question.half_width
 
 
-def test_a_number_of_samples_that_depends_on_the_difficulty_of_a_question_is_warned_of() -> None:
-    def warning(few: str, many: str) -> list[str]:
-        questions, grades = graded(**{f"q{n:02}": few if n < 12 else many for n in range(24)})
-        return [text for text in score_benchmark(questions, grades, None).sentences if "samples, and those" in text]
-
-    (sentence,) = warning("ccc", "cwwwwwww")
-    assert sentence.startswith(
-        "questions have 3 to 8 samples, and those with fewer than the mean are easier (100.0 % correct beside 12.5 %): "
-    )
-    assert "are harder (25.0 % correct beside 87.5 %)" in warning("cwww", "cccccccw")[0]
-    assert warning("ccw", "ccwccw") == []  # equally hard
-    assert warning("ccc", "www") == []  # as many of each
-    questions, grades = graded(q1="cc", q2="wwww", q3="ww..")
-    assert not any("those with" in text for text in score_benchmark(questions, grades, 4).sentences)  # unfinished
-
-
 def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_question_error() -> None:
     questions = [question(f"q{n}", cluster="same passage") for n in range(4)]
     grades = [grade(q.question_id, i, "c" if i else "w") for q in questions for i in range(2)]

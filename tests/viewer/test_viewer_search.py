@@ -21,10 +21,6 @@ def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
     return list(searching.search(benchmark, sought))
 
 
-def found(benchmark: OpenBenchmark, sought: str) -> list[tuple[str, int]]:
-    return [(h.question_id, h.sample_index) for h in hits(benchmark, sought) if h.sample_index is not None]
-
-
 def opened(run: RunFolder) -> OpenBenchmark:
     return OpenRun("run", run).benchmark("demo")
 
@@ -34,24 +30,11 @@ def benchmark(tmp_path: Path) -> OpenBenchmark:
     return opened(write_run(tmp_path / "run"))
 
 
-@pytest.mark.parametrize(
-    ("sought", "where"),
-    [
-        ("halve", [("q1", 0)]),
-        ("WAIT", []),
-        ("Wait", [("q1", 0)]),
-        ("wait", [("q1", 0)]),
-        (r"\boxed{42}", [("q1", 0), ("q1", 2)]),
-        ("84.\nWait", [("q1", 0)]),
-        ("2 · 42", [("q1", 0)]),
-        ("nothing but thoughts", [("q2/odd id", 2)]),
-        ("finish_reason", []),  # stands in every record, and in no text
-        ("127.0.0.1", []),
-        ("n4wait", []),
-    ],
-)
-def test_texts_and_reasoning_are_searched(benchmark: OpenBenchmark, sought: str, where: list[tuple[str, int]]) -> None:
-    assert found(benchmark, sought) == where
+@pytest.mark.parametrize(("sought", "n"), [("WAIT", 0), ("Wait", 1), ("wait", 1), ("finish_reason", 0)])
+def test_small_letters_find_capitals_and_no_name_of_a_field_is_text(
+    benchmark: OpenBenchmark, sought: str, n: int
+) -> None:
+    assert len(hits(benchmark, sought)) == n
 
 
 def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
