@@ -32,7 +32,6 @@ from harness.scoring.stats_differences import mean_detection
 from harness.scoring.stats_draws import VoteGroup, at_least_of_k, least_right, maj_at_k, maj_jackknife, without_one
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tokens import mean_of_tokens
-from harness.scoring.uncertainty import unequal_rates
 from harness.verbs.race import play
 
 Array = NDArray[np.float64]
@@ -269,35 +268,6 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
         rows.append(Row(name, rates))
     return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
-
-
-FEW_AND_MANY = ((2, 8), (2, 32), (4, 16))
-"""Samples of the easier and of the harder half of the questions, or the other way round."""
-
-
-def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: the easier (or harder) half of the questions has fewer samples; how often the sampling interval holds the
-    truth, or the score warns.
-    """
-    rows = []
-    for n_questions in (30, 198):
-        for fewer, more in FEW_AND_MANY:
-            rates = []
-            for cell in cells(n_questions):
-                chances = cell.chances(rng, max(1, _repeats(repeats, n_questions) // 2))
-                easy = chances > np.median(chances, axis=-1, keepdims=True)
-                for few in (easy, ~easy):
-                    counts = np.where(few, fewer, more)
-                    correct = rng.binomial(counts, chances).astype(float)
-                    limits, truth = stats.sampling_limits(correct, counts.astype(float)), chances.mean(axis=-1)
-                    held = (limits.low <= truth) & (truth <= limits.high)
-                    warned = np.array(
-                        [unequal_rates(*pair) for pair in zip(correct / counts, few, strict=True)], dtype=bool
-                    )
-                    rates.append(Rate(float((held | warned).mean()), held.size, 100 * float(held.mean())))
-            rows.append(Row(f"{n_questions} × {fewer} or {more}", rates))
-    title = "Sampling interval, samples by a question's difficulty: it holds, or the score warns"
-    return Table(title, rows, MIN_COVERAGE, 1.0, "% covered, warned or not")
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -1305,7 +1275,6 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
-    "by-outcome": by_outcome,
     "copies": copied,
     "clusters": clusters,
     "twins": twins,

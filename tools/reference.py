@@ -35,6 +35,7 @@ from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
+from harness.client.address import providers
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.runs.inflight import Partial
@@ -178,8 +179,8 @@ def environment() -> str:
 
 
 def names() -> str:
-    """The page of names: cards and suites."""
-    text = "# Cards and suites\n\n" + NOTE + "## Cards\n\n"
+    """The page of names: cards, suites and providers."""
+    text = "# Cards, suites and providers\n\n" + NOTE + "## Cards\n\n"
     cards = [
         (
             f"`{card.name}`",
@@ -198,7 +199,14 @@ def names() -> str:
         asked = ", ".join(f"`{entry['benchmark']}`" for entry in content["benchmarks"])
         suites.append((f"`{path.stem}`", cell(content["suite"]["title"]), asked))
     text += "## Suites\n\n" + table(("name", "what it repeats", "benchmarks"), suites)
-    return text + "Presets and providers have [pages](presets.md) [of their own](providers.md).\n"
+    rows = []
+    for name in providers.names():
+        where = providers.load(name).address
+        address = str(where.base_url).rstrip("/") if where.base_url else f"`--base-url`, ends in `{where.path}`"
+        rows.append((f"`{name}`", address, f"`{where.key_variable}`"))
+    text += "## Providers\n\nTheir other facts and where these are from: `harness/client/address/provider_files`.\n\n"
+    text += table(("name", "address", "key"), rows)
+    return text + "Presets have [a page of their own](presets.md).\n"
 
 
 def sweep() -> str:

@@ -103,7 +103,6 @@ class ScoreKeywords(TypedDict, total=False):
     written_by: str | None
     repeats: Literal["auto", "samples", "questions"]
     out: FilePath | None
-    as_run: FilePath | None
     track: Texts
     step: int | None
     series: str | None

@@ -136,7 +136,10 @@ def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
     """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
     names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     shard = next((f" · shard {s.part.shard}" for s in sets if s.part is not None), "")
-    return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}"
+    manifest = Manifest.find(RunFolder(settings.out))
+    others = {} if manifest is None else manifest.benchmarks.keys() - {s.name for s in sets}
+    beside = f", which holds {', '.join(map(visible, sorted(others)))} too" if others else ""
+    return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}{beside}"
 
 
 @contextmanager

@@ -438,7 +438,7 @@ def _ask_all(
 
 def _should_list(provider: Provider, model: str | None) -> bool:
     """Whether the list of a hosted provider holds all its models, so that a named model should be in it."""
-    return model is not None and provider.hosted and provider.models_list.lists == "all"
+    return model is not None and provider.hosted and provider.models_list == "all"
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
@@ -455,7 +455,7 @@ def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: dis
         pages.no_list = error.sentence
         return None
     except ServerError:
-        if provider.models_list.lists == "all":
+        if provider.models_list == "all":
             raise
         return None
     return next((info for info in listed if info.id == model), None)

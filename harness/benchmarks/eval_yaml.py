@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pydantic
 
 from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card, HubSource
+from harness.benchmarks.drafts import LETTERS
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
@@ -26,8 +27,13 @@ from harness.core.validation import first_problem
 NAME = "eval.yaml"
 """The file's name in a data set."""
 
-_SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
+_Solver = Literal["prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate"]
+"""Steps of inspect-ai that ask one turn, as a card does."""
+
+_Scorer = Literal["choice", "math", "match", "exact", "answer", "pattern"]
 """Scorers of inspect-ai that compare an answer with one target, as our grader does."""
+
+N = TypeVar("N")
 
 _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
 """Names of inspect-ai's reducers, which make one value of a question's samples. They need no setting here, since a
@@ -35,10 +41,10 @@ score has all these values (mode is maj@k, max is pass@k).
 """
 
 
-class _Step(Part):
+class _Step(Part, Generic[N]):
     """A solver (a step that builds the prompt) or a scorer of inspect-ai."""
 
-    name: str
+    name: N
     args: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
@@ -59,8 +65,8 @@ class _Task(Part):
     shuffle_choices: bool | None = None
     epochs: Annotated[int, pydantic.Field(ge=1)] = 1
     epoch_reducer: Annotated[str, pydantic.Field(pattern=_REDUCERS)] | None = None
-    solvers: Annotated[list[_Step], pydantic.Field(min_length=1)]
-    scorers: Annotated[list[_Step], pydantic.Field(min_length=1)]
+    solvers: Annotated[list[_Step[_Solver]], pydantic.Field(min_length=1)]
+    scorers: Annotated[list[_Step[_Scorer]], pydantic.Field(min_length=1)]
 
 
 def of_hub(address: str) -> Card:
@@ -118,9 +124,6 @@ def _card(value: Mapping[str, Any], spec: _Task, name: str, source: HubSource, w
         where = f"{where}, task {visible(spec.id, 60)}"
     columns, choices = _read_columns(spec, where)
     template, system, sampling = _read_solvers(spec, where)
-    for scorer in spec.scorers:
-        if scorer.name not in _SCORERS:
-            _refuse(where, "scorers", scorer.name, "a card's answers are compared with one target", _SCORERS)
     plain = re.sub(r"[\x00-\x1f\x7f:,]", "-", name)[:100]
     return card.from_mapping(
         {
@@ -156,22 +159,17 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
         raise UsageError(
             f"{where}: field_spec.choices and the solver multiple_choice go together, and one of them is missing"
         )
-    literal = re.fullmatch(r"literal:([A-Z])", fields.target)
-    if literal:
-        right = ord(literal[1]) - ord("A")
-        if not isinstance(choices, list) or right >= len(choices) or not spec.shuffle_choices:
+    if fields.target.startswith("literal:"):
+        right = LETTERS.find(fields.target.removeprefix("literal:") or "-")
+        if not isinstance(choices, list) or not 0 <= right < len(choices) or not spec.shuffle_choices:
             raise UsageError(
-                f"{where}: field_spec.target {literal[0]!r} is a place in a list of choices: give a list that has this "
-                "place, and shuffle_choices: true; otherwise every answer would be the same letter"
+                f"{where}: field_spec.target {quoted(fields.target)} is a place in a list of choices: give a list that "
+                "has this place, and shuffle_choices: true, or name the column that holds the answers; otherwise every "
+                "answer would be the same letter"
             )
         del columns["answer"]
         wrong = [column for index, column in enumerate(choices) if index != right]
         return columns, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
-    if fields.target.startswith("literal:"):
-        raise UsageError(
-            f"{where}: field_spec.target {quoted(fields.target)} is one answer for all questions; name the column that "
-            "holds the answers"
-        )
     if spec.shuffle_choices:
         raise UsageError(
             f"{where}: leave out shuffle_choices: a column names the right option by letter, so the options are asked "
@@ -196,11 +194,10 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, A
             template = prompts.PROMPTS["boxed"].template.replace("{question}", template)
         elif step.name in ("prompt_template", "chain_of_thought"):
             template = _template(given.pop("template", None), here).replace("{prompt}", template)
-        elif step.name == "system_message" and system is None:
+        elif system is None:
             system = _template(given.pop("template", None), here)
         else:
-            names = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
-            _refuse(where, f"solvers[{index}]", step.name, "a card asks one turn", names)
+            raise UsageError(f"{here}: a card has one system message; leave it out")
         if given:
             raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(given)), 40)}; leave it out")
     return template, system, sampling
@@ -216,12 +213,6 @@ def _template(text: object, where: str) -> str:
     if unknown:
         raise UsageError(f"{where}: args.template fills in {{{visible(unknown[0], 40)}}}; a card has {{prompt}} only")
     return text.replace("{{", "{").replace("}}", "}").strip("\n")
-
-
-def _refuse(where: str, field: str, name: str, why: str, expected: tuple[str, ...]) -> NoReturn:
-    raise UsageError(
-        f"{where}: no card can express {field} {quoted(repr(name))}: {why}; expected {', '.join(expected)}"
-    )
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}

@@ -203,7 +203,8 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if own := next((flag for flag, parameter in flags.items() if parameter.name == dashed[2:].replace("-", "_")), None):
         return f"No such option: {name}. That is {own} here."
-    meant = ELSEWHERE.get(dashed.lstrip("-").lower())
+    word = dashed.lstrip("-").lower()
+    meant = ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word))
     if meant is not None:
         return f"No such option: {name}. {_meaning(meant, command, ctx)}"
     return f"No such option: {name}.{near_names(name, (flag for flag in flags if flag.startswith('--')))}"

@@ -46,9 +46,11 @@ ELSEWHERE: dict[str, str] = dict(
             "k": "pass-at-k code-k-values",
             "to": "format",
             "Greedy sampling is --temperature 0.": "greedy",
+            "The folder of the run that is made of a file is named by --out.": "as-run",
             "Take two samples by --samples 2 and score them: `harness plan RUN:N` says what N take.": "pilot",
             "No run is overwritten: name another folder by --out.": "overwrite force",
-            "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown",
+            "A report is written as HTML, Markdown, CSV and LaTeX, always.": "latex html markdown report:format",
+            "The page is on this machine only; `ssh -L 8765:127.0.0.1:8765 HOST` shows it on yours.": "view:host",
             "max_tokens": "tok-limit tokens-to-generate max-new-tokens max-gen-toks max-completion-tokens "
             "max-output-tokens "
             "max-length max-tokens-per-call",
@@ -152,4 +154,5 @@ ELSEWHERE: dict[str, str] = dict(
         }
     )
 )
-"""Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence."""
+"""Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence.
+`view:host` is the name in one command alone."""

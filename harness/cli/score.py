@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import JudgingCosts, MergeOptions, ScoreOptions
+from harness.asking.options import JudgingCosts, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.audit import say_left_open
@@ -57,8 +57,8 @@ _RULES_COUNT = "the rules' verdict counts"
 @click.option("--all", "every_table", is_flag=True, help="Print every table: both intervals, pass@k, lengths, speed.")
 @judge_option
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table: bool, **flags: Any) -> None:
-    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
-    in --out first. A FILE becomes the run folder FILE.scored, for which FILE stands in every command that takes a run.
+    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs. A FILE becomes the run folder
+    FILE.scored, for which FILE stands in every command that takes a run.
 
     \b
     harness score results/qwq-32b
@@ -70,7 +70,6 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     harness score results/qwq-32b --also math-verify --also sympy
     harness score results/qwq-32b --track wandb
     harness score results/ck/step_500 --track wandb --step 500 --series my-training
-    harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct@http://127.0.0.1:8000
     harness score results/qwq-32b --judge MODEL,scope=wrong,votes=3 --dry-run --prices 0.5,2
     """
@@ -88,7 +87,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if follow:
         _check_follow(sources, options, judge)
-    sources, options = _with_shards_joined(sources, options)
+    _refuse_shards(sources, options)
     scoring.check(sources, options, judge, follow=follow)
     scored = _score_each(sources, options, judge, prices, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
@@ -97,11 +96,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, every_table:
     else:
         _print_tables(named, options.k, every_table=every_table)
         for given, (label, source) in zip(sources, named, strict=True):
-            _print_open(options.as_run or given, label if len(named) > 1 else "", source.n_open)
-    if options.out is not None:  # Shards are joined by now, so that it is of a file.
-        file, grades = visible(str(sources[0])), f"{visible(str(options.out))} has the grades of"
-        others = f"`harness report`, `compare` and `verify` take {file} itself"
-        click.echo(f"{grades} {file}, one JSON line per sample; {others}", err=as_json)
+            _print_open(options.out or given, label if len(named) > 1 else "", source.n_open)
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
     sys.exit(_exit_code(scored))
@@ -182,37 +177,16 @@ def _load_numpy() -> None:
         del os.environ[name]
 
 
-def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """Join the shards of one run into the folder `--out` first, if it is given; return what to score, and the options.
-
-    Raises `UsageError` for shards without `--out`, and for several files with it.
-    """
+def _refuse_shards(sources: Sequence[Path], options: ScoreOptions) -> None:
+    """Raise `UsageError` for shards of a run that are not joined yet; one alone is scored as it is."""
     from harness.verbs.score import are_outputs
 
-    if len(sources) == 1:
-        return sources, options
-    files = [source for source in sources if are_outputs(source, options)]
-    if files:
-        if options.out is not None:
-            raise UsageError(
-                f"it works with one file, or with the folders of one run, but {files[0]} is one of several sources: "
-                f"leave it out, and the grades of each file go to FILE.scored",
-                field="out",
-            )
-    elif options.out is not None:
-        from harness.cli.merge import join
-        from harness.verbs.score import refuse_any
-
-        refuse_any(sources, options.but(k=()))  # k is for all samples of a question, a shard may have some
-        join(sources, MergeOptions(out=options.out))
-        return (options.out,), options.but(out=None)
-    if parts := [source for source in sources if source not in files and _is_shard(source)]:
+    runs = [source for source in sources if not are_outputs(source, options)]
+    if len(sources) > 1 and (parts := [run for run in runs if _is_shard(run)]):
         raise UsageError(
-            f"{parts[0]} is a shard, and shards are joined before they are scored: give only the folders of this run, "
-            f"and name the joined folder",
-            field="out",
+            f"{parts[0]} is a shard, and shards are joined before they are scored: `harness merge A B … --out RUN`, "
+            "then `harness score RUN`"
         )
-    return sources, options
 
 
 def _is_shard(source: Path) -> bool:

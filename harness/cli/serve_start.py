@@ -96,6 +96,6 @@ def twin_sentence(twin: ServerState) -> str:
     """The warning that the same model runs already, with the commands to use or stop that server."""
     return visible(
         f"{twin.name} serves {twin.source} already, at {', '.join(twin.base_urls)}: "
-        f"`harness run … --server {twin.name}` uses it, `harness serve stop {twin.name}` ends it. "
+        f"`harness run … --base-url {twin.name}` uses it, `harness serve stop {twin.name}` ends it. "
         "This command starts another server."
     )

@@ -27,7 +27,6 @@ def show(sweep: Sweep) -> int:
         terminal.table(
             ("cell", "benchmark", "questions", "samples", "new tokens at most", "settings", "published", ""),
             [_row(by_cell[cell.name]) for cell in group.cells],
-            prose=True,
         )
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)

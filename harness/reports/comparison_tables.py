@@ -97,23 +97,6 @@ def _name_of(baselines: Mapping[str, str]) -> str:
     return f"the first run of each benchmark ({each})"
 
 
-def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> Table:
-    """The table of scores beside those of all sources that report the same model and benchmark.
-
-    rows: (run, benchmark, accuracy, sources with their numbers as one text, verdict over all sources or "").
-    """
-    return Table(
-        "Reported by others, in %",
-        ("run", "benchmark", "this run", "reported by", "verdict"),
-        tuple(
-            (short(run), short(benchmark), percent(accuracy), sources, verdict or ABSENT)
-            for run, benchmark, accuracy, sources, verdict in rows
-        ),
-        (),
-        frozenset((2,)),
-    )
-
-
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
     """The table of runs beside published scores of the same model and benchmark, a row for each comparison.
 

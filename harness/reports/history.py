@@ -15,7 +15,6 @@ from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.runs.layout import RACE_PLAN, RunFolder
-from harness.runs.session_costs import STOPPED_BY_BUDGET
 
 MAX_LINE_BYTES = 64 * 1024
 """Longest line of a log that is read, in bytes; the harness writes none that long."""
@@ -66,11 +65,6 @@ class History:
     warnings: list[str] = field(default_factory=list)
     raced: bool = False
     spent: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def sized_by_budget(self) -> bool:
-        """Whether a budget ended the run's last session."""
-        return not self.raced and self.stopped.startswith(STOPPED_BY_BUDGET)
 
 
 _KINDS = (b'"session_', b'"request_failed"', b'"warning"')

@@ -7,15 +7,12 @@ from harness.core.nouns import are, count_noun
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 
 
-def owed_samples(run: ScoredRun, benchmark: ScoredBenchmark) -> int:
+def owed_samples(benchmark: ScoredBenchmark) -> int:
     """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
 
-    0 for a file, which gets no more samples, and where a budget gave the run its size: no comparison had a part in it.
+    0 for a file, which gets no more samples.
     """
-    score = benchmark.score
-    if score is None or benchmark.record.imported or (not score.partial and run.history.sized_by_budget):
-        return 0
-    return score.n_missing
+    return 0 if benchmark.score is None or benchmark.record.imported else benchmark.score.n_missing
 
 
 def look_warnings(
@@ -30,8 +27,8 @@ def look_warnings(
         f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
     }
     warnings = [
-        _missing_samples(which, compared, scored)
-        for which, (compared, scored) in sides.items()
+        _missing_samples(which, scored)
+        for which, (_, scored) in sides.items()
         if scored.score is not None and scored.score.n_missing
     ]
     raced = [which for which, (compared, _) in sides.items() if compared.history.raced]
@@ -44,7 +41,7 @@ def look_warnings(
     return warnings
 
 
-def _missing_samples(which: str, run: ScoredRun, scored: ScoredBenchmark) -> str:
+def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     """The warning of a run that lacks samples. scored: has its score."""
     score = scored.score
     assert score is not None
@@ -52,12 +49,6 @@ def _missing_samples(which: str, run: ScoredRun, scored: ScoredBenchmark) -> str
         return (
             f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If only the "
             "others were set, score by a file of the others as the benchmark"
-        )
-    if not owed_samples(run, scored):
-        return (
-            f"{which} ended by its budget, after {count_noun(score.rounds, 'round')} of all questions; only these "
-            "are compared. A budget that was set beforehand is one look, so the 5 % rate of false differences "
-            "holds; it does not if you give the `harness run` command again and compare once more"
         )
     wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
     return (

@@ -14,13 +14,13 @@ from rich.console import RenderableType
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import csv_file, visible
-from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, reported_table, twin_table
+from harness.reports.comparison_tables import COUNTS_GRADER, paired_table, published_table, twin_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.published import beside, label_of, other_questions, published_of, reported_by
+from harness.reports.published import beside, published_of
 from harness.reports.scored import (
     KnownAs,
     Remarks,
@@ -49,7 +49,6 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
-from harness.scoring.beside import overall_verdict
 from harness.scoring.deciding import RunPair
 from harness.scoring.graded_by import grading_warnings
 
@@ -236,7 +235,7 @@ class Report:
                         paired=paired,
                         warnings=(*graders, *([COUNTS_GRADER] if has_others else []), *looks),
                         imported=benchmark.record.imported or first.record.imported,
-                        n_owed=owed_samples(run, benchmark) + owed_samples(first_run, first),
+                        n_owed=owed_samples(benchmark) + owed_samples(first),
                     )
                 )
             except UsageError:
@@ -261,25 +260,13 @@ class Report:
         ]
 
     def _beside_published(self) -> list[Table]:
-        """The tables of published scores beside the runs'; none if nothing is published."""
-        rows: list[tuple[str, PublishedComparison]] = []
-        sources: list[tuple[str, str, float | None, str, str]] = []
-        for (run, benchmark, score), comparisons in zip(self.scores, self._published_of, strict=True):
-            rows += [(run.label, comparison) for comparison in comparisons]
-            by = reported_by(comparisons, run.suite.source, benchmark.record.plan.samples)
-            by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
-            if by:
-                says = overall_verdict(comparisons, run.suite.source)
-                sources.append(
-                    (
-                        run.label,
-                        label_of(benchmark.name, comparisons),
-                        score.accuracy and score.accuracy.value,
-                        by,
-                        says,
-                    )
-                )
-        return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
+        """The table of published scores beside the runs'; none if nothing is published."""
+        rows = [
+            (run.label, comparison)
+            for (run, _, _), comparisons in zip(self.scores, self._published_of, strict=True)
+            for comparison in comparisons
+        ]
+        return [published_table(rows)] if rows else []
 
 
 def _remove(path: Path) -> None:

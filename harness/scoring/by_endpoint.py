@@ -29,7 +29,7 @@ MAX_LOG_LINE_BYTES = 64 * 1024
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     """The samples of one endpoint in a benchmark. Shares are fractions of its n_samples.
 
-    expected_accuracy, expected_truncated: the shares if the endpoint did on each question as all endpoints together do.
+    expected_accuracy: the share if the endpoint did on each question as all endpoints together do.
     The interval of the accuracy is that of the same questions, each asked as often. Endpoints get different questions,
     so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated
     tokens. n_failures: failed requests in the run's log.
@@ -39,7 +39,6 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: Estimate
     expected_accuracy: float
     truncated: float
-    expected_truncated: float
     no_answer: float
     tokens_per_s: float | None
     n_failures: int
@@ -85,7 +84,6 @@ def scores(
             ),
             expected_accuracy=expected(right, mine),
             truncated=int(truncated[mine].sum()) / n,
-            expected_truncated=expected(truncated, mine),
             no_answer=int((verdicts[mine] == "no_answer").sum()) / n,
             tokens_per_s=int(tokens[timed].sum()) / in_all if in_all else None,
             n_failures=failures.get(name, 0),

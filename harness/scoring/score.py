@@ -36,7 +36,7 @@ from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.stats import Estimate, Interval, cluster_numbers
-from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
+from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
     TokenStatistics,
@@ -58,7 +58,6 @@ from harness.scoring.uncertainty import (
     question_error,
     sampling_error,
     unequal_clusters,
-    unequal_samples,
     value_cell,
     with_interval,
 )
@@ -338,22 +337,11 @@ def score_benchmark(
     )
     of_samples = (
         *warned("left out", tallies.warnings),
-        *warned("unequal", _unequal(tallies, present)),
+        *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
         *warned("breakdown", omitted),
     )
     own = _warnings(score, tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
-
-
-def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str | None]:
-    """Return warnings if clusters differ much in size, questions in their numbers of samples, or answers to a question
-    in their totals of parts.
-
-    No warning about the numbers of samples of an unfinished run, in which they differ anyway. present: questions with
-    samples.
-    """
-    differ = present and not tallies.missing
-    return [unequal_clusters(present), unequal_samples(present) if differ else None, uneven_parts(present)]
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.core.inert import visible
 from harness.core.nouns import in_percent, in_points
@@ -43,11 +42,6 @@ MAX_DIGITS = 4
 
 ABSENT = "–"
 """The cell of an unknown value."""
-
-MIN_DISTANCE = 2.58
-"""A score warns if the accuracies of questions with few and with many samples are more than this many standard errors
-apart. If the number of samples has nothing to do with the question, that happens in about 1 % of cases.
-"""
 
 
 class SamplingError(NamedTuple):
@@ -104,38 +98,6 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
         f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "
         f"question interval is wide"
     )
-
-
-def unequal_samples(items: Sequence[QuestionTally]) -> str | None:
-    """A warning if questions with few samples are easier or harder than those with many, else None.
-
-    How many samples a question has then probably depends on whether they are correct. Every question has samples.
-    """
-    counts = np.array([float(item.n) for item in items])
-    rates = np.array([float(item.correct) for item in items]) / counts
-    few = counts < counts.mean()
-    if not unequal_rates(rates, few):
-        return None
-    few_mean, many_mean = rates[few].mean(), rates[~few].mean()
-    return (
-        f"questions have {counts.min():.0f} to {counts.max():.0f} samples, and those with fewer than the mean are "
-        f"{'easier' if few_mean > many_mean else 'harder'} ({in_percent(few_mean)} % correct beside "
-        f"{in_percent(many_mean)} %): the sampling interval may be too short, and if a question's samples ended "
-        f"because of their outcomes, the accuracy is biased; use as many samples of every question"
-    )
-
-
-def unequal_rates(rates: Array, few: NDArray[np.bool_]) -> bool:
-    """Whether the mean rates of the questions with few samples and of the others are `MIN_DISTANCE` errors apart.
-
-    rates, few: (Q,). Groups of fewer than two questions are never apart.
-    """
-    groups = rates[few], rates[~few]
-    if min(map(len, groups)) < 2:
-        return False
-    # Half a question more in each group, so that a group without spread is not certain.
-    variance = sum((float(group.var(ddof=1)) + 0.5 / len(group)) / len(group) for group in groups)
-    return abs(float(groups[0].mean() - groups[1].mean())) > MIN_DISTANCE * math.sqrt(variance)
 
 
 def accuracy_of(items: Sequence[QuestionTally]) -> Estimate | None:

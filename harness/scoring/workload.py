@@ -14,8 +14,6 @@ server, and are left out (`MAX_LAG_SHARE`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -56,40 +54,19 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
     begun, latency = observed.started.of(rows), observed.total.of(rows)
     np.maximum(0.0, latency, out=latency)
     ended = begun + latency
-    counts = _Counts.of(observed, rows)
+    prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
+    stated = ~np.isnan(prompt) & ~np.isnan(completion)
     return Workload(
         n_samples=len(rows),
         started=float(begun.min()),
         ended=float(ended.max()),
         busy_s=_busy_seconds(begun, ended),
-        requests=counts.requests,
-        n_stated=counts.n_stated,
-        prompt_tokens=counts.prompt,
-        completion_tokens=counts.completion,
-        reasoning_tokens=counts.reasoning,
+        requests=int(np.nan_to_num(observed.attempts.of(rows), nan=1.0).sum()),
+        n_stated=int(stated.sum()),
+        prompt_tokens=int(prompt[stated].sum()),
+        completion_tokens=int(completion[stated].sum()),
+        reasoning_tokens=int(np.nan_to_num(observed.reasoning_tokens.of(rows))[stated].sum()),
     )
-
-
-class _Counts(NamedTuple):
-    """Sums over samples: requests; samples whose server stated tokens; these tokens."""
-
-    requests: int
-    n_stated: int
-    prompt: int
-    completion: int
-    reasoning: int
-
-    @classmethod
-    def of(cls, observed: Observed, rows: Rows) -> _Counts:
-        """Requests and tokens of these samples, added up."""
-        prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
-        stated = ~np.isnan(prompt) & ~np.isnan(completion)
-        sums = int(prompt[stated].sum()), int(completion[stated].sum())
-        del prompt, completion
-        thought, attempts = observed.reasoning_tokens, observed.attempts
-        reasoning = int(np.nan_to_num(thought.of(rows))[stated].sum()) if thought.stated else 0
-        requests = int(np.nan_to_num(attempts.of(rows), nan=1.0).sum()) if attempts.stated else len(rows)
-        return cls(requests, int(stated.sum()), *sums, reasoning)
 
 
 # ---- one stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,9 +43,21 @@ def _advice(runs: Sequence[ScoredRun]) -> str:
             "To compare outputs of another tool with runs of a benchmark, score the outputs under the benchmark's name "
             "(`benchmark`)"
         )
-    return (
-        "A run's benchmark has the name of its card or of its file of questions: if the questions are the same, give "
-        "both files one name and run again under it"
+    return "Runs are compared on benchmarks of one name, or of the same questions under two names"
+
+
+def _same_questions(
+    run: ScoredRun, benchmark: ScoredBenchmark, baselines: Mapping[str, tuple[ScoredRun, ScoredBenchmark]]
+) -> str | None:
+    """The name under which another run's baseline holds these questions: files of one's own may change their names."""
+    digest = benchmark.record.identity.get("dataset_digest")
+    return next(
+        (
+            name
+            for name, (base, first) in baselines.items()
+            if base is not run and digest and first.record.identity.get("dataset_digest") == digest
+        ),
+        None,
     )
 
 
@@ -53,7 +65,8 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     """Pair each run's benchmarks with those of their baselines, and write a sentence for each that is in no pair.
 
     only_first: the first run is the baseline of all benchmarks, since the user named it; otherwise the baseline of a
-    benchmark is the first run that has it. Raises `UsageError` if no benchmark can be compared.
+    benchmark is the first run that has it, or its questions under another name. Raises `UsageError` if no
+    benchmark can be compared.
     """
     baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
     holders: dict[str, list[str]] = {}
@@ -61,14 +74,15 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     for run in runs:
         for name, benchmark in run.benchmarks.items():
             holders.setdefault(name, []).append(visible(run.label, 80))
-            if name in baselines:
-                paired.append(BenchmarkPair(run, benchmark, *baselines[name]))
+            alike = name if name in baselines else _same_questions(run, benchmark, baselines)
+            if alike is not None:
+                paired.append(BenchmarkPair(run, benchmark, *baselines[alike]))
             elif run is runs[0] or not only_first:
                 baselines[name] = run, benchmark
     if not paired:
         held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
         raise UsageError(f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. {_advice(runs)}")
-    compared = {pair.benchmark.name for pair in paired}
+    compared = {held.name for pair in paired for held in (pair.benchmark, pair.first)}
     alone = []
     for name, labels in holders.items():
         if name in compared:

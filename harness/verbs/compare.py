@@ -177,7 +177,7 @@ def _run_pair(folder_of: Mapping[str, RunFolder], pairing: BenchmarkPair) -> Run
         warnings=(*comparison_warnings(*_sides(folder_of, pairing), paired), *look_warnings(*pairing)),
         sides=(_over_benchmarks(run, benchmark), _over_benchmarks(base, first)),
         imported=benchmark.record.imported or first.record.imported,
-        n_owed=owed_samples(run, benchmark) + owed_samples(base, first),
+        n_owed=owed_samples(benchmark) + owed_samples(first),
     )
 
 

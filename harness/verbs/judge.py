@@ -185,9 +185,6 @@ TRIAL = Question(
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
 
-MAX_NAMED_SILENT = 5
-"""Largest number of samples without a verdict of the judge that a warning names."""
-
 MAX_QUOTED_CHARS = 100
 """Largest number of characters of a judge's reply that a warning quotes."""
 
@@ -241,21 +238,14 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
             f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
             "Where it gives none, the verdict without the judge stays (see docs/judge.md)"
         )
-    if wrong:
-        watcher.warn(_trial_warning(name, "wrong", WRONG_ANSWER, "correct"))
-    if right is False and judge.prompt.name in judge_prompts.PROMPTS:
-        watcher.warn(_trial_warning(name, "right", TRIAL.references[0], "incorrect"))
-
-
-def _trial_warning(name: str, kind: str, answer: str, verdict: str) -> str:
-    """The warning about a false verdict in the judge's trial.
-
-    kind: which answer was judged, the right or the wrong one. verdict: what the judge called that answer.
-    """
-    return (
-        f'the judge {name} was tried on the {kind} answer "{answer}" to the question "{TRIAL.messages[0].content}" and '
-        f"called it {verdict}: it may call every answer {verdict}"
-    )
+    is_rubric = judge.prompt.name not in judge_prompts.PROMPTS
+    for which, verdict, answer in (("wrong", wrong, WRONG_ANSWER), ("right", right, TRIAL.references[0])):
+        if verdict is (which == "wrong") and not (is_rubric and which == "right"):
+            called = _VERDICT_WORDS[verdict]
+            watcher.warn(
+                f'the judge {name} was tried on the {which} answer "{answer}" to the question '
+                f'"{TRIAL.messages[0].content}" and called it {called}: it may call every answer {called}'
+            )
 
 
 def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Sample]:
@@ -418,7 +408,7 @@ def score_with_judge(
         cost = JudgeCost.of(read_samples(folder.benchmark(replies.benchmark)), judge.prices)
         after, report = _apply(benchmark, benchmark_cases, replies, judge, cost)
         warnings = [
-            _mute([benchmark_cases], [replies]) if mute else "",
+            mute if benchmark_cases.questions else "",
             agreeable if replies.votes else "",
             "" if mute else _silent_warning(benchmark.grades, benchmark_cases, replies),
             _missing_warning(replies, len(benchmark_cases.questions), outcome),
@@ -464,21 +454,14 @@ def _mute(cases: Sequence[_Cases], stored: Sequence[_Replies]) -> str:
 
 
 def _silent_warning(grades: Iterable[Grade], cases: _Cases, replies: _Replies) -> str:
-    """A warning that names samples which stay undecided since the judge gave no verdict on them; else empty.
+    """A warning with the number of samples that stay undecided since the judge gave no verdict on them; else empty.
 
     grades: before the judge.
     """
     silent = {case for case, votes in replies.votes.items() if majority(votes) is None}
-    keys = [grade.key for grade in grades if grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent]
-    if not keys:
-        return ""
-    named = ", ".join(f"{visible(key.question_id, 60)} sample {key.sample_index}" for key in keys[:MAX_NAMED_SILENT])
-    more = f", {len(keys) - MAX_NAMED_SILENT:,} more" if len(keys) > MAX_NAMED_SILENT else ""
-    them = "it" if len(keys) == 1 else "them"
-    return (
-        f"the judge was asked about {count_noun(len(keys), 'undecided sample')} and gave no verdict on {them} "
-        f"({named}{more})"
-    )
+    n = sum(grade.verdict == "undecided" and cases.case_of.get(grade.key) in silent for grade in grades)
+    them = "it" if n == 1 else "them"
+    return f"the judge was asked about {count_noun(n, 'undecided sample')} and gave no verdict on {them}" if n else ""
 
 
 def _missing_warning(replies: _Replies, n_answers: int, outcome: Outcome | None) -> str:

@@ -20,7 +20,7 @@ from harness.scoring.pipeline import grade_run
 from harness.verbs.judge import JudgeSettings, judge_of, requests_for
 from harness.verbs.outputs import open_scored
 
-STORING = ("as_run", "out", "track", "on", "also")
+STORING = ("out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
 
 

@@ -40,9 +40,6 @@ repeat the command.
 _BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
 """The warning of a score whose rows are matched by ids."""
 
-_FORMER_MANIFEST = "outputs.json"
-"""File by which earlier versions kept the grades of outputs, without the samples, in the folder of the present run."""
-
 
 def check_file(path: Path, options: ScoreOptions) -> None:
     """Read the outputs in `path` to their end, and raise what would refuse to grade them."""
@@ -55,13 +52,13 @@ def check_file(path: Path, options: ScoreOptions) -> None:
 def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
     """Make a run of the outputs in `path`: their samples and questions; return its folder.
 
-    The folder is `options.as_run`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
+    The folder is `options.out`, else `FILE.scored` beside the file. It is left as it is if it holds this reading of
     the file already; a former reading in `FILE.scored` is replaced. Raises `UsageError` with file and line, before
     anything is written, and `StoreError` for a folder that is no such run, or has verdicts on the former reading.
     """
-    folder = RunFolder(options.as_run) if options.as_run is not None else imported_at(path)
+    folder = RunFolder(options.out) if options.out is not None else imported_at(path)
     reading = _reading_options(options)
-    if options.as_run is None:
+    if options.out is None:
         _remove_leftovers(folder)
     former = Manifest.find(folder)
     prompt, card_questions = _questions_of(options.benchmark)
@@ -112,8 +109,8 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
                 benchmarks=records,
             ).save(folder)
     except StoreError as error:
-        if options.as_run is None:
-            error.add(f"as_run={named_folder(RESULTS, path.stem)} makes the run elsewhere")
+        if options.out is None:
+            error.add(f"out={named_folder(RESULTS, path.stem)} makes the run elsewhere")
         raise
     for sentence in filter(None, (*(() if options.benchmark else read.doubts), *read.notes, read.numbers.sentence)):
         watcher.warn(sentence)
@@ -132,11 +129,11 @@ def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: 
 
 
 def _remove_leftovers(folder: RunFolder) -> None:
-    """Remove what an earlier version left, or a reading that was killed: no manifest names these samples.
+    """Remove what a reading that was killed left: no manifest names these samples.
 
     Raises `InUse` while another process makes the run, and `StoreError`.
     """
-    left = [path for path in (folder.path / _FORMER_MANIFEST, *folder.path.glob("*/samples.jsonl")) if path.exists()]
+    left = [*folder.path.glob("*/samples.jsonl")]
     if left and not folder.manifest.is_file():
         with RunLock(folder):
             # Meanwhile another process may have made the run.
@@ -150,9 +147,9 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     and one with a person's verdicts or a judge's replies.
     """
     shown = visible(str(folder.path))
-    if options.as_run is not None:
+    if options.out is not None:
         raise StoreError(
-            f"{shown} is a run already, and a file becomes a new run: name a new folder with as_run. "
+            f"{shown} is a run already, and a file becomes a new run: name a new folder with `out`. "
             f"`harness score {shlex.quote(shown)}` scores the old one."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
@@ -160,7 +157,7 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
             f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
-            f"new folder with as_run"
+            f"new folder with `out`"
         )
     # The manifest is removed first: files that are half replaced must not be read with it.
     _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 
 from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core import codec
 from harness.core.errors import (
     EXIT_COMPLETE,
     EXIT_OWED,
     EXIT_UNJUDGED,
     UsageError,
 )
-from harness.core.files import write_atomically
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.scoring import Score
@@ -110,12 +108,12 @@ def check(
     if file is not None:
         if follow:
             raise UsageError(f"`follow` is for run folders, but {file} is a file")
-        if options.as_run is not None and len(sources) > 1:
-            raise UsageError(f"as_run takes one file, but {len(sources)} sources are given")
+        if options.out is not None and len(sources) > 1:
+            raise UsageError(f"it takes one file, but {len(sources)} sources are given", field="out")
     elif options.of_outputs:
         refused = f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder"
         if options.of_outputs[0] == "out":
-            refused += ": `harness score RUN --json > FILE` writes its scores"
+            refused += ": `harness merge A B --out RUN` joins shards, and `harness score RUN --json` prints scores"
         alone = (
             '. A judge rules on all benchmarks of a run; "A judge for one benchmark only" in docs/judge.md says more'
         )
@@ -165,22 +163,13 @@ def score(
                 f"grades without the judge. Its replies are kept, and --judge MODEL with its "
                 "prompt or rubric brings its grades back"
             )
-        _write_grades(options.out, folder, graded)
         return Scored(folder=folder, scores=_with_drops(folder, graded))
     judged = score_with_judge(
         folder, grade_run(folder, grading, watcher.graded), settings, serving, on_progress=watcher.progressed,
         resume_command=watcher.resume_command,
     )  # fmt: skip
-    _write_grades(options.out, folder, judged.scores)
     scores = _with_drops(folder, judged.scores)
     return Scored(folder=folder, scores=scores, judged=judged, judge=settings)
-
-
-def _write_grades(out: Path | None, folder: RunFolder, scores: Sequence[Score]) -> None:
-    """Write a JSON line for each grade of the scored benchmarks to `out`, if it is given."""
-    if out is not None:
-        of_run = (grade for score in scores for grade in grades.read(folder.benchmark(score.benchmark)))
-        write_atomically(out, (codec.encode(grade) + b"\n" for grade in of_run))
 
 
 def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:

@@ -89,20 +89,6 @@ class TokenPages(msgspec.Struct, frozen=True):
     template: str | None = None
 
 
-class RequestFact(msgspec.Struct, frozen=True):
-    """How one feature is requested in a chat request.
-
-    page: address of the documentation. checked: whether a person has compared these fields with the page.
-    """
-
-    page: str
-    checked: bool
-    path: tuple[str, ...] = ()
-    """Keys from the body down to the field, for a feature that is a number."""
-    body: Mapping[str, Any] = {}
-    """Fields of the body, for a feature that is switched on."""
-
-
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
 
@@ -138,7 +124,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that keep a reply going past the model's own end, up to max_tokens."""
     too_long: tuple[str, ...] = ()
     """Patterns of the error text for a prompt that is longer than the context."""
-    thinking_budget: RequestFact | None = None
+    thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
     inspect_name: str = ""
     """The name of the provider in Inspect's logs; empty where it has none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
+from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
@@ -185,11 +185,8 @@ DIALECT = Dialect(
     goes_on={"ignore_eos": True},
     too_long=(r"longer than the model's context length", r"requested token count exceeds"),
     # Obeyed where the server was started with --enable-strict-thinking.
-    thinking_budget=RequestFact(
-        "https://docs.sglang.io/docs/advanced_features/thinking_budget",
-        checked=False,
-        path=("custom_params", "thinking_budget"),
-    ),
+    # https://docs.sglang.io/docs/advanced_features/thinking_budget
+    thinking_budget=("custom_params", "thinking_budget"),
     inspect_name="sglang",
 )  # fmt: skip
 

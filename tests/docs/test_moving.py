@@ -33,8 +33,8 @@ def lay_out(folder: Path) -> None:
         lines({"doc_id": 0, "doc": {"question": ROW["problem"]}, "target": "#### 2", "resps": [["#### 2"]]})
     )
     flat = {"problem": ROW["problem"], "answer": "2", "response": r"\boxed{2}"}
-    for name in ("flat.jsonl", "seer_aime.jsonl"):
-        (folder / name).write_text(lines(flat))
+    (folder / "flat.jsonl").write_text(lines(flat))
+    (folder / "seer_aime24.jsonl").write_text(lines({**ROW, "answer": "2", "completion": r"\boxed{2}"}))
     nemo = folder / "out" / "eval-results" / "aime24"
     nemo.mkdir(parents=True)
     for number in range(2):
@@ -63,8 +63,8 @@ def lay_out(folder: Path) -> None:
             "output": {"choices": [{"message": message, "stop_reason": "stop"}], "usage": {"output_tokens": 5}},
         }
         archive.writestr("samples/1_epoch_1.json", json.dumps(sample))
-    (budgets,) = blocks(PAGE, "yaml")
-    (folder / "budgets.yaml").write_text(budgets.text)
+    for block in blocks(PAGE, "yaml"):
+        (folder / block.text.splitlines()[0].removeprefix("# ")).write_text(block.text)
 
 
 def context_of(typed: Typed) -> int | None:
@@ -118,19 +118,19 @@ def test_the_files_of_other_tools_are_put_together_as_the_page_says(
     loops = [line for block in blocks(PAGE, "sh") for line in block.text.splitlines() if re.match("for ", line)]
     assert len(loops) == 1
     for number in range(2):
-        run = bench.folder / f"result/run_{number}"
+        run = bench.folder / f"result_seer_sparse/model/aime24_bs15_token_budget_B2048_start0/run_{number}"
         run.mkdir(parents=True)
-        (run / "completions.json").write_text(json.dumps([r"\boxed{2}", r"\boxed{9}"]))
-    rows = bench.folder / "data/aime/test.jsonl"
+        (run / "completions.jsonl").write_text(lines({"completion": r"\boxed{2}"}, {"completion": r"\boxed{9}"}))
+    rows = bench.folder / "data/aime24/test.jsonl"
     rows.parent.mkdir(parents=True)
     rows.write_text(lines({"problem": "p", "answer": "2"}, {"problem": "q", "answer": "3"}))
     for line in loops:
         subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=bench.folder, check=True)
     words = [
         "score",
-        "seer_aime.jsonl",
+        "seer_aime24.jsonl",
         "--response-key",
-        "response",
+        "completion",
         "--answer-key",
         "answer",
         "--question-key",

@@ -62,11 +62,11 @@ def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
     rows = [[row(1, "1"), row(2, "7")], [row(2, "2"), row(1, "1")]]
     for number, sample_rows in enumerate(rows):
         (folder / f"output-rs{number}.jsonl").write_text(lines(*sample_rows))
-    out = tmp_path / "grades.jsonl"
-    score = harness.score(folder, tool="sgl_eval", workers=1, out=out)[folder.name]
+    score = harness.score(folder, tool="sgl_eval", workers=1, out=tmp_path / "run")[folder.name]
     assert (score.n_correct, score.n_questions) == (3, 2)
+    (grades,) = (tmp_path / "run").glob("*/grades.jsonl")
     graded = {
-        (g["question_id"], g["sample_index"]): g["verdict"] for g in map(json.loads, out.read_text().splitlines())
+        (g["question_id"], g["sample_index"]): g["verdict"] for g in map(json.loads, grades.read_text().splitlines())
     }
     theirs = {
         (row["id"], number): "correct" if row["symbolic_correct"] else "wrong"

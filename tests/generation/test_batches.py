@@ -168,7 +168,7 @@ def test_a_reply_that_is_none_is_asked_again(asked: dict[str, Any]) -> None:
 def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.client.address.providers import Batches, Provider, load
 
-    small = Batches(page="openai_batches", checked=True, most_requests=4, most_bytes=10**6)
+    small = Batches(most_requests=4, most_bytes=10**6)
     monkeypatch.setattr(Provider, "batches", small, raising=False)
     generic = load("generic").model_copy(update={"batches": small})
     monkeypatch.setattr("harness.client.address.providers.load", lambda name: generic)

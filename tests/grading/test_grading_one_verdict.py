@@ -42,13 +42,14 @@ def graded(rows: list[Row]) -> list[Verdict]:
 
 def scored(rows: list[Row], folder: Path) -> list[dict[str, object]]:
     """What `harness score FILE` stores for each row."""
-    source, out = folder / "outputs.jsonl", folder / "grades.jsonl"
+    source = folder / "outputs.jsonl"
     lines = [{"id": str(i), "response": row.reply, "answer": row.reference} for i, row in enumerate(rows)]
     source.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     words = ["score", str(source), "--response-key", "response", "--answer-key", "answer", "--id-key", "id"]
-    done = CliRunner().invoke(cli, [*words, "--out", str(out), "--workers", "1"])
+    done = CliRunner().invoke(cli, [*words, "--workers", "1"])
     assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in out.read_bytes().splitlines()]
+    grades = folder / "outputs.jsonl.scored/outputs/grades.jsonl"
+    return [json.loads(line) for line in grades.read_bytes().splitlines()]
 
 
 def check(rows: list[Row], folder: Path) -> None:
@@ -119,9 +120,9 @@ def test_command_and_file_agree_on_the_kind_of_a_reference(tmp_path: Path) -> No
 
 
 def test_a_reference_of_several_parts_is_a_list_for_both(tmp_path: Path) -> None:
-    source, out = tmp_path / "outputs.jsonl", tmp_path / "grades.jsonl"
+    source, out = tmp_path / "outputs.jsonl", tmp_path / "made/outputs/grades.jsonl"
     source.write_text(json.dumps({"response": r"\boxed{4} and \boxed{3}", "answer": [3, 4]}) + "\n")
-    done = CliRunner().invoke(cli, ["score", str(source), "--out", str(out)])
+    done = CliRunner().invoke(cli, ["score", str(source), "--out", str(tmp_path / "made")])
     assert done.exit_code == 0, done.output
     assert (
         json.loads(out.read_bytes())["verdict"]

@@ -155,9 +155,10 @@ def _scored(rows: Sequence[Row], rules: str) -> Iterator[str]:
         _write_lines(folder / "replies.jsonl", ({"id": f"row {n}", "reply": row.reply} for n, row in enumerate(rows)))
         harness.score(
             folder / "replies.jsonl", benchmark=str(folder / "pinned.yaml"), id_key="id", response_key="reply",
-            out=folder / "grades.jsonl", workers=1,
+            workers=1,
         )  # fmt: skip
-        said = {line["question_id"]: line["verdict"] for line in _lines(folder / "grades.jsonl")}
+        (grades,) = folder.glob("replies.jsonl.scored/*/grades.jsonl")
+        said = {line["question_id"]: line["verdict"] for line in _lines(grades)}
     yield from (said[f"row {n}"] for n in range(len(rows)))
 
 

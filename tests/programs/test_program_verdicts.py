@@ -180,10 +180,12 @@ def test_an_integer_too_long_to_be_shown_is_judged_all_the_same(cell: SandboxCel
     [
         "range(3)", "range(9, 0, -2)", "{1: 2}.keys()", "{1: [2]}.items()",
         "date(2024, 2, 29)", "datetime(2024, 2, 29, 1, 2, 3, 4, timezone.utc)", "time(1, 2, 3)", "timedelta(-1, 2, 3)",
+        "b'\\x00\\xff'", "1 + 2.5j", "Decimal('0.10')", "Fraction(-1, 3)", "2 ** 80", "deque([1])", "frozenset({1})",
     ],
 )  # fmt: skip
 def test_ordinary_values_cross_as_they_are(cell: SandboxCell, value: str) -> None:
-    header = "from datetime import *\n"
+    header = "from collections import deque\nfrom datetime import *\nfrom decimal import Decimal\n"
+    header += "from fractions import Fraction\n"
     code = header + f"def f(x): return {value} if x == {value} else None"
     check = header + f"assert f({value}) == {value} and type(f({value})) is type({value})"
     assert checked(cell, code, check).outcome == "correct"

@@ -153,7 +153,7 @@ def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_
     "words",
     [
         "score A",
-        "score A/demo/samples.jsonl --response-key text --answer-key question_id --out grades.jsonl",
+        "score A/demo/samples.jsonl --response-key text --answer-key question_id --out made",
         "show L --level easy",
         "run demo:4 --dry-run",
         "run --data q.jsonl --dry-run",

@@ -117,13 +117,14 @@ def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any]
     assert done.code == 1, "samples are owed"
     two = harness.run(out=tmp_path / "two", shard="2/2", **asked)
     n_one, n_two = one.outcome.n_done, two.outcome.n_done
-    scored = command(tmp_path, "score", "one", "two", "--out", "joined", "--workers", "1", "--json")
+    done = command(tmp_path, "merge", "one", "two", "--out", "joined")
+    assert f"sums: {n_one + n_two} samples, {n_two} of them new" in done.err + done.out
+    scored = command(tmp_path, "score", "joined", "--workers", "1", "--json")
     assert scored.code == 0, scored.err
-    assert f"sums: {n_one + n_two} samples, {n_two} of them new" in scored.err
     assert json.loads(scored.out)[0]["n_samples"] == N * 4
     refused = command(tmp_path, "score", "one", "two")
     assert refused.code == 2
-    assert "out: one is a shard, and shards are joined before they are scored" in refused.err
+    assert "one is a shard, and shards are joined before they are scored: `harness merge A B" in refused.err
 
 
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:

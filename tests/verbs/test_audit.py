@@ -164,8 +164,7 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     folder = write_run(tmp_path / "run", rows)
     with FaultServer(ruling_by({"making sugar": True, "burning sugar": False})) as server:
         judge_run(folder, serve(server))
-    silent = "q2 sample 0, q2 sample 1, q2 sample 2"
-    assert f"asked about 3 undecided samples and gave no verdict on them ({silent})" in warnings(folder)
+    assert "asked about 3 undecided samples and gave no verdict on them" in warnings(folder)
     front.audit(folder.path, out=tmp_path / "todo.jsonl")
     assert len(filled(tmp_path / "todo.jsonl", lambda row: "correct" if "making" in row["text"] else "wrong")) == 5
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")

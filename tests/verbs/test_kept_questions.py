@@ -105,6 +105,9 @@ class Warned(Watcher):
     def warn(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
+    def sampling(self, what: str, folder: RunFolder) -> None:
+        self.sentences.append(what)
+
 
 def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: RunFolder, tmp_path: Path) -> None:
     def warnings(name: str, rows: list[dict[str, Any]]) -> list[str]:
@@ -116,6 +119,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
                 base_url=(server.base_url,),
             )  # fmt: skip
             run_command(given, watcher)
+        assert any(re.search("run folder .*, which holds .*sums too$", sentence) for sentence in watcher.sentences)
         return [sentence for sentence in watcher.sentences if "already holds" in sentence]
 
     corrected = [{**row, "answer": "1"} for row in ROWS]

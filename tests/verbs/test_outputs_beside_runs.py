@@ -384,8 +384,8 @@ def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
-    assert "as_run=results/base makes the run elsewhere" in refused("score", file)
-    done = command("score", file, "--as-run", tmp_path / "run", "--workers", "1", "--json")
+    assert "out=results/base makes the run elsewhere" in refused("score", file)
+    done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
 
 
@@ -434,21 +434,11 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
         harness.score(sums(file, 4), workers=1)
 
 
-def test_the_file_of_grades_is_named_with_what_reads_it(tmp_path: Path) -> None:
-    file = sums(tmp_path / "base.jsonl", 2)
-    for as_json in ([], ["--json"]):
-        done = command("score", file, "--workers", "1", "--out", tmp_path / "grades", *as_json)
-        said = f"{tmp_path}/grades has the grades of {file}, one JSON line per sample; `harness report`, `compare` and"
-        assert said in (done.stderr if as_json else done.stdout)
-    assert "has the grades" not in command("score", file, "--workers", "1").output
-    assert len((tmp_path / "grades").read_bytes().splitlines()) == 96
-
-
-def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: Path) -> None:
+def test_of_several_sources_each_has_its_scores_and_shards_are_refused(tmp_path: Path) -> None:
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
     assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
-    assert "it works with one file" in refused("score", *files, "--out", tmp_path / "grades")
+    assert "it takes one file" in refused("score", *files, "--out", tmp_path / "grades")
     part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
     assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")
@@ -479,7 +469,7 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
     assert "to decide: harness audit class.csv --undecided" in printed
     assert "1 of 3 questions of rooms has no row in class.csv" in " ".join(printed.split())
     assert not [word for word in ("taken over", "endpoint") if word in printed], "rows are no endpoints to compare"
-    made = command("score", "class.csv", *options, "--as-run", "results/class")
+    made = command("score", "class.csv", *options, "--out", "results/class")
     assert made.exit_code == 0
     beside, run = (next(Path(name).rglob("scores.json")).read_bytes() for name in ("class.csv.scored", "results"))
     assert beside == run
@@ -494,18 +484,14 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path, monkey
         assert "class.csv:2" in command("show", path, "--correct").output
         Path("todo.jsonl").unlink()
     Path("class.csv").write_text("name,no,response\nAnn,1,no\n")
-    assert "is a run already" in refused("score", "class.csv", *options, "--as-run", "results/class")
+    assert "is a run already" in refused("score", "class.csv", *options, "--out", "results/class")
 
 
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (
-            ("score", "a.csv", "--as-run", "new", "--out", "grades.jsonl"),
-            "the grades of a run are stored in its folder",
-        ),
-        (("score", "a.csv", "b.csv", "--as-run", "new"), "takes one file, but 2 sources are given"),
-        (("score", "bad.csv", "--as-run", "new", "--benchmark", "./a.csv"), "asks '7 + 7?', which"),
+        (("score", "a.csv", "b.csv", "--out", "new"), "it takes one file, but 2 sources are given"),
+        (("score", "bad.csv", "--out", "new", "--benchmark", "./a.csv"), "asks '7 + 7?', which"),
     ],
 )
 def test_no_run_is_made_of_what_is_no_single_sound_file(

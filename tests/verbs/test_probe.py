@@ -13,7 +13,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec, http_get
 from harness.core.errors import ServerError, UsageError
-from harness.verbs.probe import load, named_reference, overlap, passages, probe, reference
+from harness.verbs.probe import named_reference, overlap, passages, probe, reference
 from harness.verbs.probe.findings import Check, Finding, Group, ProbeReport, Seen, finding_of
 from harness.verbs.probe.named_reference import SavedReference
 from server_launchers.keeping.supervisor import RunningServer
@@ -174,27 +174,6 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
             named_reference.named_by(ProbeOptions.of(reference=name), Watcher())
 
 
-def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(tmp_path: Path) -> None:
-    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy("b", 1.0), Fault())) as true:
-        asked = ("probe", server.base_url, "--checks", "length", "--quiet", "--save-reference")
-        harness(tmp_path, *asked, "own.json")
-        harness(tmp_path, *asked, "true.json", "--reference", true.base_url)
-    own, other = (SavedReference.read(tmp_path / name) for name in ("own.json", "true.json"))
-    assert (own.address, other.address) == (server.base_url, true.base_url)
-    assert own.likeliest != other.likeliest
-
-
-@pytest.mark.server
-def test_a_running_server_is_a_reference_by_its_name(
-    embedded_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # a path of that name would come first
-    address = embedded_server.base_urls[0]
-    named = ProbeOptions(base_url=address, reference=embedded_server.name, checks=["length"])
-    with pytest.raises(UsageError, match="it is the probed server itself"):  # the name leads to the server's address
-        probe.probe(named)
-
-
 @given(st.lists(st.floats(0.001, 1), min_size=12, max_size=12), st.lists(st.floats(0.001, 1), min_size=12, max_size=12))
 def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: list[float]) -> None:
     p, q = ([weight**3 / sum(one**3 for one in weights) for weight in weights] for weights in (a, b))
@@ -205,16 +184,6 @@ def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: li
             for full in (p, q)
         ]
         assert overlap.divergence(*lists) <= true + 1e-4
-
-
-def test_replies_that_come_empty_under_load_are_found() -> None:
-    class Overrun(ToyAsker):
-        def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> Any:
-            few = [{**one, "max_tokens": 0} for one in requests] if at_once > 1 else requests
-            return super().streamed(few, at_once)
-
-    assert examined(ToyAsker(toy=Toy()), *load.CHECKS)["load"].outcome == "sound"
-    assert examined(Overrun(toy=Toy()), *load.CHECKS)["load"].outcome == "spoils"
 
 
 def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:

@@ -107,8 +107,7 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
             (["runs/damaged"], 3, "overrides.jsonl"),
             (["runs/judged", "runs/damaged"], 3, "overrides.jsonl"),
             (["runs/judged", "runs/lines.jsonl", "--response-key", "response"], 2, "lines.jsonl"),
-            ([*replies, "--as-run", "runs/made"], 2, "runs only if you trust it"),
-            (["runs/mixed", "runs/judged", "--out", "runs/joined"], 2, "runs only if you trust it"),
+            ([*replies, "--out", "runs/made"], 2, "runs only if you trust it"),
         ]
         for given, code, sentence in words:
             result = harness(tmp_path, "score", *given)

@@ -7,8 +7,6 @@ For: harness.cli.sweep_plan.
 from __future__ import annotations
 
 import csv
-import os
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -261,20 +259,6 @@ def test_a_command_that_starts_the_same_program_for_two_models_is_named(
 ) -> None:
     sentences = shared_servers.without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
     assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
-
-
-def test_a_command_without_the_model_is_named_before_the_first_start(tmp_path: Path) -> None:
-    text = 'checkpoints: ck/step_*\nservers: [{command: ["true", --port, "{port}"]}]\nbenchmarks: [demo]\n'
-    for step in (1, 2):
-        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
-        # Written long ago: a fresh checkpoint is waited for.
-        os.utime(tmp_path / f"ck/step_{step}", (time.time() - 60,) * 2)
-    (tmp_path / "s.yaml").write_text(text)
-    for words in (("--dry-run",), ("--follow", "0.001"), ()):
-        done = harness(tmp_path, "sweep", "s.yaml", *words)
-        assert done.err.startswith("harness: warning: s.yaml:2: no word of `command`"), done.err
-        # Later ones are only counted.
-        assert done.err.count("warning: s.yaml:2: no word of `command`") == 1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import harness as reasoning_harness
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.verbs.sweep import whole as sweeps
-from harness.verbs.sweep.scorer import CellScore
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
@@ -99,33 +98,3 @@ def test_a_run_outside_the_sweep_is_compared_under_the_card_s_name(
     write_run(tmp_path / "other", benchmarks=[("aime24", 6, 4)])
     with pytest.raises(UsageError, match="shares no benchmark"):
         compared(cells[0], tmp_path / "other")
-
-
-def test_a_lost_cell_s_reason_has_the_keys_of_the_file_and_ends_with_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    def empty(request: Request) -> Iterator[Step]:
-        return iter([models("m")]) if request.method == "GET" else completion(" ")
-
-    def reason(samples: int, words: str) -> str:
-        """Why the sweep's cell is lost, where its scoring ends with `words`."""
-        with FaultServer(empty) as server:
-            run = {"base_url": server.base_url, "fingerprint": False, "limit": 2, "samples": samples}
-            content = {"name": f"s{samples}", "models": ["m"], "benchmarks": ["demo"], "run": run}
-            Path("s.yaml").write_text(json.dumps(content))
-            planned = sweeps.plan_of("s.yaml", {}, {})
-            (lost,) = sweeps.carry_out(planned, Watcher(), score=lambda *_: CellScore(code=1, reason=words)).lost
-        return lost.reason
-
-    assert reason(8, "").endswith(
-        "are all empty. Look at the server's chat template and reasoning parser. To continue anyway, give "
-        "canary=False (--no-canary); stored samples stay."
-    )
-    fits = f"it failed. The samples are stored in {'/folder' * 60}"
-    assert reason(1, fits) == f"scoring ended with 1: {fits}"
-    # Wrong twins: a longer text loses the sentence that does not fit; a single sentence is cut inside.
-    assert reason(2, f"it failed. The samples are stored in {'/folder' * 90}") == "scoring ended with 1: it failed. …"
-    cut = reason(3, "/folder" * 90)
-    assert (cut[:30], cut[-1], len(cut)) == ("scoring ended with 1: /folder/", "…", 601)

@@ -161,7 +161,7 @@ def test_the_overview_counts_the_samples_of_a_run_made_of_a_file(client: httpx.C
             json.dumps({"question": f"{n}?", "answer": str(n), "response": f"\\boxed{{{n}}}"}) + "\n" for n in (1, 2)
         )
     )
-    made = harness(results, "score", "class.jsonl", "--as-run", "results/class")
+    made = harness(results, "score", "class.jsonl", "--out", "results/class")
     assert made.code == 0, made.err
     (run,) = (run for run in client.get("/api/runs").json()["runs"] if run["run"] == "class")
     (line,) = run["benchmarks"]

@@ -76,14 +76,6 @@ class OutputsOptions(Options):
     out: Annotated[
         Path | None,
         Option(
-            "Also write the grades of FILE here, one JSON line per sample, for programs of yours. For shards: folder "
-            "of the joined run.",
-            under=OUTPUTS,
-        ),
-    ] = None
-    as_run: Annotated[
-        Path | None,
-        Option(
             "Folder of the run that is made of FILE. Default: FILE.scored, beside FILE.", under=OUTPUTS, metavar="RUN"
         ),
     ] = None
@@ -148,10 +140,8 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for a step that is sent nowhere, a series without a step, and grades in two places."""
+        """Raise `UsageError` for a step that is sent nowhere, and a series without a step."""
         super()._check()
-        if self.as_run is not None and self.out is not None:
-            raise UsageError("the grades of a run are stored in its folder: leave out `out`", field="as_run")
         if self.step is not None and not self.track:
             raise UsageError("scores of a step are sent to a tracker: name the tracker with `track`", field="step")
         if self.series is not None and self.step is None:

@@ -1,8 +1,7 @@
 """Hosted providers as data: their addresses, where the key goes, which fields a request may have, how thinking is set.
 
-Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. Every fact names the page of documentation
-that it was taken from, and whether somebody read it there (`checked`). A fact that nobody checked can cause a warning
-and never stops a run. `generic` stands for all other servers, those of the user among them.
+Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. A file lists the pages that its facts are
+from. `generic` stands for all other servers, those of the user among them.
 
 Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
 spellings and to object to requests; loading and recognising providers; the fields that a server's refusal names.
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, HttpUrl, ValidationError, model_validator
+from pydantic import Field, HttpUrl, ValidationError
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
@@ -44,17 +43,7 @@ MAX_MESSAGE_CHARS = 4000
 _FOLDER = Path(__file__).parent / "provider_files"
 
 
-class Fact(Part):
-    """What all facts have in common: their source.
-
-    page: the page of documentation, by its name in `Provider.pages`. checked: whether the fact was read there.
-    """
-
-    page: str
-    checked: bool
-
-
-class Address(Fact):
+class Address(Part):
     """Where the provider's endpoint is, and where the key goes.
 
     base_url: None if each customer has an address of their own. hosts: patterns of host names by which an address is
@@ -69,7 +58,7 @@ class Address(Fact):
     key_header: Literal["Authorization", "api-key"] = "Authorization"
 
 
-class ForModels(Fact):
+class ForModels(Part):
     """A fact about the models whose name matches a pattern of `models` and no pattern of `but_not`, ignoring case."""
 
     models: tuple[str, ...] = ("*",)
@@ -86,24 +75,15 @@ class Length(ForModels):
     field: LengthField
 
 
-class Seed(Fact):
+class Seed(Part):
     """What a seed in a request does.
 
-    support: refused: it causes an error. ignored: it has no effect. undocumented: the provider's pages do not mention
-    seeds. field: the seed's name in a request.
+    support: ignored: it has no effect. undocumented: the provider's pages do not mention seeds. field: the seed's name
+    in a request.
     """
 
-    support: Literal["supported", "ignored", "undocumented", "refused"]
+    support: Literal["supported", "ignored", "undocumented"]
     field: str = "seed"
-
-
-class StreamUsage(Fact):
-    """What makes a stream state its token counts.
-
-    how: the field `stream_options`, or nothing ("by itself"; the provider then refuses that field).
-    """
-
-    how: Literal["stream_options", "by itself"]
 
 
 class ThinkingSwitch(ForModels):
@@ -135,31 +115,20 @@ class ThinkingBudget(ForModels):
         return merge(self.besides, fields)
 
 
-class Reasoning(Fact):
-    """The field of a reply that has the reasoning. "content": it is part of the text. "hidden": it is not sent."""
-
-    field: Literal["reasoning_content", "reasoning", "content", "hidden"]
-
-
-class ModelList(Fact):
-    """Whether `/models` lists all models that can be asked. partly: names that it does not list may work too."""
-
-    lists: Literal["all", "partly"]
-
-
 class Refusal(ForModels):
     """Fields that a request should not have, because the provider refuses or ignores them.
 
     parameters: the fields. thinking: the values of the option `thinking` for which this holds ("default": no value
-    given); None: for all.
+    given); None: for all. checked: whether somebody read it on a page of the provider; else it never stops a run.
     """
 
     parameters: tuple[str, ...] = Field(min_length=1)
     effect: Literal["refused", "ignored"]
+    checked: bool = False
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
 
-class Batches(Fact):
+class Batches(Part):
     """The provider's batch API: files of requests (`/files`, `/batches`) that are answered within hours.
 
     most_requests, most_bytes: bounds of one file. window: the time in which the batch shall be answered, as the request
@@ -170,12 +139,6 @@ class Batches(Fact):
     most_bytes: int = Field(200_000_000, ge=1)
     window: str = "24h"
     prefix: str = "/v1"
-
-
-class Note(Fact):
-    """A remark about the provider, for the documentation; it changes no request."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,40 +154,30 @@ class Objection:
 
 
 class Provider(Part):
-    """A provider's facts. `load` finds it by name, `recognise` by its address."""
+    """A provider's facts. `load` finds it by name, `recognise` by its address.
+
+    sources: pages of documentation that the facts are from. stream_usage: what makes a stream state its token counts:
+    a field of the request, or nothing (the provider then refuses that field). models_list: whether `/models` lists all
+    models that can be asked.
+    """
 
     name: str
     label: str
-    pages: dict[str, HttpUrl]
+    sources: tuple[HttpUrl, ...]
     address: Address
     max_tokens: tuple[Length, ...] = Field(min_length=1)
     seed: Seed
-    stream_usage: StreamUsage
+    stream_usage: Literal["stream_options", "by itself"]
     thinking: tuple[ThinkingSwitch, ...] = ()
     thinking_tokens: tuple[ThinkingBudget, ...] = ()
-    reasoning: Reasoning
-    models_list: ModelList
+    models_list: Literal["all", "partly"]
     refused: tuple[Refusal, ...] = ()
     batches: Batches | None = None
-    notes: tuple[Note, ...] = ()
-
-    @model_validator(mode="after")
-    def _pages_are_known(self) -> Provider:
-        named = {fact.page for fact in self.facts()}
-        if unknown := named - self.pages.keys():
-            raise ValueError(f"facts name pages that `pages` does not list: {', '.join(sorted(unknown))}")
-        return self
 
     @property
     def hosted(self) -> bool:
         """Whether this is a hosted service that we know, and not `generic`."""
         return self.name != GENERIC
-
-    def facts(self) -> list[Fact]:
-        """All facts of the provider's file."""
-        single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
-        lists = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.notes]
-        return [*single, *lists, *([] if self.batches is None else [self.batches])]
 
     def endpoint(
         self,
@@ -279,7 +232,7 @@ class Provider(Part):
             api=api,
             max_tokens_field=length if api == "chat" else "max_tokens",
             seed_field=self.seed.field,
-            stream_usage=self.stream_usage.how == "stream_options",
+            stream_usage=self.stream_usage == "stream_options",
             chat_template_kwargs=template,
             extra_body=switched,
         )
@@ -351,29 +304,14 @@ class Provider(Part):
                 continue
             whose = f"{self.name}: {visible(model, 80)}"
             names = ", ".join(broken)
-            page = f"({self.pages[rule.page]}{'' if rule.checked else ', not checked'})"
-            if rule.effect == "refused":
-                sentence = f"{whose} refuses {names} {page}; leave out with {leaving_out(broken)}"
-            else:
-                sentence = f"{whose} ignores {names} {page}; leave out with {leaving_out(broken)}"
+            verb, doubt = "refuses" if rule.effect == "refused" else "ignores", "" if rule.checked else " (not checked)"
+            sentence = f"{whose} {verb} {names}{doubt}; leave out with {leaving_out(broken)}"
             objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
         if self.seed.field in parameters and self.seed.support != "supported":
-            objections.append(self._seed_objection())
+            does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
+            again = "a sample that is asked again comes out differently; seed=None (--seed none) sends none"
+            objections.append(Objection(f"{self.name} {does}: {again}", certain=False))
         return objections
-
-    def _seed_objection(self) -> Objection:
-        """The objection to a seed in a request to a provider that refuses, ignores or does not document seeds."""
-        page = f"({self.pages[self.seed.page]})"
-        if self.seed.support == "refused":
-            return Objection(
-                f"{self.name} refuses seeds {page}; leave out with seed=None (--seed none)", certain=self.seed.checked
-            )
-        does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
-        return Objection(
-            f"{self.name} {does} {page}: a sample that is asked again comes out differently; "
-            f"seed=None (--seed none) sends none",
-            certain=False,
-        )
 
 
 def _known_ways(engine_names: Set[str | None]) -> str:
@@ -422,13 +360,8 @@ def load(name: str) -> Provider:
 
 def _of_engines() -> dict[str, Any]:
     """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking."""
-    pages, budgets = dict[str, str](), list[dict[str, Any]]()
-    for dialect in engines.dialects():
-        if (what := dialect.thinking_budget) is not None:
-            page = f"{dialect.name}_thinking_tokens"
-            pages[page] = what.page
-            budgets.append({"engine": dialect.name, "page": page, "checked": what.checked, "path": what.path})
-    return {"pages": pages, "thinking_tokens": budgets}
+    known = {dialect.name: dialect.thinking_budget for dialect in engines.dialects()}
+    return {"thinking_tokens": [{"engine": name, "path": path} for name, path in known.items() if path]}
 
 
 def _of_plugin(name: str, provider: object) -> Provider:

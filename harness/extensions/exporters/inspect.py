@@ -6,6 +6,7 @@ it is the question error here; both intervals and the sampling error stand besid
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from harness.core import codec
 from harness.core.about import __version__
 from harness.core.codec import digest
 from harness.core.files import replacing
@@ -45,49 +45,47 @@ def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File
 
 def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
     """Write an Inspect log of the benchmark into `file`; return the number of samples in it."""
-    head = {"version": 2, "status": "success", "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
+    head = {"version": 2, "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
     summaries: list[dict[str, Any]] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def member(name: str, value: Any) -> None:
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, codec.encode(value))
+            archive.writestr(info, without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
 
-        member("_journal/start.json", {"version": 2, "eval": head["eval"], "plan": head["plan"]})
+        member("_journal/start.json", head)
         for row in benchmark.rows():
             sample = _sample(row, benchmark.manifest.model)
             # Inspect names members by the id; an id that would lead out of the archive's folder is changed.
             plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
             name = sample["id"] if plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
-            summaries.append(_summary(sample))
+            asked = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
+            parts = {field: sample[field] for field in ("id", "epoch", "target", "scores", "model_usage", "total_time")}
+            summaries.append({**parts, "input": asked[:1000], "completed": True})
         member("summaries.json", summaries)
-        member("header.json", {**head, "results": _results(benchmark, len(summaries)), "stats": _stats(benchmark)})
+        results = _results(benchmark, len(summaries))
+        member("header.json", {**head, "status": "success", "results": results, "stats": _stats(benchmark)})
     return len(summaries)
 
 
 def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
     """The `eval` part of the log: task, data set, model and settings."""
-    identity, record = benchmark.record.identity, benchmark.record
-    sampling = identity.get("sampling") or {}
+    sampling = benchmark.record.identity.get("sampling") or {}
     fields = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")
-    config = {name: sampling[name] for name in fields if sampling.get(name) is not None}
     identifier = digest([benchmark.manifest.model, benchmark.name, benchmark.manifest.created])
+    ids = list(benchmark.questions)
     return {
         "eval_id": identifier[:22],
         "run_id": identifier[22:44],
         "created": benchmark.manifest.created,
         "task": benchmark.name,
         "task_id": digest(benchmark.name)[:22],
-        "dataset": {
-            "name": benchmark.name,
-            "samples": len(benchmark.questions),
-            "sample_ids": list(benchmark.questions),
-        },
+        "dataset": {"name": benchmark.name, "samples": len(ids), "sample_ids": ids},
         "model": _model(benchmark.manifest),
-        "model_generate_config": config,
-        "config": {"epochs": record.plan.samples, "epochs_reducer": ["mean"]},
+        "model_generate_config": {name: sampling[name] for name in fields if sampling.get(name) is not None},
+        "config": {"epochs": benchmark.record.plan.samples, "epochs_reducer": ["mean"]},
         "packages": {"reasoning-harness": __version__},
         "scorers": [{"name": SCORER}],
     }
@@ -103,48 +101,35 @@ def _model(manifest: Manifest) -> str:
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     """The sample's JSON in a log. model: the model's name in the run, used if the server stated none."""
     question, sample, grade = row.question, row.sample, row.grade
-    text = without_lone_surrogates(sample.text or "")
-    content: Any = text
+    content: Any = sample.text or ""
     if sample.reasoning:
-        content = [{"type": "reasoning", "reasoning": without_lone_surrogates(sample.reasoning)}]
-        content += [{"type": "text", "text": text}] if sample.text is not None else []
+        content = [{"type": "reasoning", "reasoning": sample.reasoning}]
+        content += [{"type": "text", "text": sample.text}] if sample.text is not None else []
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
-    messages = [
-        {"role": m.role, "content": without_lone_surrogates(m.content), "source": "input"} for m in question.messages
-    ]
-    usage = _usage(sample)
-    target = [without_lone_surrogates(reference) for reference in question.references]
-    scores = {}
-    if grade is not None:
-        scores[SCORER] = {
-            # Inspect's own marks for correct and incorrect (inspect_ai/scorer/_metric.py).
-            "value": "C" if grade.verdict == "correct" else "I",
-            "answer": None if grade.extracted is None else without_lone_surrogates(grade.extracted),
-            "explanation": f"{grade.verdict} by the rule {grade.rule} of {grade.grader}",
-            "metadata": {"verdict": grade.verdict},
-        }
+    messages = [{"role": m.role, "content": m.content, "source": "input"} for m in question.messages]
+    usage, answered_by = _usage(sample), sample.server_model or model
+    score = grade and {
+        # Inspect's own marks for correct and incorrect (inspect_ai/scorer/_metric.py).
+        "value": "C" if grade.verdict == "correct" else "I",
+        "answer": grade.extracted,
+        "explanation": f"{grade.verdict} by the rule {grade.rule} of {grade.grader}",
+        "metadata": {"verdict": grade.verdict},
+    }
     choice = {"message": reply, "stop_reason": _STOP_REASONS.get(sample.finish_reason, "unknown")}
-    started = datetime.fromtimestamp(sample.timing.started, UTC)
     return {
         "id": question.question_id,
         "epoch": sample.sample_index + 1,
-        "input": messages or without_lone_surrogates(question.prompt),
+        "input": messages or question.prompt,
         "choices": list(question.choices) or None,
-        "target": target[0] if len(target) == 1 else target,
+        "target": question.references[0] if len(question.references) == 1 else question.references,
         "messages": [*messages, reply],
-        "output": {
-            "model": sample.server_model or model, "choices": [choice], "usage": usage, "time": sample.timing.total,
-            "completion": text,
-        },
-        "scores": scores,
+        "output": {"model": answered_by, "choices": [choice], "usage": usage, "time": sample.timing.total},
+        "scores": {SCORER: score} if score else {},
         "metadata": {**question.metadata, "seed": sample.seed, "endpoint": sample.endpoint},
-        "store": {},
-        "events": [],
-        "model_usage": {} if usage is None else {sample.server_model or model: usage},
-        "started_at": started.isoformat(),
+        "model_usage": {answered_by: usage} if usage else {},
+        "started_at": datetime.fromtimestamp(sample.timing.started, UTC).isoformat(),
         "total_time": sample.timing.total,
-        "attachments": {},
-    }  # fmt: skip
+    }
 
 
 def _usage(sample: Sample) -> dict[str, int] | None:
@@ -152,44 +137,30 @@ def _usage(sample: Sample) -> dict[str, int] | None:
     prompt, completion = sample.usage.prompt_tokens, sample.usage.completion_tokens
     if prompt is None and completion is None:
         return None
-    counts = {"input_tokens": prompt or 0, "output_tokens": completion or 0}
-    more = {"reasoning_tokens": sample.usage.reasoning_tokens, "input_tokens_cache_read": sample.usage.cached_tokens}
-    details = {name: value for name, value in more.items() if value is not None}
-    return {**counts, "total_tokens": (prompt or 0) + (completion or 0), **details}
-
-
-def _summary(sample: dict[str, Any]) -> dict[str, Any]:
-    """The sample's entry in `summaries.json`. sample: the sample's JSON in the log."""
-    fields = ("id", "epoch", "choices", "target", "scores", "model_usage", "started_at", "total_time")
-    text = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
-    return {**{name: sample[name] for name in fields}, "input": text[:1000], "metadata": {}, "completed": True}
+    return {"input_tokens": prompt or 0, "output_tokens": completion or 0,
+            "total_tokens": (prompt or 0) + (completion or 0)}  # fmt: skip
 
 
 def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
     """The `results` part of the log: the score's metrics. n: number of samples."""
     score = benchmark.score
-    metrics = {name: {"name": name, "value": value} for name, value in metrics_of(score).items()}
-    if score.question_error is not None:
-        metrics["stderr"] = {"name": "stderr", "value": score.question_error}
-    record = {
-        "name": SCORER,
-        "scorer": SCORER,
-        "reducer": "mean",
-        "metrics": metrics,
-        "metadata": uncertainty(score),
-    }
+    values = metrics_of(score) | ({} if score.question_error is None else {"stderr": score.question_error})
+    metrics = {name: {"name": name, "value": value} for name, value in values.items()}
+    record = {"name": SCORER, "scorer": SCORER, "reducer": "mean", "metrics": metrics, "metadata": uncertainty(score)}
     return {"total_samples": n + score.n_missing, "completed_samples": n, "scores": [record]}
 
 
 def _stats(benchmark: ExportedBenchmark) -> dict[str, Any]:
     """The `stats` part of the log: times and tokens."""
-    work = benchmark.score.workload
-    if work is None:
-        return {"started_at": benchmark.manifest.created, "completed_at": benchmark.manifest.created, "model_usage": {}}
-    begun, ended = (datetime.fromtimestamp(moment, UTC).isoformat() for moment in (work.started, work.ended))
+    if (work := benchmark.score.workload) is None:
+        return dict.fromkeys(("started_at", "completed_at"), benchmark.manifest.created)
+    moments = {"started_at": work.started, "completed_at": work.ended}
     usage = {"input_tokens": work.prompt_tokens, "output_tokens": work.completion_tokens}
-    total = {**usage, "total_tokens": work.prompt_tokens + work.completion_tokens}
-    return {"started_at": begun, "completed_at": ended, "model_usage": {benchmark.manifest.model: total}}
+    total = usage | {"total_tokens": work.prompt_tokens + work.completion_tokens}
+    return {
+        **{name: datetime.fromtimestamp(moment, UTC).isoformat() for name, moment in moments.items()},
+        "model_usage": {benchmark.manifest.model: total},
+    }
 
 
 EXPORTER = Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log)

@@ -10,6 +10,7 @@ Behind the value only nouns may follow, and no word of the sentence may be a gua
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
@@ -128,4 +129,4 @@ def concluded(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     begin = last.end()
     _, finish = sentence_around(text, begin, begin, lo, hi)
     values = [match.span() for pattern in (NUMBER, FORMULA) for match in pattern.finditer(text, begin, finish)]
-    return max(values, key=lambda span: (span[1], -span[0]), default=None)
+    return max(values, key=itemgetter(1), default=None)  # a number and a formula never end together

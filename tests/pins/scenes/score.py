@@ -49,7 +49,7 @@ def a_file_of_outputs(stage: Stage) -> None:
     ]
     write_lines(stage.folder / "theirs.jsonl", rows)
     columns = {"response_key": "gen", "answer_key": "answer", "question_key": "question"}
-    both_doors(stage, "theirs.jsonl", **columns, out="grades.jsonl", written_by="org/theirs", repeats="samples")
+    both_doors(stage, "theirs.jsonl", **columns, written_by="org/theirs", repeats="samples")
 
 
 def llmeval_rows(stage: Stage) -> None:
@@ -71,11 +71,11 @@ def a_card_by_its_questions(stage: Stage) -> None:
 
 
 def shards(stage: Stage) -> None:
-    """Shards are joined in --out and scored as one run."""
+    """Shards are joined and scored as one run."""
     for name in ("shard-1", "shard-2"):
         stored.copy(name, stage.folder)
-    words = ["score", "shard-1", "shard-2", "--out", "joined", "--workers", "1", "--json"]
-    stage.command(*words, read=reading.scores)
+    stage.command("merge", "shard-1", "shard-2", "--out", "joined")
+    stage.command("score", "joined", "--workers", "1", "--json", read=reading.scores)
     stage.keep(**reading.graded(stage.folder / "joined"))
 
 
@@ -150,9 +150,7 @@ def judge_of_a_file(stage: Stage) -> None:
     judge = stage.server("judge", judging())
     words = ["--judge", f"pinned@{judge.base_url}", "--response-key", "gen", "--answer-key", "answer"]
     stage.command("score", "theirs.jsonl", *words, "--workers", "1", "--json", read=reading.scores)
-    stage.command(
-        "score", "theirs.jsonl", *words, "--as-run", "theirs", "--workers", "1", "--json", read=reading.scores
-    )
+    stage.command("score", "theirs.jsonl", *words, "--out", "theirs", "--workers", "1", "--json", read=reading.scores)
     stage.requests(judge)
 
 

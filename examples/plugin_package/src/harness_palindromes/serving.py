@@ -7,21 +7,17 @@ import re
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-_PAGE = {"page": "api", "checked": True}
-"""Which of the pages says a fact, and that it was read there."""
-
 PROVIDER = {
     "label": "Palindromes",
-    "pages": {"api": "https://palindromes.example/docs"},
+    "sources": ["https://palindromes.example/docs"],
     "address": {
         "base_url": "https://api.palindromes.example/v1", "hosts": ["api.palindromes.example"], "path": "/v1",
-        "key_variable": "PALINDROMES_API_KEY", **_PAGE,
+        "key_variable": "PALINDROMES_API_KEY",
     },
-    "max_tokens": [{"field": "max_completion_tokens", **_PAGE}],
-    "seed": {"support": "supported", **_PAGE},
-    "stream_usage": {"how": "stream_options", **_PAGE},
-    "reasoning": {"field": "reasoning_content", **_PAGE},
-    "models_list": {"lists": "all", **_PAGE},
+    "max_tokens": [{"field": "max_completion_tokens"}],
+    "seed": {"support": "supported"},
+    "stream_usage": "stream_options",
+    "models_list": "all",
 }  # fmt: skip
 
 

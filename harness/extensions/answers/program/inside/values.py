@@ -41,8 +41,18 @@ _VIEWS: tuple[tuple[str, type[Any]], ...] = (
     (_VALUES, type({}.values())),
     (_PAIRS, type({}.items())),
 )
-_TIMES = (("y", date), ("x", datetime), ("h", time))
-"""The tag under which a date or time is written, and its Python type. A time zone must be a fixed offset."""
+_FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], ...] = (
+    ("b", (bytes, bytearray), lambda v: [v.hex()], bytes.fromhex),
+    ("c", complex, lambda v: [v.real, v.imag], lambda real, imaginary: complex(float(real), float(imaginary))),
+    ("m", Decimal, lambda v: [str(v)], Decimal),
+    ("r", Fraction, lambda v: [hex(v.numerator), hex(v.denominator)], lambda *n: Fraction(*(int(i, 16) for i in n))),
+    ("w", timedelta, lambda v: [v.days, v.seconds, v.microseconds], lambda *n: timedelta(*map(int, n))),
+    ("x", datetime, lambda v: [v.isoformat()], datetime.fromisoformat),
+    ("y", date, lambda v: [v.isoformat()], date.fromisoformat),
+    ("h", time, lambda v: [v.isoformat()], time.fromisoformat),
+)
+"""Tag, Python type, function to the parts that are written, function from them. A time zone must be a fixed offset."""
+_DECODERS = {tag: from_parts for tag, _, _, from_parts in _FORMS} | {"i": lambda text: int(text, 16)}
 
 
 def _refuse(value: Any) -> int:
@@ -83,19 +93,12 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
             [_encode(key, hold, depth + 1, left), _encode(item, hold, depth + 1, left)] for key, item in value.items()
         ]
         return ["d", pairs]
-    if isinstance(value, (bytes, bytearray)):
-        return ["b", value.hex()]
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, complex):
-        return ["c", value.real, value.imag]
-    if isinstance(value, Decimal):
-        return ["m", str(value)]
-    if isinstance(value, Fraction):
-        return ["r", hex(value.numerator), hex(value.denominator)]
-    moment = _encoded_moment(value)
-    if moment is not None:
-        return moment
+    for tag, plain, parts, _ in _FORMS:
+        # The type first: of an object of the program even the look at an attribute would be a request.
+        if isinstance(value, plain) and isinstance(getattr(value, "tzinfo", None), (timezone, type(None))):
+            return [tag, *parts(value)]
     if kind is range and _is_short(value):
         return [_RANGE, *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
     for tag, view in _VIEWS:
@@ -104,16 +107,6 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a number of numpy's
         return _encode(value.tolist(), hold, depth + 1, left)
     return ["o", hold(value)]
-
-
-def _encoded_moment(value: Any) -> Any:
-    """A date, a time or a span of time, encoded; None for anything else."""
-    if type(value) is timedelta:
-        return ["w", value.days, value.seconds, value.microseconds]
-    for tag, kind in _TIMES:
-        if type(value) is kind and isinstance(getattr(value, "tzinfo", None), (timezone, type(None))):
-            return [tag, value.isoformat()]
-    return None
 
 
 def decode(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
@@ -147,21 +140,8 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         if tag in (_RANGE, _KEYS, _VALUES, _PAIRS):
             parts = value[1:] if tag == _RANGE else _list(body)
             return _decode_view(tag, [_decode(item, held, depth + 1) for item in parts])
-        for name, kind in _TIMES:
-            if tag == name:
-                return kind.fromisoformat(body)
-        if tag == "w":
-            return timedelta(int(body), int(value[2]), int(value[3]))
-        if tag == "b":
-            return bytes.fromhex(body)
-        if tag == "i":
-            return int(body, 16)
-        if tag == "c":
-            return complex(float(body), float(value[2]))
-        if tag == "m":
-            return Decimal(body)
-        if tag == "r":
-            return Fraction(int(body, 16), int(value[2], 16))
+        if tag in _DECODERS:
+            return _DECODERS[tag](*value[1:])
         if tag == "o" and isinstance(body, int):
             return held(body)
     except (TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
