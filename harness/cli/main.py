@@ -47,7 +47,7 @@ GROUPS = {
         "export": "Write a run as training data, as a table, or as another tool's results.",
     },
     "Decide": {
-        "compare": "Show which run is better, how sure that is, and what would settle it.",
+        "compare": "Show which run is better, and how sure that is.",
         "gate": "Say whether a model still reaches its floors, with few samples.",
         "race": "Sample candidates in rounds until it is clear which is better.",
         "plan": "Show how many samples it takes to see a difference, and their cost.",

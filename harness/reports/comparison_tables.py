@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.nouns import are, count_noun, in_points
 from harness.reports.published import settings_in_words
@@ -91,11 +91,11 @@ def _name_of(baselines: Mapping[str, str]) -> str:
     return f"the first run of each benchmark ({each})"
 
 
-def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
+def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reasons: Iterable[str] = ()) -> Table:
     """The table of runs beside published scores of the same model and benchmark, a row for each comparison.
 
     The last column names the settings that differ, those that move a score most first. comparisons: (name of the run,
-    its comparison with a published score).
+    its comparison with a published score). reasons: why scores stand beside no run, for the notes.
     """
     notes: list[str] = []
     rows = []
@@ -124,7 +124,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         "Beside published scores, in %; detectable: the smallest true difference seen in 80 % of repetitions",
         (*columns, "settings that differ"),
         tuple(rows),
-        tuple(notes),
+        (*notes, *reasons),
         frozenset(range(3, 7)),
     )
 

@@ -20,7 +20,7 @@ from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_c
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.published import beside, published_of
+from harness.reports.published import beside, other_questions, published_of
 from harness.reports.scored import (
     KnownAs,
     Remarks,
@@ -265,7 +265,12 @@ class Report:
             for (run, _, _), comparisons in zip(self.scores, self._published_of, strict=True)
             for comparison in comparisons
         ]
-        return [published_table(rows)] if rows else []
+        reasons = (
+            other_questions(benchmark, published_of(run, benchmark, self.published))
+            for run, benchmark, _ in self.scores
+        )
+        whys = dict.fromkeys(filter(None, reasons))
+        return [published_table(rows, whys)] if rows or whys else []
 
 
 def _remove(path: Path) -> None:

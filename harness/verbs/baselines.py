@@ -49,13 +49,16 @@ def _advice(runs: Sequence[ScoredRun]) -> str:
 def _same_questions(
     run: ScoredRun, benchmark: ScoredBenchmark, baselines: Mapping[str, tuple[ScoredRun, ScoredBenchmark]]
 ) -> str | None:
-    """The name under which another run's baseline holds these questions: files of one's own may change their names."""
-    digest = benchmark.record.identity.get("dataset_digest")
+    """The name under which a baseline holds these questions: a file of one's own may be renamed, a sweep's are not."""
+    digest = benchmark.record.identity.get("dataset_digest") if run.sweep is None else None
     return next(
         (
             name
             for name, (base, first) in baselines.items()
-            if base is not run and digest and first.record.identity.get("dataset_digest") == digest
+            if base is not run
+            and base.sweep is None
+            and digest
+            and first.record.identity.get("dataset_digest") == digest
         ),
         None,
     )
@@ -70,11 +73,16 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
     """
     baselines: dict[str, tuple[ScoredRun, ScoredBenchmark]] = {}
     holders: dict[str, list[str]] = {}
+    for run in runs:
+        for name in run.benchmarks:
+            holders.setdefault(name, []).append(visible(run.label, 80))
+    single = {name for name, labels in holders.items() if len(labels) == 1}
     paired = []
     for run in runs:
         for name, benchmark in run.benchmarks.items():
-            holders.setdefault(name, []).append(visible(run.label, 80))
-            alike = name if name in baselines else _same_questions(run, benchmark, baselines)
+            alike = name if name in baselines else None
+            if name in single:
+                alike = _same_questions(run, benchmark, {one: baselines[one] for one in baselines if one in single})
             if alike is not None:
                 paired.append(BenchmarkPair(run, benchmark, *baselines[alike]))
             elif run is runs[0] or not only_first:

@@ -441,7 +441,8 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
 
 def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFolder) -> None:
     def answer(request: Request) -> Iterator[Step]:
-        return completion("SCORE: 1" if "SCORE" in request.json["messages"][-1]["content"] else "VERDICT: INCORRECT")
+        by_limo = "## Correctness" in request.json["messages"][-1]["content"]
+        return completion("## Correctness\nCORRECT" if by_limo else "VERDICT: INCORRECT")
 
     with FaultServer(judging(answer)) as server:
         judge_run(run, serve(server))

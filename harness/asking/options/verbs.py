@@ -71,6 +71,8 @@ class RunOptions(
                 "it does not work with `batch`, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
+        if len(self.base_url) > 1:
+            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 # ---- which verb takes which
