@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from server_launchers.variables import KEY_VARIABLE
 
@@ -55,6 +56,11 @@ def install_hint(requirement: str, *others: str) -> str:
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
     return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
+
+
+def of_version(program: Program, tested: str, asked: str | None) -> Program:
+    """The program whose hint installs the version that was asked for, in place of the tested one."""
+    return program if asked is None else replace(program, install=program.install.replace(tested, asked))
 
 
 def local_model(spec: ServerSpec) -> str:

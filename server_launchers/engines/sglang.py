@@ -12,7 +12,7 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, LogWords
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ class SGLang(Engine):
         **{"chat_template": "chat-template", "trust_remote_code": "trust-remote-code"},
     }
 
-    def program(self, _spec: ServerSpec) -> Program:
+    def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""
-        return PROGRAM
+        return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
         """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""

@@ -183,6 +183,10 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     assert program is not None
     with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
         supervisor.launch(spec(engine))
+    program = table.by_name(engine).program(spec(engine, engine_version="0.7.3.post1"))
+    assert program is not None
+    assert ("0.7.3.post1" in program.install) == (engine != "transformers")
+    assert ("vllm==0.7.3 " in program.install) == (engine == "vllm_ascend")
 
 
 def asked(*words: str) -> tuple[int, str, str]:
