@@ -208,7 +208,7 @@ def test_the_same_model_served_twice_is_said(tmp_path: Path, embedded_server: Ru
     # Another test's server may serve the same file.
     assert twin.source == state.source
     said = twin_sentence(twin)
-    assert f"--server {twin.name}` uses it, `harness serve stop {twin.name}` ends it" in said
+    assert f"--base-url {twin.name}` uses it, `harness serve stop {twin.name}` ends it" in said
     assert servers.twin(ServerSpec(engine="llama_cpp", model="/another.gguf")) is None
 
 
