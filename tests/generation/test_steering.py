@@ -280,8 +280,14 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, m
         EndpointsFile(tmp_path / "nodes").read()
 
 
-def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(tmp_path: Path) -> None:
-    gate, message = Gate(), "the model `test-model` does not exist"
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "the model `test-model` does not exist"), (400, "This model's maximum context length is 8 tokens.")],
+)
+def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
+    tmp_path: Path, status: int, message: str
+) -> None:
+    gate = Gate()
     gate.open.set()
 
     def closes_itself(request: Request) -> Iterator[Step]:
@@ -289,7 +295,7 @@ def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(tmp
             gate.open.clear()
         return gate(request)
 
-    wrong = http(404, {"error": {"message": message}})
+    wrong = http(status, {"error": {"message": message}})
     with FaultServer(closes_itself) as server, FaultServer(lambda _: [wrong]) as wrong_server:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
