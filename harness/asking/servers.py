@@ -59,6 +59,9 @@ LOOKS_AT_ONCE = 32
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 """Usual names of environment variables. A text that matches may be shown in an error; another text may be a key."""
 
+_NO_ADDRESS = re.compile(r"(?!localhost$)[\w-]+|.*(?:/|\.(?:txt|url|ya?ml))")
+"""A word without a dot or port, or the end of a file's name: no address of a server."""
+
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses that let a server listen on every network of its machine."""
 
@@ -105,13 +108,14 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
             urls = [None]  # The provider has no address of its own: its error asks for one.
     if not urls:
         return _asked_at(_only_running(), who)
-    if path is None and re.fullmatch(r"(?!localhost$)[\w-]+", only):
-        raise UsageError(
-            "no running server has this name (`harness serve status` lists them), and there is no such file; expected "
-            "one of these or an address, such as http://127.0.0.1:8000",
-            field="base_url",
-            value=only,
-        )
+    for url in who.base_url if path is None else ():
+        if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url.partition(",")[0])):
+            raise UsageError(
+                "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
+                "(`harness serve status` lists them) or an existing file of addresses",
+                field="base_url",
+                value=url,
+            )
     variable = who.api_key_env or provider.address.key_variable
     key = _key_of(who, variable) if who.api_key_env is not None or provider.hosted or shared_key else None
 

@@ -145,7 +145,7 @@ def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Pa
         (("--base-url", "https://api.deepseek.com", "--model", "m"), "set DEEPSEEK_API_KEY"),
         (("--provider", "azure", "--model", "m"), "base_url"),
         (("--provider", "deepsek", "--model", "m"), "Did you mean deepseek"),
-        (("--base-url", "x", "--model", "m"), "no running server has this name"),
+        (("--base-url", "x", "--model", "m"), "expected an address"),
         (("--base-url", "https://api.deepseek.com", "--base-url", "https://api.groq.com"), "several providers"),
         ((*GROQ, "URL", "--rpm", "nan"), "rpm=nan: expected a finite number"),
         ((*GROQ, "URL", "--thinking", "high"), "thinking='high': groq cannot express it"),

@@ -286,9 +286,9 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     scored = harness("score", "run", "--all")
     assert "By endpoint" in scored.out
     assert broken.base_url in scored.out
-    refused = harness(*words, "--base-url", "nods")
-    assert refused.code == 2
-    assert "no running server has this name" in refused.err
+    for given in (["nods"], ["nods.txt"], ["nodes", sound.base_url], ["mine", sound.base_url]):
+        refused = harness(*words, *(word for one in given for word in ("--base-url", one)))
+        assert (refused.code, "expected an address" in refused.err) == (2, True), refused.err
     (tmp_path / "nodes").write_text(f"{sound.base_url}\n{sound.base_url}\n", encoding="utf-8")
     refused = harness(*words, "--base-url", "nodes")
     assert refused.code == 2
