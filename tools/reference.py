@@ -80,7 +80,6 @@ VARIABLES = {
     "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",
     "HARNESS_GRADERS": "Modules whose verifiers may be called, separated by commas.",
     "HARNESS_SERVER_KEY": "Key that a server started here asks of its clients, as it is handed to the engine.",
-    "HARNESS_RUN_MAX_TOKENS, HARNESS_RUN_…": "Default of an option of `harness run`, by the option's name.",
     "OPENAI_BASE_URL": "Server, where no option names one.",
     "OPENAI_API_KEY": "Key of `openai` and of addresses that are no known provider's; others have their own.",
     "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "As the hub's own library reads them.",

@@ -160,7 +160,8 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
             f"{where}: field_spec.choices and the solver multiple_choice go together, and one of them is missing"
         )
     if fields.target.startswith("literal:"):
-        right = LETTERS.find(fields.target.removeprefix("literal:") or "-")
+        letter = fields.target.removeprefix("literal:")
+        right = LETTERS.find(letter) if len(letter) == 1 else -1
         if not isinstance(choices, list) or not 0 <= right < len(choices) or not spec.shuffle_choices:
             raise UsageError(
                 f"{where}: field_spec.target {quoted(fields.target)} is a place in a list of choices: give a list that "

@@ -38,8 +38,8 @@ class Spent:
 
     @property
     def hedge(self) -> str:
-        """What stands before the cost: "about " unless all replies state their usage."""
-        return "about " if self.n_unstated else ""
+        """What stands before the cost: "at most " unless all replies state their usage."""
+        return "at most " if self.n_unstated else ""
 
     def sentence(self, prices: Prices | None) -> str:
         """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""

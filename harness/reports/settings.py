@@ -343,7 +343,9 @@ def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 def _hedge(run: ScoredRun) -> str:
     """Stands before the tokens and the cost of a run's sessions, if some of their requests stated none."""
     spent = run.history.spent
-    return "about " if spent["n_unstated"] or spent["n_bounded"] or spent["n_estimated"] else ""
+    if spent["n_unstated"] or spent["n_bounded"]:
+        return "at most "
+    return "about " if spent["n_estimated"] else ""
 
 
 def cost_of_sessions(run: ScoredRun) -> str | None:

@@ -327,18 +327,6 @@ def mean_detection(parts: Sequence[Detection]) -> Detection:
     return Detection(variance, rise)
 
 
-def samples_to_detect(
-    spread: SampleSpread, difference: float, other_samples: int | None = None, n_tests: int = 1, unit: float = 0.0
-) -> int | None:
-    """The fewest samples of each question whose `smallest_difference` is at most `difference`, a fraction above 0.
-
-    other_samples: samples of each question in a run or publication that exists already; None: both runs get as many.
-    n_tests: as in `power_factor`. unit: as in `planned_detection`. Returns None where no number of samples up to
-    `MAX_PLANNED` is enough, for example because the other run's error alone is too large.
-    """
-    return fewest(lambda samples: planned_detection(spread, samples, other_samples, unit), difference, n_tests)
-
-
 def fewest(planned: Callable[[int], Detection | MarginReach], difference: float, n_tests: int = 1) -> int | None:
     """The fewest samples of each question whose smallest difference (or margin) is at most `difference`; None if no
     number up to `MAX_PLANNED` is.

@@ -89,7 +89,7 @@ def test_a_budget_in_money_reserves_the_most_that_an_unknown_prompt_can_have() -
     finish(limits, sent[0], 100, prompt=50)
     assert limits.sentence().startswith("stopped by the budget: 0.0025 of 0.01 USD used, and the next ")
     finish(limits, sent[1], None, prompt=None)
-    assert limits.sentence().startswith("stopped by the budget: about 0.0055 of 0.01 USD used")
+    assert limits.sentence().startswith("stopped by the budget: at most 0.0055 of 0.01 USD used")
 
 
 def test_a_question_asked_again_has_the_prompt_that_its_first_reply_stated() -> None:

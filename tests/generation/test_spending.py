@@ -43,7 +43,7 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
     assert (spent.completion_tokens, spent.n_unstated) == (6 * 30, 6)
     assert re.match(
-        r"about 0\.00\d\d USD for about [\d,]+ tokens in, 180 out; 6 requests without stated ",
+        r"at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
         spent.sentence(PRICES),
     )
 
@@ -61,7 +61,7 @@ def test_a_reply_that_breaks_off_is_billed(tmp_path: Path) -> None:
         spent = run(settings, question_set(tmp_path, 3)).spent
     assert spent.n_unstated == 2
     assert spent.completion_tokens == 3 * 7 + 2 * 48
-    assert re.match(r"about 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
+    assert re.match(r"at most 0\.00\d\d USD .*; 2 requests without", spent.sentence(PRICES))
 
 
 def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
     rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", of_one_run.html()))
     assert rows["cost of the samples"] == f"{cost:.4f} USD"
-    assert rows["cost of all sessions"] == "about 1.50 USD"
+    assert rows["cost of all sessions"] == "at most 1.50 USD"
     written = harness(tmp_path, "report", "run", "--out", "report")
-    assert "all sessions of run: about 1.50 USD" in written.out.splitlines(), written.err
+    assert "all sessions of run: at most 1.50 USD" in written.out.splitlines(), written.err
     unpriced = report([write_run(tmp_path / "unpriced")]).html()
     assert "cost of" not in unpriced
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"

@@ -23,6 +23,7 @@ from harness.scoring.stats_differences import (
     Detection,
     SampleSpread,
     detection,
+    fewest,
     fisher,
     holm,
     least_question_difference,
@@ -33,7 +34,6 @@ from harness.scoring.stats_differences import (
     power_factor,
     published_variance,
     question_difference,
-    samples_to_detect,
     sampling_difference_limits,
     score_variance,
     smallest_difference,
@@ -343,14 +343,17 @@ def found(n: int, m: int | None = None, spread: SampleSpread = SPREAD) -> float:
     return planned_detection(spread, n, m).smallest()
 
 
-def test_samples_to_detect_are_the_fewest_that_are_enough() -> None:
-    n, beside = samples_to_detect(SPREAD, 0.02), samples_to_detect(SPREAD, 0.02, other_samples=900)
+def test_the_fewest_samples_that_are_enough() -> None:
+    def needed(beside: int | None = None, n_tests: int = 1) -> int | None:
+        return fewest(lambda samples: planned_detection(SPREAD, samples, beside), 0.02, n_tests)
+
+    n, beside = needed(), needed(900)
     assert n is not None
     assert beside is not None
     assert found(n) <= 0.02 < found(n - 1)
     assert found(beside, 900) <= 0.02 < found(beside - 1, 900)
-    assert samples_to_detect(SPREAD, 0.02, other_samples=5) is None
-    assert (samples_to_detect(SPREAD, 0.02, n_tests=3) or 0) > n
+    assert needed(5) is None
+    assert (needed(n_tests=3) or 0) > n
     for tests in (1, 5):
         d = Detection(np.asarray(0.001), np.asarray(0.01)).smallest(tests)
         assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))

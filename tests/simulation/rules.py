@@ -585,7 +585,7 @@ class Rules:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        hedge = "" if self.bill.sure else "about "
+        hedge = "" if self.bill.sure else "at most "
         reasons = [
             f"{hedge}{used:.4g} of {total:.4g} USD used"
             if unit == "USD"

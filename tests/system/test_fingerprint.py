@@ -170,7 +170,7 @@ def test_a_signal_during_the_fingerprint_tells_and_keeps_the_most_that_it_can_co
     with FaultServer(reply) as server:
         with pytest.raises(harness.Interrupted, match="stopped by SIGINT before the first sample") as stopped:
             ask(server, **PRICES)
-        assert re.search(rf"about 0\.0\d+ USD for about [\d,]+ tokens in, {8 * 16} out", str(stopped.value))
+        assert re.search(rf"at most 0\.0\d+ USD for at most [\d,]+ tokens in, {8 * 16} out", str(stopped.value))
         again = ask(server, fingerprint=False, **PRICES)
     assert again.outcome.complete
     assert again.outcome.spent_before.completion_tokens == 8 * 16

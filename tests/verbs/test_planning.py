@@ -22,8 +22,8 @@ from harness.scoring.stats_differences import (
     fewest,
     holm,
     margin_reach,
+    planned_detection,
     question_difference,
-    samples_to_detect,
     sampling_difference_limits,
     score_variance,
 )
@@ -36,7 +36,8 @@ def test_that_many_samples_find_the_difference_four_times_in_five() -> None:
     chances = rng.beta(0.9, 0.9, size=60)
     other = chances * (1 - 0.05 / chances.mean())
     gap = float((chances - other).mean())
-    n = samples_to_detect(SampleSpread(60, float(chances.mean()), float((chances * (1 - chances)).mean())), gap)
+    spread = SampleSpread(60, float(chances.mean()), float((chances * (1 - chances)).mean()))
+    n = fewest(lambda samples: planned_detection(spread, samples), gap)
     assert n is not None
     counts = np.full(60, float(n))
     ours, theirs = (rng.binomial(n, p, size=(2000, 60)).astype(float) for p in (other, chances))
@@ -71,7 +72,7 @@ def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: fl
     gap = 0.06
     other = chances + gap * (1 - chances) / (1 - chances).mean()
     spread = SampleSpread(30, float(chances.mean()), float((chances * (1 - chances)).mean()))
-    n = samples_to_detect(spread, gap, None, n_tests)
+    n = fewest(lambda samples: planned_detection(spread, samples), gap, n_tests)
     assert n is not None
     counts = np.full(30, float(n))
     ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
@@ -265,7 +266,9 @@ def test_benchmarks_that_are_compared_together_need_the_samples_of_their_correct
     """Two p values of each benchmark, and one of their mean."""
     for words, n_tests in ((["aime24"], 2), (["aime24", "aime25"], 5), (["aime24", "aime25", "math500"], 7)):
         planned = json.loads(harness(empty, "plan", *words, "--detect", "2", "--json").out)[0]
-        assert planned["samples"] == samples_to_detect(published("aime24"), 0.02, None, n_tests)
+        assert planned["samples"] == fewest(
+            lambda samples: planned_detection(published("aime24"), samples), 0.02, n_tests
+        )
 
 
 @pytest.mark.parametrize("given", ["aime24:64,aime25:64", ["aime24:64", Path("aime25:64")]], ids=["commas", "list"])

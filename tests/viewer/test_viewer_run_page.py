@@ -87,7 +87,7 @@ def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_pat
     advice = "score the run first: `harness score` adds them"
     assert shown == {
         "ended": ["2026-03-01 23:59", "2026-03-01 23:59", "9 s", "3", "7", "2,000", advice],
-        "resumed": ["2026-03-01 10:00", "2026-03-01 11:10", "20 min", "4", "about 1,007", "about 4,000", advice],
+        "resumed": ["2026-03-01 10:00", "2026-03-01 11:10", "20 min", "4", "at most 1,007", "at most 4,000", advice],
         "killed": ["2026-03-01 10:00", *["–"] * 5, advice],
         "odd": [*["–"] * 6, advice],
         "none": [*["–"] * 6, advice],

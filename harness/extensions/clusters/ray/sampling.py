@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from harness.asking.options import RunOptions
@@ -121,6 +122,10 @@ def check(options: RunOptions) -> RunOptions:
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
             raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
+    if named := [url for url in options.base_url if not ("://" in url or ":" in url or Path(url).exists())]:
+        raise UsageError(
+            "a server's name is known on its own node alone: give its address", field="base_url", value=named[0]
+        )
     if options.base_url or options.provider:
         return options
     if url := os.environ.get("OPENAI_BASE_URL"):
