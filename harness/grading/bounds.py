@@ -36,6 +36,9 @@ MAX_TRIAL_DIVISOR = 2_000
 MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""
 
+MAX_RANGE = 10_000
+"""Largest number of terms of a sum or product with numeric limits that is written out."""
+
 MAX_EVALUATIONS = 200_000
 """Largest number of nodes that one comparison by numbers evaluates, over all points and precisions."""
 

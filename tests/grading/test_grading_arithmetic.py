@@ -67,6 +67,7 @@ def test_numbers_of_so_many_bits_are_computed_and_longer_ones_refused() -> None:
         f"2^{{{MAX_POWER_BITS + 1}}}",
         f"2^{{{MAX_BITS - 1}}}*2*2",
         "3^{10^{13}}",
+        r"\sum_{k=1}^{9999} 2^{3k}",
     ):
         assert value_of(text) is None, text
     for base in (1, -1, 0):

@@ -63,7 +63,9 @@ INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
 LEFT_OPEN = names("sum prod int iint oint iiint lim")
-"""Functions with a letter of their own. They are read and never worked out: an answer that leaves one is undecided."""
+"""Functions with a letter of their own. Finite sums and products alone are worked out; an answer that leaves another is
+undecided.
+"""
 
 STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio text congruence given")
 
@@ -87,6 +89,12 @@ def walk(node: Node) -> list[Node]:
 def symbols(node: Node) -> frozenset[str]:
     """Return the names of the letters in the tree."""
     return frozenset([args[0] for op, args in walk(node) if op == "sym"])
+
+
+def bound_letters(node: Node) -> frozenset[str]:
+    """Return the letters that belong to sums and products in the tree, as n does to a sum over n."""
+    bound = [here.args[1] for here in walk(node) if here.op == "fn" and here.args[0] in ("sum", "prod")]
+    return frozenset[str]().union(*map(symbols, bound))
 
 
 def substitute(node: Node, variable: Node, value: Node) -> Node:

@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import comb, factorial, gcd, isqrt, lcm, log2
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node, num
+from harness.answers.grammar.tree import Node, num, substitute
 from harness.core.codec import digest
-from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_POWER_BITS, MAX_RANGE
 
 _MAX_KNOWN = 128
 """Number of trees whose values are cached; one value may take 25 kilobytes."""
@@ -168,8 +168,10 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
 
 
 def _fn(node: Node, depth: int) -> Fraction:
-    """Compute a function of `_FUNCTIONS`."""
+    """Compute a function of `_FUNCTIONS`, a sum or a product."""
     name, *arguments = node.args
+    if name in ("sum", "prod"):
+        return _sum(node, depth)
     rule = _FUNCTIONS.get(name)
     if rule is None:
         raise NotExact(name)
@@ -221,6 +223,23 @@ _FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
 }
+
+
+def _sum(node: Node, depth: int) -> Fraction:
+    """Compute a sum or product with integer limits, term by term.
+
+    depth: how many levels of the formula stand above this part; too many raise.
+    """
+    name, variable, start, end, body = node.args
+    low, high = _integers(_exact(start, depth), _exact(end, depth))
+    if variable.op not in ("sym", "const") or high - low > MAX_RANGE:
+        raise NotExact("limits")
+    total = Fraction(0 if name == "sum" else 1)
+    for step in range(low, high + 1):
+        term = _exact(substitute(body, variable, num(step)), depth)
+        total = total + term if name == "sum" else total * term
+        _check_size(total)
+    return total
 
 
 _RULES: dict[str, Callable[[Node, int], Fraction]] = {

@@ -20,7 +20,7 @@ from harness.grading.compare.numeric import Evaluation, differ, evaluations, sam
 from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
-_INTEGER_FUNCTIONS = names("factorial binom floor ceil mod gcd lcm arrangements")
+_INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
 _STEPS = names("abs sgn max min floor ceil mod gcd lcm")
 """Functions with corners or jumps."""
 

@@ -16,7 +16,8 @@ import mpmath
 from mpmath.libmp import mpf_log, to_float
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import LEFT_OPEN, I, Node, symbols, walk
+from harness.answers.grammar.tree import LEFT_OPEN, I, Node, num, substitute, symbols, walk
+from harness.grading.bounds import MAX_RANGE
 from harness.grading.compare.exact import digits_in_base
 
 NOISE_DIGITS = 20
@@ -229,11 +230,13 @@ class Point:
 
     # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """Return the value of a function of real or complex numbers; sums, integrals and limits are not worked out.
+        """Return the value of a function of real or complex numbers; integrals and limits are not worked out.
 
         arguments: trees of the function's arguments.
         """
         mp = self.mp
+        if name in ("sum", "prod"):
+            return self.sum_or_product(name, arguments, depth)
         if name in LEFT_OPEN:
             raise NotNumeric(name)
         values = [self.value(argument, depth) for argument in arguments]
@@ -313,6 +316,21 @@ class Point:
         if name in ("max", "min"):
             return max(values) if name == "max" else min(values)
         raise NotNumeric(name)
+
+    def sum_or_product(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+        """Compute a sum or product with integer limits, term by term."""
+        mp = self.mp
+        variable, start, end, body = arguments
+        low, high = self.value(start, depth), self.value(end, depth)
+        if variable.op != "sym" or mp.im(low) or mp.im(high) or low != int(low) or high != int(high):
+            raise NotNumeric("limits")
+        if high - low > MAX_RANGE:
+            raise NotNumeric("too many terms")
+        steps = range(int(low), int(high) + 1)
+        terms = [self.value(substitute(body, variable, num(step)), depth) for step in steps]
+        if name == "prod":
+            return mp.fprod(terms)
+        return self.without_noise(mp.fsum(terms), max(map(abs, terms), default=mp.mpf(0)))
 
 
 _ELEMENTARY = {

@@ -26,7 +26,19 @@ from typing import Any, NamedTuple
 
 from harness.answers.grammar.numerals import numeral
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.tree import INFINITY, LEFT_OPEN, PI, Node, is_scalar, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import (
+    INFINITY,
+    LEFT_OPEN,
+    PI,
+    Node,
+    bound_letters,
+    is_scalar,
+    num,
+    substitute,
+    sym,
+    symbols,
+    walk,
+)
 from harness.answers.grammar.units import (
     Unit,
     changes_number,
@@ -185,7 +197,7 @@ def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     Nobody has said what these mean, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15,
     and E(X) + E(Y) may be E(X + Y).
     """
-    letters = symbols(answer) - symbols(reference)
+    letters = symbols(answer) - symbols(reference) - bound_letters(answer)
     mine, theirs = _function_values(reference), _function_values(answer)
     return bool(letters or theirs - mine) or any(not symbols(value) for value in mine - theirs)
 

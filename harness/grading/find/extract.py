@@ -124,6 +124,7 @@ _FORMULA_BEFORE = regex(
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
 _SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
+_STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+")
 _ANSWER_HEADING = regex(
     r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准"
@@ -187,6 +188,7 @@ def extract_from(
     last: the last option letter of a choice. parts: number of values of the reference, if boxes side by side are one
     answer, else None. truncated: max_tokens cut the reply.
     """
+    text = _without_struck_out(text, lo, hi)
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
@@ -580,6 +582,27 @@ def _last_words(tail: str) -> Extraction | None:
 
 
 # --- layout ---
+def _without_struck_out(text: str, lo: int, hi: int) -> str:
+    r"""Replace struck-out text of the end of text[lo:hi] by spaces of the same length: `~~\boxed{5}~~` states nothing.
+
+    <s> and </s> around the whole text are a model's signs of its ends.
+    """
+    lo = max(lo, hi - TAIL_CHARS)
+    # A plain text search, which is faster than a pattern: this runs for each response.
+    if text.find("~~", lo, hi) < 0 and text.find("</", lo, hi) < 0:
+        return text
+    tail = text[lo:hi]
+
+    def blank(struck: re.Match[str]) -> str:
+        line = tail[tail.rfind("\n", 0, struck.start()) + 1 : struck.start()]
+        is_layout = line.count("{") > line.count("}") or line.count("$") % 2 if struck[1] is None else (
+            struck[1].lower() == "s" and not tail[: struck.start()].strip() and not tail[struck.end() :].strip()
+        )  # fmt: skip
+        return struck.group() if is_layout else " " * len(struck.group())
+
+    return text[:lo] + _STRUCK_OUT.sub(blank, tail) + text[hi:]
+
+
 def _plain_tail(tail: str) -> str:
     """Replace headings and HTML tags by labels, spaces or line breaks of the same length, so that positions stay.
 
