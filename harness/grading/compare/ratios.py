@@ -22,7 +22,11 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if len(reference.args) != len(answer.args):
             return Comparison(False, "ratio")
         if len(reference.args) == 2:
-            return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+            quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+            may_be_times = _is_clock(reference) and _is_clock(answer) and rules.form != "simplest"
+            if quotients.equal and may_be_times and not _same_parts(reference.args, answer.args, rules):
+                return Comparison(None, "ratio")  # 3:10 and 6:20
+            return quotients
         # Both are multiplied so that their first parts agree, which avoids a division by a part that is 0.
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
@@ -36,6 +40,12 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         ratio_value = named if names_value else Node("div", ratio.args)
         return same_scalar(ratio_value, value, rules) if ratio is reference else same_scalar(value, ratio_value, rules)
     return Comparison(None, "ratio")
+
+
+def _is_clock(node: Node) -> bool:
+    """Whether a ratio may be a time of day: at most 24 hours, and minutes from 10 to 55 by fives."""
+    hours, minutes = (exact(part) for part in node.args)
+    return hours in range(25) and minutes in range(10, 60, 5)
 
 
 def _same_parts(left: Sequence[Node], right: Sequence[Node], rules: GradeRules) -> bool:

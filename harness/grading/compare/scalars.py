@@ -55,6 +55,7 @@ from harness.grading.compare.rewriting import without_degree_signs
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
+_KELVIN = (("temperature", 1),)
 
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 _STERLING = Unit((("sterling", 1),), Fraction(1))
@@ -152,7 +153,8 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     for first in _as_quantities(reference):
         for second in _as_quantities(answer):
             units = unit_of(first.args[1]), unit_of(second.args[1])
-            if units[0] is not None and units[1] is not None and units[0].dimension == units[1].dimension:
+            dimensions = {None if unit is None else unit.dimension for unit in units}
+            if None not in dimensions and (len(dimensions) == 1 or dimensions <= {*_TEMPERATURES, _KELVIN}):
                 return first, second
     return reference, answer
 

@@ -152,9 +152,15 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
 
 
 def _constant_of(node: Node) -> Node | None:
-    """Return the letter that is a free constant of an expression, the only one that is a term of its own; else None."""
-    terms = [term for term in node.args if term.op == "sym"] if node.op == "add" else []
-    return terms[0] if len(terms) == 1 and _CONSTANT.fullmatch(terms[0].args[0]) else None
+    """Return the letter that is a free constant of an expression in a variable, such as C of x² + C; else None."""
+    terms = node.args if node.op == "add" else ()
+    constants = [term for term in terms if term.op == "sym" and _CONSTANT.fullmatch(term.args[0])]
+    if len(constants) != 1:
+        return None
+    others = {name for term in terms if term is not constants[0] for name in symbols(term)}
+    # A variable is a small letter: k + 1 has none beside its k.
+    free = constants[0].args[0] not in others and any(name[:1].islower() for name in others)
+    return constants[0] if free else None
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
