@@ -30,11 +30,11 @@ from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.about import state_folder
-from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.errors import UNSET, ServerError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.core.records import NOTHING_TOLD, ServerFacts
-from harness.core.secret import Secret
+from harness.core.secret import Secret, looks_like_a_key
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from server_launchers.engines import table as engines
@@ -114,7 +114,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
                 "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
                 "(`harness serve status` lists them) or an existing file of addresses",
                 field="base_url",
-                value=url,
+                value=UNSET if looks_like_a_key(url) else url,
             )
     variable = who.api_key_env or provider.address.key_variable
     key = _key_of(who, variable) if who.api_key_env is not None or provider.hosted or shared_key else None

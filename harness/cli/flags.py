@@ -313,7 +313,7 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the flag of a judge
 
 
-_JUDGE_FIELD = re.compile(r",(?=[a-z_]+=)")
+_JUDGE_FIELD = re.compile(r",\s*(?=\w+=)")
 
 judge_option = under(
     JUDGE,
@@ -331,8 +331,9 @@ def judge_of(typed: str | None) -> JudgeOptions | None:
     """The judge that `--judge` names; None without one. Raises `UsageError`."""
     if typed is None:
         return None
+    fields = judge_fields(typed)
     try:
-        return JudgeOptions.of(**judge_fields(typed))
+        return JudgeOptions.of(**fields)
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
 
@@ -351,13 +352,18 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
             raise UsageError(f"a judge has no key {visible(name, 80)}; there are {', '.join(keys)}", field="judge")
         try:
             fields[name] = _type(option).convert(value, None, None)
-        except click.UsageError as error:
-            raise UsageError(f"{name}: {visible(error.message, 200)}", field="judge") from None
+        except click.UsageError:
+            # Without the value, which may be a key that was typed in the wrong place.
+            kinds = {int: "a whole number", float: "a number", bool: "true or false"}
+            expected = f"one of {', '.join(option.choices)}" if option.choices else kinds[option.type]
+            raise UsageError(f"{name}: expected {expected}", field="judge") from None
     return _addressed(addressed) | fields
 
 
 def _addressed(typed: str) -> dict[str, Any]:
     """The judge's model, and its server if it stands behind the model's name."""
+    if typed.startswith("@"):
+        return {"model": ""}
     if (addressed := re.fullmatch(r"(.+?)@((?:https?|unix):.+)", typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")

@@ -97,7 +97,8 @@ ELSEWHERE: dict[str, str] = dict(
                 "metrics-port metrics-host"
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
-            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent no-progress",
+            "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "quiet": "no-progress",
             "A Ray cluster gets one shard for each of its nodes.": "shards",
             "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
             "No command writes requests to a file any more; `harness score FILE` grades what another program made.": (

@@ -30,6 +30,8 @@ def show(sweep: Sweep) -> int:
         )
     for line in (_total(sweep, list(by_cell.values())), *_steps(sweep)):
         click.echo(line)
+    if not all(cell.options.model or group.spec for group in sweep.groups for cell in group.cells):
+        click.echo("no model is named, so no published score stands here: give --model")
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         names = visible(" ".join(absent))
         click.echo(

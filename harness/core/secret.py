@@ -252,6 +252,8 @@ def command_words(words: Iterable[str]) -> list[str]:
 
 def _hide_in_argument(option: str, value: str) -> str:
     """A word of a command line with its secrets hidden. option: the flag before it, without dashes; empty if none."""
+    if option == "judge":  # The judge's keys stay: without one, the shown command would ask another judge.
+        return ",".join(_hide_in_argument("", part) for part in re.split(r",(?=\s*\w+=)", value))
     if _NAMED_VALUES.fullmatch(option):
         named = re.match(r"[^:=]*[:=]", value)
         return f"{named[0] if named else ''}{HIDDEN}"

@@ -106,5 +106,7 @@ def test_the_key_of_an_engine_is_hidden_as_one_word_or_two(line: str) -> None:
 
 
 def test_headers_and_variables_keep_their_names() -> None:
+    judge = ["--judge", f"m@http://h/v1?key={WORD},scope=wrong,api_key_env=K"]
+    assert command_words(judge) == ["--judge", f"m@http://h/v1?key={HIDDEN},scope=wrong,api_key_env=K"]
     words = command_words(["run", "--header", f"X-Team: {WORD}", f"--server-env=HF_TOKEN={WORD}"])
     assert words == ["run", "--header", f"X-Team:{HIDDEN}", f"--server-env=HF_TOKEN={HIDDEN}"]

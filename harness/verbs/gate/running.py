@@ -67,6 +67,9 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     if len({source.resolve() for source in sources}) < len(sources):
         raise UsageError("a run is named twice, and would count as two")
     folders = [open_scored(source) for source in sources]
+    based = {open_scored(each.baseline).path.resolve() for each in policy.benchmarks.values() if each.baseline}
+    if own := [folder for folder in folders if folder.path.resolve() in based]:
+        raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
     runs = read_runs(folders)
     plan = _read_plan(folders[0].path) if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
