@@ -103,8 +103,8 @@ def _foretell(benchmarks: list[Expected]) -> None:
             f"{seen.rounds_of_loss * n:,.0f} if the loss is there, {each.max_rounds * n:,} at most"
         )
         for which, (ahead, concurrency) in zip(("if all is well", "at most"), each.ahead, strict=False):
-            for line in [] if ahead is None else forecast_lines(ahead, concurrency):
-                click.echo(f"  {which}: {line.strip()}")
+            if ahead is not None:
+                click.echo(f"  {which}: {'; '.join(line.strip() for line in forecast_lines(ahead, concurrency))}")
         click.echo(
             f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
             f"if all is well; the loss is found in {in_percent(seen.power)}%"

@@ -138,15 +138,16 @@ def _print_end(ran: Ran) -> int:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {sampled.missed}", err=True)
-    terminal.note(_score_with(ran.folder))
+    _say_score(ran.folder)
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _score_with(folder: Path) -> str:
-    """The command that scores the run, with the judge that was tried."""
-    judge = click.get_current_context().params["judge"]
-    words = [] if judge is None else ["--judge", judge]
-    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(words)])}"
+def _say_score(folder: Path) -> None:
+    """Print the command that scores the run, with the judge that was tried; nothing if the run is scored already."""
+    typed = click.get_current_context().params
+    words = [] if typed["judge"] is None else ["--judge", typed["judge"]]
+    if not typed["scores"]:
+        terminal.note(f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(words)])}")
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
@@ -222,7 +223,7 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
-        terminal.note(_score_with(out))
+        _say_score(out)
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
