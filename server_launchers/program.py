@@ -58,9 +58,9 @@ def install_hint(requirement: str, *others: str) -> str:
     return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
 
 
-def of_version(program: Program, tested: str, asked: str | None) -> Program:
-    """The program whose hint installs the version that was asked for, in place of the tested one."""
-    return program if asked is None else replace(program, install=program.install.replace(tested, asked))
+def of_version(program: Program, tested: str, version: str | None) -> Program:
+    """The program whose hint installs this version in place of the tested one."""
+    return program if version is None else replace(program, install=program.install.replace(tested, version))
 
 
 def local_model(spec: ServerSpec) -> str:

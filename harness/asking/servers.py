@@ -95,7 +95,7 @@ def find(who: WhichServer, *, shared_key: bool = True) -> ReachedServers:
     only = who.base_url[0] if len(who.base_url) == 1 else ""
     if (state := _started_here(only)) is not None:
         return _asked_at(state, who)
-    path = listing(who)
+    path = Path(only) if only and "://" not in only and Path(only).exists() else None
     listed = EndpointsFile(path).addresses() if path is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
     provider = provider_of(who, [url for url in urls if url])
@@ -185,10 +185,11 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     return next(iter(recognised.values()), None) or providers.load(providers.GENERIC)
 
 
-def listing(who: WhichServer) -> Path | None:
-    """The file or folder of addresses that `base_url` names in place of an address; None if it names none."""
-    only = who.base_url[0] if len(who.base_url) == 1 else ""
-    return Path(only) if only and "://" not in only and Path(only).exists() else None
+def _running() -> list[ServerState]:
+    """The servers that were started here and answer."""
+    from server_launchers.keeping import servers
+
+    return [server for server in servers.status() if server.status == "ready"]
 
 
 def _started_here(name: str) -> ServerState | None:
@@ -196,16 +197,12 @@ def _started_here(name: str) -> ServerState | None:
     # Most runs give an address, and this machine keeps no state of any server.
     if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
         return None
-    from server_launchers.keeping import servers
-
-    return next((one for one in servers.status() if one.status == "ready" and one.name == name), None)
+    return next((server for server in _running() if server.name == name), None)
 
 
 def _only_running() -> ServerState:
     """The only running server that was started here. Raises `ServerError` if there is none, or several."""
-    from server_launchers.keeping import servers
-
-    running = [server for server in servers.status() if server.status == "ready"]
+    running = _running()
     if not running:
         raise ServerError(
             f"no server is known: give --base-url URL (or {URL_VARIABLE}), or start one with "

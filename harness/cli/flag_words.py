@@ -1,15 +1,9 @@
-"""How an option is spelt on a command line, and the error for a flag that the command lacks."""
+"""The error for a flag that the command lacks, and another command has."""
 
 from __future__ import annotations
 
 from harness.asking.options.verbs import VERBS, refusal
-from harness.core.options import Option, options_of
-
-
-def flag_of(option: Option) -> str:
-    """The flag of an option; for a switch that is on by default, the flag that turns it off."""
-    plain = option.flag or option.name.replace("_", "-")
-    return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
+from harness.core.options import options_of
 
 
 def refuse(verb: str, flag: str) -> None:
@@ -20,7 +14,7 @@ def refuse(verb: str, flag: str) -> None:
     options = [
         option for taker in VERBS.values() for option in options_of(taker.options).values() if not option.argument
     ]
-    names = {flag_of(option): option.name for option in reversed(options)}
+    names = {option.flag_word: option.name for option in reversed(options)}
     names |= {f"--{name.replace('_', '-')}": name for taker in VERBS.values() for name in taker.refused}
     if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
         raise refused

@@ -24,7 +24,6 @@ from click.core import ParameterSource
 from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.asking.options.judge import NO_KEY
-from harness.cli.flag_words import flag_of
 from harness.cli.help import SeedType, under
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
@@ -50,7 +49,7 @@ def flags_of(
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     headed = sorted(shown, key=_heading_number)
-    return tuple(_flag(option, "", flag_of(option), classes.get(option.name)) for option in headed)
+    return tuple(_flag(option, "", option.flag_word, classes.get(option.name)) for option in headed)
 
 
 SHORT: Mapping[str, tuple[str, ...]] = {"model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",)}

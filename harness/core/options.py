@@ -193,6 +193,12 @@ class Option:
     """The field's default; `...` if a value must be given."""
 
     @property
+    def flag_word(self) -> str:
+        """The flag on a command line; of a switch that is on by default, the flag that turns it off."""
+        plain = self.flag or self.name.replace("_", "-")
+        return f"--no-{plain}" if self.type is bool and self.default is True else f"--{plain}"
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The words that are allowed as the value, or in a list; empty if the option is not limited to words."""
         return get_args(self.item_type) if get_origin(self.item_type) is Literal else ()

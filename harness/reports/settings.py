@@ -358,8 +358,8 @@ def cost_of_sessions(run: ScoredRun) -> str | None:
 def cost_of_judges(run: ScoredRun) -> str | None:
     """What the judges of a run's scores cost, in USD; None without prices."""
     costs = [score.judging.cost for score in run.scores if score.judging is not None]
-    known = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
-    return usd_in_words(sum(known)) if known else None
+    amounts = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
+    return usd_in_words(sum(amounts)) if amounts else None
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:

@@ -162,12 +162,11 @@ def _judge_words(judge: Mapping[str, Any]) -> list[str]:
 
 def _words(option: Option, value: Any) -> Iterator[str]:
     """Yield the words of the command line that give the option this value."""
-    flag = f"--{option.flag or option.name.replace('_', '-')}"
     if option.type is bool:
-        yield flag
+        yield option.flag_word
         return
     for member in value if option.is_list and option.kind is not COMMAS else [value]:
-        yield flag
+        yield option.flag_word
         if isinstance(member, dict):
             yield json.dumps(member)
         elif isinstance(member, list):

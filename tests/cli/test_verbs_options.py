@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import harness
 from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import VERBS, refusal
-from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
 from harness.core.errors import UsageError
 from harness.core.options import Option, options_of
@@ -36,7 +35,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "grade": partial(harness.grade, "1", "1"),
     "probe": partial(harness.probe, "http://127.0.0.1:9"),
 }
-FLAGS = {name: flag_of(one) for verb in VERBS.values() for name, one in options_of(verb.options).items()}
+FLAGS = {name: one.flag_word for verb in VERBS.values() for name, one in options_of(verb.options).items()}
 FLAGS |= {name: f"--{name.replace('_', '-')}" for verb in VERBS.values() for name in verb.refused}
 ANYWHERE = {name for verb in VERBS.values() for name, one in options_of(verb.options).items() if not one.argument}
 FIRST = {flag: name for name, flag in reversed(FLAGS.items())}

@@ -215,8 +215,8 @@ def _check(
         )  # fmt: skip
         if state != "undecided":
             break
-    asked = [item for rows in held for item in rows.values() if item.n]
-    return check if check.state == "missing" else _cut(check, watched, asked, compared.values())
+    sampled = [item for rows in held for item in rows.values() if item.n]
+    return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
 
 
 def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool:
@@ -251,10 +251,10 @@ def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
 
 
 def _cut(
-    check: Checked, watched: Watched, asked: Collection[QuestionTally], baseline: Collection[QuestionTally]
+    check: Checked, watched: Watched, sampled: Collection[QuestionTally], baseline: Collection[QuestionTally]
 ) -> Checked:
     """The check, "truncated" if more replies were cut by max_tokens than is sound, beyond chance (3 errors)."""
-    total, cut, theirs = sum(item.n for item in asked), n_cut(asked) or 0, sum(item.n for item in baseline)
+    total, cut, theirs = sum(item.n for item in sampled), n_cut(sampled) or 0, sum(item.n for item in baseline)
     usual = USUAL_CUT if not theirs else 100 * (n_cut(baseline) or 0) / theirs
     allowed = (usual if watched.truncated is None else watched.truncated) / 100
     error = math.sqrt((allowed * (1 - allowed) + 1 / total) * (1 / total + (1 / theirs if theirs else 0)))

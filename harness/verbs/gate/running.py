@@ -86,7 +86,7 @@ def run_gate(policy: Policy, out: Path, watcher: Watcher | None, on_look: OnLook
     """
     baselines, today = read_baselines(policy), datetime.now(UTC).date()
     with prepare(policy.options(out), watcher) as prepared:
-        ids = _asked(policy, prepared.sets, baselines, prepared.settings.seed)
+        ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
         n_questions = {name: len(each) for name, each in ids.items()}
         halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
         before: dict[str, float] | None = None
@@ -126,7 +126,7 @@ def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> 
     return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
 
 
-def _asked(
+def _ids_to_sample(
     policy: Policy, sets: Sequence[QuestionSet], baselines: Mapping[str, ScoredRun], seed: int | None
 ) -> dict[str, list[str]]:
     """The ids of each benchmark's questions, in the order in which looks at parts take them: all, or the baseline's.
@@ -139,17 +139,17 @@ def _asked(
             raise UsageError(
                 f"the benchmark {visible(written, 200)} is called {each.name}: write that name in the policy"
             )
-        wanted = set(each.ids)
+        question_ids = set(each.ids)
         if each.name in baselines:
             items = baselines[each.name].benchmarks[each.name].questions
             compared = {item.question.question_id for item in items if item.n}
-            if absent := len(compared - wanted):
+            if absent := len(compared - question_ids):
                 raise UsageError(
                     f"{visible(each.name, 200)} lacks {absent} of {count_noun(len(compared), 'question')} of its "
                     f"baseline: ask the same ones, or make the baseline anew"
                 )
-            wanted = compared
-        ids[each.name] = in_order(wanted, seed)
+            question_ids = compared
+        ids[each.name] = in_order(question_ids, seed)
     return ids
 
 
@@ -219,7 +219,7 @@ def expected(policy: Policy) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history, result = read_baselines(policy), read_history(policy), []
     sets = questions_of(policy.options(None)).sets
-    for name, ids in _asked(policy, sets, baselines, 0).items():
+    for name, ids in _ids_to_sample(policy, sets, baselines, 0).items():
         watched, n_questions = policy.benchmarks[name], len(ids)
         deviations, share = deviation_of(policy, name, history), 0.8
         compared = [item for item in baselines[name].benchmarks[name].questions if item.n] if name in baselines else []
