@@ -261,31 +261,6 @@ def test_a_command_that_starts_the_same_program_for_two_models_is_named(
     assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
 
 
-@pytest.mark.parametrize(
-    ("slots", "servers", "refused"),
-    [
-        (2, "{name: x, engine: vllm, port: 8001}", True),
-        (1, "{name: x, engine: vllm, port: 8001}", False),
-        (2, "{name: x, engine: vllm}", False),
-        ("[[0], [1]]", "{name: x, engine: vllm, port: 8001}", True),
-    ],
-)
-def test_servers_that_run_at_once_have_no_fixed_port_in_common(
-    tmp_path: Path, slots: object, servers: str, refused: bool
-) -> None:
-    text = f"models: [a, b]\nservers: [{servers}]\nbenchmarks: [demo]\nslots: {slots}\n"
-    if not refused:
-        shared_servers.refuse_one_port(planned(tmp_path, text))
-        return
-    with pytest.raises(UsageError, match=r"budgets\.yaml:4: `slots` lets 2 .*`port: 8001`.*leave `port` out"):
-        shared_servers.refuse_one_port(planned(tmp_path, text))
-    # Wrong twin: a port for each model.
-    own = text.replace(", port: 8001", "").replace("[a, b]", "[{model: a, server: {port: 8001}}, b]")
-    shared_servers.refuse_one_port(planned(tmp_path, own))
-    (tmp_path / "budgets.yaml").write_text(text)
-    assert "leave `port` out" in harness(tmp_path, "sweep", "budgets.yaml", "--dry-run").err
-
-
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
     (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
     text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"

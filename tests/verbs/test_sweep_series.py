@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from harness.asking.options import ReportOptions
+from harness.core.nouns import in_points
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -25,7 +26,7 @@ from harness.verbs.sweep import record, run_notes, stamps, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.results import CellResult, Results, pairs_of, results
+from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
 
@@ -158,26 +159,23 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert (row.difference is not None) == (row.p is not None) == compared, row
             if compared and not cell.lost + reference.lost:
                 assert row.difference == pytest.approx(cell.accuracy - reference.accuracy)
-            assert (row.change is not None) == (row.p_change is not None) == (cell.is_point and before is not None)
-            if cell.is_point and before is not None and not cell.lost + before.lost:
-                assert row.change == pytest.approx(cell.accuracy - before.accuracy)
-            before = cell if cell.is_point else before
             if scored:
-                line = dict(zip(shown[name].columns, shown[name].rows[number], strict=True))
-                assert (line.get("change", "–") == "–") == (row.change is None)
+                change = shown[name].rows[number][shown[name].columns.index("change")]
+                changed = cell.accuracy - before.accuracy if cell.is_point and before is not None else None
+                assert change == ("–" if changed is None else in_points(changed))
                 assert ("*" in shown[name].rows[number][2]) == (row.p is not None and row.p < 0.05)
                 plot = drawn.get(f"series-{name}")
                 assert plot is None or (plot.rows[number][2] is not None) == cell.is_point
+            before = cell if cell.is_point else before
         if scored:
             assert (f"differs from ck-step_{base} (p" in shown[name].title) == (base is not None), shown[name].title
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
             assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
     assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
-    # Each pair of cells is one comparison, and all are corrected together.
-    raw = {pair: paired.p_sampling for one in swept.results for pair, paired in pairs_of(one)}
+    # All comparisons are corrected together.
     if "suite" not in content:
-        of = {pair: p for one in swept.results for (pair, _), p in zip(pairs_of(one), ps_of(one), strict=True)}
-        assert [of[pair] for pair in raw] == pytest.approx(holm([*raw.values()]))
+        pairs = [(one.p, one.against_base.p_sampling) for one in swept.results if one.against_base is not None]
+        assert [p for p, _ in pairs] == pytest.approx(holm([raw for _, raw in pairs]))
         assert "means" not in drawn, "the file does not say how benchmarks are joined"
         assert not swept.aggregates
         return
@@ -195,12 +193,6 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
         if compared:
             of_base = sum(one.accuracy for one in references) / 2
             assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
-
-
-def ps_of(result: CellResult) -> list[float | None]:
-    """The corrected p values of a cell's comparisons, in the order of `pairs_of`."""
-    both = ((result.against_base, result.p), (result.since_before, result.p_since_before))
-    return [p for paired, p in both if paired is not None]
 
 
 def test_what_is_missing_or_not_compared_is_named_in_footnotes(training: Path) -> None:

@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-A cell is compared with its base cell, with the step before it (a checkpoint's cell), and with published scores of its
-model. The p values of all differences of the sweep are corrected together, by Holm's method.
+A cell is compared with its base cell, and with published scores of its model. The p values of all differences of the
+sweep are corrected together, by Holm's method.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
-from harness.reports.series import passed_over
 from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
@@ -46,33 +45,27 @@ OtherEntries = tuple[tuple[str, str], ...]
 class CellResult:
     """The result of one cell.
 
-    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
-    the cell cannot be read, and the reason says what to do. up_to_date: the run has all samples that the sweep now
-    plans, which may be more than the run was asked for. base: the cell that it is compared with; None for the base
-    itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared:
-    why a scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the last
-    step before that has a score and does not lack samples; None without one. since_before: the cell minus that
-    cell. p, p_since_before: of these differences, for the same questions asked again, corrected by Holm. published:
-    comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
-    standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
-    without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
-    are. remark: that the files of the model or the server's entry are no longer those that made the samples, or that
-    the step repeats the step before; often empty. apart: how the settings of a step differ from those of its curve, so
-    that it is compared with no other step; else empty. history: what the log of its run records.
+    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. up_to_date: the run
+    has all samples that the sweep now plans, which may be more than the run was asked for. base: the cell that it is
+    compared with; None for the base itself, and without a base. against_base: the cell minus its base cell; None
+    without a comparison. uncompared: why a scored cell with a base is not compared; else empty. p: of the difference,
+    for the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest
+    settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any.
+    suite: address of the suite's own source; empty without one. other_questions: why scores published under the
+    benchmark's name are not compared; empty if they are. remark: that the files of the model or the server's entry are
+    no longer those that made the samples, or that the step repeats the step before; often empty. apart: how the
+    settings of a step differ from those of its curve, so that it is compared with no other step; else empty. history:
+    what the log of its run records.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
-    damaged: bool = False
     up_to_date: bool = False
     base: Cell | None = None
     against_base: PairedComparison | None = None
     p: float | None = None
     uncompared: str = ""
-    before: Cell | None = None
-    since_before: PairedComparison | None = None
-    p_since_before: float | None = None
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
     suite: str = ""
@@ -184,37 +177,16 @@ def results(sweep: Sweep) -> Results:
     """
     base, said = _base(sweep), remarks()
     read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
-    compared = _since_before(sweep, _against_base(sweep, read, base))
+    compared = _against_base(sweep, read, base)
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
-    # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
-    pairs = {pair: paired.p_sampling for result in compared for pair, paired in pairs_of(result)}
-    adjusted = iter(holm([*pairs.values(), *(result.p for result in means if result.p is not None)]))
-    p_of = {pair: next(adjusted) for pair in pairs}
+    of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
+    adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
     return Results(
         sweep=sweep,
-        results=[
-            replace(
-                result,
-                p=None if result.against_base is None else p_of[_pair(result, result.base)],
-                p_since_before=None if result.since_before is None else p_of[_pair(result, result.before)],
-            )
-            for result in compared
-        ],
+        results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
         base_axis=None if base is None else base[0],
         aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
     )
-
-
-def _pair(result: CellResult, reference: Cell | None) -> frozenset[str]:
-    """The names of two cells that are compared."""
-    assert reference is not None
-    return frozenset((result.cell.name, reference.name))
-
-
-def pairs_of(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
-    """The comparisons of a cell with other cells of the sweep, each with the names of both cells."""
-    both = ((result.base, result.against_base), (result.before, result.since_before))
-    return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
 def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> CellResult:
@@ -228,7 +200,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         remark = "; ".join(filter(None, (result.remark, other)))
         return replace(result, up_to_date=stamps.is_whole(sweep, cell, found), remark=remark)
     except StoreError as error:
-        return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
+        return CellResult(cell=cell, reason=reason or quoted(error.sentence))
 
 
 def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> CellResult:
@@ -323,30 +295,6 @@ def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellRes
     scored = [listed for listed in row if all(_accuracy(item) is not None and not item.apart for item in listed)]
     complete = [listed for listed in scored if all(result.is_whole for result in listed)]
     return next(iter(complete or scored), None)
-
-
-def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
-    """Compare each checkpoint's cell with the cell of the step before on the same curve. Cells that are passed over
-    (`passed_over`) are left out on both sides: one that ended early would show a change where only its run ended.
-    """
-    latest: dict[tuple[str, str], CellResult] = {}
-    before: dict[str, CellResult] = {}
-    steps = [
-        (step, result) for result in cells if (step := sweep.step_of(result.cell)) and _accuracy(result) is not None
-    ]
-    for (line, _), result in sorted(steps, key=lambda item: item[0][1]):
-        key = result.cell.benchmark, line
-        if result.score is None or passed_over(result.score, apart=bool(result.apart)):
-            continue
-        if key in latest:
-            before[result.cell.name] = latest[key]
-        latest[key] = result
-    return [
-        replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
-        if (earlier := before.get(result.cell.name)) is not None
-        else result
-        for result in cells
-    ]
 
 
 def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:

@@ -16,7 +16,7 @@ import msgspec
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
-from harness.core.nouns import count_noun, in_points
+from harness.core.nouns import count_noun
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -26,7 +26,6 @@ from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_nam
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
-from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES, Sweep
@@ -64,20 +63,6 @@ def tables(results: Results) -> list[Table]:
             if comparison is not None:
                 rows.append((result.cell.name, comparison))
     return [*sections, published_table(rows)] if rows else sections
-
-
-def score_lines(results: Results) -> list[str]:
-    """A line for each cell with a score: the accuracy with its interval and, of a checkpoint, the change since the step
-    before and the remarks on its settings and its model.
-    """
-    lines = []
-    for result in results.results:
-        if (score := result.score) is not None and score.accuracy is not None:
-            change = result.since_before
-            since = "" if change is None else f", {in_points(change.difference.value)} since the step before"
-            remarks = "".join(f"; {words}" for words in (result.apart, result.remark) if words)
-            lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remarks}")
-    return lines
 
 
 def plots(results: Results) -> list[Plot]:
@@ -209,8 +194,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reported_under="; ".join(differences(reported, result.samples)) if reported else "",
         vendor=result.vendor.published.printed if result.vendor else "",
         sources=sources_text(result),
-        change=result.since_before.difference.value if result.since_before else None,
-        p_change=result.p_since_before,
         **printed,
     )
 
