@@ -186,7 +186,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
         ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "fingerprint, benchmark."),
-        (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
+        (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping' (also wrong: table.kind). The keys there are layout,"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),
@@ -342,11 +342,3 @@ def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path
     assert benchmarks == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
     with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
         planned(tmp_path, "models: [m]\n")
-
-
-def test_the_keys_of_a_part_are_listed_once_for_several_wrong_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        planned(tmp_path, D + "table: {grouping: x, kind: y}\n")
-    lines = str(caught.value).splitlines()
-    assert [line.count("The keys there are") for line in lines] == [1, 0]
-    assert lines[1].endswith("unknown key 'table.kind'.")
