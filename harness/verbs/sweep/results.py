@@ -100,12 +100,6 @@ class CellResult:
         return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the cell has a score of all samples that the sweep now plans, and the settings of its curve."""
-        score = None if self.apart or not self.up_to_date else self.score
-        return score is not None and score.accuracy is not None and not score.n_missing
-
-    @property
     def samples(self) -> int | None:
         """Samples of each question; None without a score."""
         return None if self.benchmark is None else self.benchmark.record.plan.samples
@@ -123,18 +117,16 @@ class CellResult:
 class Aggregate(NamedTuple):
     """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
-    point: axis → name of the entry, for all axes except the benchmarks. base: the entry whose mean at the
-    same point is the base; None for the base itself, and without one. Of checkpoints it is the first step with all
-    samples of all benchmarks. difference, p: the mean minus the base's mean, and its p value, corrected by Holm; None
-    without a base, and if the two cannot be compared. uncompared: why they cannot; else empty. missing: benchmarks
-    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
-    intervals are None if a run misses samples that it was asked for, since these may have any result.
+    point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
+    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. uncompared: why they
+    cannot; else empty. missing: benchmarks without a complete score of the samples that the sweep asks for. mean is
+    None if one of them has no score; the intervals are None if a run misses samples that it was asked for, since these
+    may have any result.
     """
 
     point: Mapping[str, str]
     mean: Estimate | None
     missing: Sequence[str]
-    base: str | None = None
     difference: float | None = None
     p: float | None = None
     uncompared: str = ""
@@ -144,13 +136,13 @@ class Aggregate(NamedTuple):
 class Results:
     """The results of a sweep. results: every cell, in order.
 
-    base_axis: the axis whose entries are compared with each other; None without a comparison. aggregates: the means
-    over a suite's benchmarks; empty for a sweep that is no suite.
+    base: the entry that the others of its axis are compared with, as (axis, name); None without a comparison.
+    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite.
     """
 
     sweep: Sweep
     results: Sequence[CellResult]
-    base_axis: str | None
+    base: tuple[str, str] | None
     aggregates: Sequence[Aggregate]
 
 
@@ -177,14 +169,14 @@ def results(sweep: Sweep) -> Results:
     """
     base, said = _base(sweep), remarks()
     read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
-    compared = _against_base(sweep, read, base)
+    compared = _against_base(read, base)
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
     return Results(
         sweep=sweep,
         results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
-        base_axis=None if base is None else base[0],
+        base=base,
         aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
     )
 
@@ -248,8 +240,7 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 
     The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is the
     first column of a grid; without a grid, the first entry of the first axis with several entries; None if there is no
-    such axis. If these entries are checkpoints and the file names no base, each row has the base that `_against_base`
-    finds.
+    such axis.
     """
     if sweep.table.base is not None:
         entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
@@ -260,18 +251,15 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
+def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
     """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
     if base is None:
         return list(cells)
-    axis, _ = base
-    rows: dict[OtherEntries, list[CellResult]] = {}
-    for result in cells:
-        rows.setdefault(_without(axis, result.cell.point), []).append(result)
+    axis, name = base
+    of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
     compared = []
     for result in cells:
-        row = rows[_without(axis, result.cell.point)]
-        (first,) = _base_of(sweep, base, [(candidate,) for candidate in row]) or (None,)
+        first = of_row.get(_without(axis, result.cell.point))
         if first is None or first is result:
             compared.append(result)
             continue
@@ -280,21 +268,6 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
         why = "" if is_told else f"{result.cell.name} is not compared: {_obstacle(first)}"
         compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
     return compared
-
-
-def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellResult]]) -> Sequence[CellResult] | None:
-    """The base among the entries of the base's axis; None if the row has none.
-
-    row: for each entry, its results on the benchmarks that are compared.
-    """
-    axis, name = base
-    if sweep.table.base is not None or all(entry.checkpoint is None for entry in sweep.axes[axis]):
-        return next((listed for listed in row if listed[0].cell.point[axis] == name), None)
-    # The base is the first complete step. A step that was deleted or damaged never gets its score, or never gets the
-    # samples that the sweep asks for now; beside a base with samples missing, nothing differs.
-    scored = [listed for listed in row if all(_accuracy(item) is not None and not item.apart for item in listed)]
-    complete = [listed for listed in scored if all(result.is_whole for result in listed)]
-    return next(iter(complete or scored), None)
 
 
 def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
@@ -338,17 +311,13 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
     by_point = {point: listed for point, listed in by_point.items() if len(listed) == n_benchmarks}
     if base is None or base[0] == "benchmarks":
         return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
-    rows: dict[OtherEntries, list[list[CellResult]]] = {}
-    for point, listed in by_point.items():
-        rows.setdefault(_without(base[0], dict(point)), []).append(listed)
     means = []
     for point, listed in by_point.items():
-        first = _base_of(sweep, base, rows[_without(base[0], dict(point))])
+        first = by_point.get(tuple((axis, base[1] if axis == base[0] else name) for axis, name in point))
         mean = _aggregate(dict(point), listed)
         if first is not None and first is not listed and mean.mean is not None:
             compared, why = _mean_pair(listed, first)
             mean = mean._replace(
-                base=first[0].cell.point[base[0]],
                 difference=None if compared is None else compared.difference.value,
                 p=None if compared is None else compared.p_sampling,
                 uncompared=why,
