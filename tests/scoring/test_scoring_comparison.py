@@ -21,10 +21,12 @@ from harness.core.records import Grade, Question
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
-from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
-from harness.scoring.comparison import PairedComparison
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.published import Source, matching, published_folder, short_name
+from harness.scoring.published.loading import load_published, matching, published_folder, short_name
+from harness.scoring.published.value import PublishedScore, Source
+from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import smallest_difference
 from harness.scoring.tally import QuestionTally, tally

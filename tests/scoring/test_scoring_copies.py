@@ -16,10 +16,9 @@ from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Grade, Sample
 from harness.presets.grading import GradingOptions
-from harness.scoring import Score
 from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import score_benchmark
+from harness.scoring.score import Score, score_benchmark
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 

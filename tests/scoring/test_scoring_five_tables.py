@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.scoring import PublishedScore, load_published
-from harness.scoring.published import published_folder, short_name
+from harness.scoring.published.loading import load_published, published_folder, short_name
+from harness.scoring.published.value import PublishedScore
 from tests.conftest import CHECKOUT
 
 TABLES = CHECKOUT / "tests" / "scoring" / "five_tables.md"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Grade, Question
-from harness.scoring import QuestionTally
 from harness.scoring.moves import moves, pairs
 from harness.scoring.stats_differences import fisher
+from harness.scoring.tally import QuestionTally
 
 
 def tally(question_id: str, correct: int, n: int, *, row: str = "") -> QuestionTally:
