@@ -36,13 +36,6 @@ def tally(question_id: str, correct: int, n: int, *, row: str = "") -> QuestionT
     return QuestionTally(question, grades, n)
 
 
-def test_fishers_tea_tasting() -> None:
-    # Fisher 1935: of 8 cups, 4 of each kind, 3 of the 4 named right: 17/35 with all splits as unlikely.
-    assert fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
-    assert fisher(4, 4, 0, 4) == pytest.approx(2 / 70)
-    assert fisher(2, 4, 2, 4) == pytest.approx(1.0)
-
-
 @given(st.integers(0, 64), st.integers(1, 64), st.integers(0, 64), st.integers(1, 64))
 def test_p_is_a_chance_and_does_not_depend_on_which_run_comes_first(a: int, n: int, b: int, m: int) -> None:
     a, b = min(a, n), min(b, m)
