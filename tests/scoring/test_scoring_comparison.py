@@ -230,21 +230,32 @@ def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     assert matching(scores, "deepseek-r1-distill-qwen-1.5b", "aime24") == found
 
 
+SUPER, QWQ = "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "Qwen/QwQ-32B"
+THINKING = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
+SILENT = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
+
+
 @pytest.mark.parametrize(
-    ("model", "source", "benchmark", "percent", "unit"),
+    ("model", "source", "benchmark", "percents", "unit", "settings"),
     [
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "aime24", 60, 1),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "math500", 88.2, 0.1),
-        ("o1-mini", "OpenThoughts", "gpqa_diamond", 60, 1),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Evalchemy, reproduced", "gpqa_diamond", 52, 1),
-        ("Qwen2.5-7B-SimpleRL", "DeepScaleR", "aime24", 26.7, 0.1),  # its source names no owner
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "aime24", [60], 1, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "math500", [88.2], 0.1, None),
+        ("o1-mini", "OpenThoughts", "gpqa_diamond", [60], 1, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Evalchemy, reproduced", "gpqa_diamond", [52], 1, None),
+        ("Qwen2.5-7B-SimpleRL", "DeepScaleR", "aime24", [26.7], 0.1, None),  # its source names no owner
+        ("nvidia/OpenMath-Nemotron-1.5B", "", "aime24", [61.6, 80.0], 0.1, None),  # by the address in its source
+        (SUPER, "Super-v1.5", "aime24", [88.54, 16.88], 0.01, [THINKING, SILENT]),  # those of the source's command
+        (QWQ, "practice for QwQ", "aime24", None, None, [THINKING | {"max_tokens": 32000, "top_k": 40}]),
     ],
 )
-def test_a_shipped_score_has_the_digits_and_the_model_of_its_source(
-    model: str, source: str, benchmark: str, percent: float, unit: float
+def test_a_shipped_score_has_the_digits_the_model_and_the_settings_of_its_source(
+    model: str, source: str, benchmark: str, percents: list[float] | None, unit: float | None, settings: Any
 ) -> None:
-    rows = [s for s in load_published() if source in s.source.title and (s.model, s.benchmark) == (model, benchmark)]
-    assert [(row.value, row.unit) for row in rows if not row.quoted] == [pytest.approx((percent / 100, unit / 100))]
+    rows = [row for row in matching(load_published(models=[model]), model, benchmark) if source in row.source.title]
+    rows = [row for row in rows if not row.quoted and (row.k == 1 or not settings)]
+    assert percents is None or [100 * row.value for row in rows] == pytest.approx(percents)
+    assert unit is None or {round(100 * row.unit, 9) for row in rows} == {unit}
+    assert settings is None or [row.settings for row in rows] == settings
 
 
 def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name() -> None:
@@ -257,23 +268,6 @@ def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name(
     assert elsewhere[0] is not first[0]
     first.clear()  # a caller's own list
     assert load_published(models=["QwQ-32B"]) == again
-
-
-def test_shipped_scores_have_the_settings_of_the_command_in_their_source() -> None:
-    rows = [s for s in load_published() if "Super-v1.5" in s.source.title and (s.benchmark, s.k) == ("aime24", 1)]
-    thinking = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
-    silent = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
-    assert [(round(100 * s.value, 2), s.settings) for s in rows] == [(88.54, thinking), (16.88, silent)]
-    (qwq,) = [s for s in load_published() if "practice for QwQ" in s.source.title and s.benchmark == "aime24"]
-    assert qwq.settings == {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "max_tokens": 32000}
-
-
-@pytest.mark.parametrize(
-    ("model", "percents"),
-    [("nvidia/OpenMath-Nemotron-1.5B", [61.6, 80.0]), ("nvidia/OpenMath-Nemotron-14B-Kaggle", [73.7, 86.7])],
-)
-def test_a_shipped_score_is_known_by_the_address_that_its_source_links(model: str, percents: list[float]) -> None:
-    assert [round(100 * score.value, 1) for score in matching(load_published(), model, "aime24")] == percents
 
 
 def test_a_row_keeps_what_its_source_prints_beside_the_score(tmp_path: Path) -> None:
