@@ -58,11 +58,10 @@ from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.runs.record import missing_samples
-from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
-from harness.scoring.score import ScoreWarning, warned
+from harness.scoring.score import Score, ScoreWarning, warned
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
