@@ -236,12 +236,12 @@ def proxy_for(endpoint: Endpoint) -> str | None:
     """
     if endpoint.local:
         return None
-    from urllib.request import getproxies_environment, proxy_bypass_environment  # a slow import, for remote hosts only
+    import urllib.request as system  # a slow import, for remote hosts only
 
     parts = urlsplit(endpoint.base_url)
-    named = getproxies_environment()
+    named = system.getproxies_environment()
     proxy = named.get(parts.scheme) or named.get("all")
-    if not proxy or proxy_bypass_environment(parts.netloc, named):
+    if not proxy or system.proxy_bypass_environment(parts.netloc, named):  # type: ignore[attr-defined]
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
