@@ -172,7 +172,7 @@ def generate(
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
             runner.ask(network, signals, desk, waits=settings.batching is None)
-            outcome = session.finish(dispatcher, network.progress, network.lag)
+            outcome = session.finish(dispatcher, network.progress)
             # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
                 for warning in outcome.warnings:
