@@ -48,7 +48,10 @@ class Cell(NamedTuple):
 def cells() -> list[Cell]:
     """Every number of the five tables."""
     _, *rows = csv.reader(TABLE.read_text("utf-8").splitlines())
-    return [Cell(*row[:6], int(row[6]) if row[6] else None, bool(row[7])) for row in rows]
+    return [
+        Cell(file, model, benchmark, metric, field, printed, int(budget) if budget else None, bool(long_cot))
+        for file, model, benchmark, metric, field, printed, budget, long_cot in rows
+    ]
 
 
 @cache
