@@ -153,7 +153,7 @@ def score(
         grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
         from harness.verbs.elsewhere import cluster
 
-        grading = cluster(options.on).grade(options.on, folder, grading, watcher)
+        grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
     if judge is None:
         judges = _judges_with_replies(folder)
         graded = by_rules(folder, grading, watcher.graded)

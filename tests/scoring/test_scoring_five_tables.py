@@ -49,8 +49,8 @@ def cells() -> list[Cell]:
     """Every number of the five tables."""
     _, *rows = csv.reader(TABLE.read_text("utf-8").splitlines())
     return [
-        Cell(file, model, benchmark, metric, field, printed, int(budget) if budget else None, bool(long_cot))
-        for file, model, benchmark, metric, field, printed, budget, long_cot in rows
+        Cell(*texts, budget=int(budget) if budget else None, long_cot=bool(long_cot))
+        for *texts, budget, long_cot in rows
     ]
 
 
