@@ -115,14 +115,14 @@ def test_the_accuracy_within_a_budget_is_that_of_a_run_with_the_smaller_limit() 
     assert by_budget[512].accuracy == other.accuracy
 
 
-def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
+def test_a_report_holds_budgets_and_tokens(tmp_path: Path) -> None:
     samples = [
         msgspec.structs.replace(sample("q0", i, A), usage=Usage(completion_tokens=200 * (i + 1))) for i in range(3)
     ]
     run = stored(tmp_path, [question("q0")], samples, 3)
     (score,) = score_run(run, GradingOptions(workers=1))
     of_run = report([run])
-    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
+    for document in (of_run.markdown(), of_run.html()):
         assert "Accuracy within a budget" in document
         assert "Tokens of a sample" in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
