@@ -26,12 +26,15 @@ from harness.scoring.rubrics import rubric_of
 from harness.scoring.score import warned, with_ks
 from harness.scoring.tally import slim, tally
 
+MAX_WITH_TEXT = 500
+"""Number of questions of a run whose texts are kept: a comparison names one by it whose id is only a checksum."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
     """One benchmark of one run.
 
-    score: None before `harness score`. questions: its grades by question, without texts.
+    score: None before `harness score`. questions: its grades by question; the first `MAX_WITH_TEXT` have their texts.
     known_as: the name under which scores of these questions are published: `name`, or a card's name if a user's file
     holds that card's questions. None: a file that is named like a card holds other questions. n_ungraded: planned
     samples that were stored after the last scoring, so that the score leaves them out. rubric: the user's text by which
@@ -111,6 +114,7 @@ def read_runs(
             name: _benchmark(
                 OpenBenchmark(folder.benchmark(name), record),
                 ks=ks,
+                alone=len(folders) == 1,
                 known_as=known_as,
             )
             for name, record in manifest.benchmarks.items()
@@ -210,17 +214,21 @@ def _benchmark(
     opened: OpenBenchmark,
     *,
     ks: Sequence[int],
+    alone: bool,
     known_as: KnownAs | None,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    ks: further values of k of pass@k. known_as: as in `read_runs`.
+    ks: further values of k of pass@k. alone: the report has no
+    other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
     folder, record, score = opened.folder, opened.record, opened.score
     planned = () if score is None else opened.planned()
     if score is None or not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), folder.name)
-    questions = [slim(question, row=True) for question in planned]
+    questions = [
+        question if number < MAX_WITH_TEXT else slim(question, row=not alone) for number, question in enumerate(planned)
+    ]
     grades = opened.graded()
     tallied = tally(questions, grades, record.planned) if questions else None
     tallies = () if tallied is None else tallied.questions
