@@ -37,6 +37,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
+from tests.system.command import harness as command
 
 pytestmark = pytest.mark.slow
 
@@ -316,6 +317,18 @@ def test_no_number_is_broken_in_a_narrow_terminal(numbers: list[list[str]], widt
     assert max(map(cell_len, shown.splitlines())) <= width
     cells = Counter(cell for row in rows for cell in row[2:])
     assert all(shown.count(cell) >= times for cell, times in cells.items())
+
+
+def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
+    names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
+    for number, name in enumerate(names):
+        write_run(tmp_path / name, model="org/" + name, benchmarks=[(f"set{i}", 3, 2) for i in range(6)], seed=number)
+    for words in (["benchmarks"], ["report", *names, "--out", "report"]):
+        shown, wide = (
+            command(tmp_path, *words, extra={"COLUMNS": columns}).out.partition("report: ")[0].splitlines()
+            for columns in ("", "300")
+        )
+        assert max(map(cell_len, shown)) <= 80 < max(map(cell_len, wide))
 
 
 @given(st.text(max_size=40))
