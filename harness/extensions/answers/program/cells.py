@@ -84,7 +84,7 @@ class SandboxCell:
             except BaseException as error:
                 # Messages of a job that was cut off would be read as those of the next one.
                 self.close()
-                if not isinstance(error, SandboxFailedError | OSError):
+                if not isinstance(error, SandboxFailedError | frames.ClosedError | OSError):
                     raise
                 if attempt == 2:
                     raise SandboxFailedError(str(error)) from error
@@ -109,10 +109,7 @@ class SandboxCell:
         return report
 
     def _say(self, message: Any) -> None:
-        try:
-            frames.send(self._fd, message)
-        except frames.ClosedError as error:
-            raise SandboxFailedError(str(error)) from error
+        frames.send(self._fd, message)
 
     def _report(self) -> dict[str, Any]:
         """The job's next message. Raises `SandboxFailedError` if the job ended without one or sent none in time."""

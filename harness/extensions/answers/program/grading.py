@@ -88,10 +88,8 @@ def _verdict(sandbox: SandboxCell, question: Question, sample: Sample, grader: s
     )
 
 
-@lru_cache(maxsize=64)
-def _tests(reference: str) -> QuestionTests:
-    """The tests in a reference; cached, since all samples of a question have the same reference."""
-    return tests_of(reference)
+_tests = lru_cache(maxsize=64)(tests_of)
+"""`tests_of` with a cache, since all samples of a question have the same reference."""
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:

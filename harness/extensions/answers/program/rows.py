@@ -49,11 +49,8 @@ _LIVECODEBENCH_STAR = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
     "builtins typing"
 )
-_LIVECODEBENCH_HEADER = "".join(
-    [
-        *(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()),
-        *(f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")),
-    ]
+_LIVECODEBENCH_HEADER = "".join(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()) + "".join(
+    f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")
 )
 """The names that LiveCodeBench imports for every program (testing_util.py, `import_string`)."""
 

@@ -97,22 +97,15 @@ def tests_of(reference: str) -> QuestionTests:
     if not tests.stored:
         return tests
     path = about.cache_folder() / "tests" / f"{tests.stored}.z"
-    whole = damaged = False
-    try:
-        packed = zlib.decompressobj()
+    packed, body = None, b""
+    with contextlib.suppress(OSError, zlib.error):
+        packed = read_named(path, MAX_TESTS_BYTES)
         # Bounded: a small file may unpack to any size.
-        body = packed.decompress(read_named(path, MAX_TESTS_BYTES), MAX_TESTS_BYTES)
-        whole = not packed.unconsumed_tail and hashlib.sha256(body).hexdigest() == tests.stored
-        damaged = not whole
-    except zlib.error:
-        damaged = True
-    except OSError:
-        # A missing file is reported by the error below.
-        pass
-    if damaged:  # the next reading of the benchmark's data writes them again
+        body = zlib.decompressobj().decompress(packed, MAX_TESTS_BYTES)
+    if hashlib.sha256(body).hexdigest() != tests.stored:
         with contextlib.suppress(OSError):
-            path.unlink()
-    if not whole:
+            if packed is not None:  # damaged: the next reading of the benchmark's data writes them again
+                path.unlink()
         raise UsageError(
             f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
             f"with `benchmark` reads the benchmark's data again"
