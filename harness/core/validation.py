@@ -90,9 +90,13 @@ def validated(model: type[M], value: Any, where: str, names: Collection[str] = (
 def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
     """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?"."""
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
-    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    first = first_of(problems)
     return problem_of(first, names, others([problem for problem in problems if problem is not first]))
+
+
+def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The problem that helps most. A misspelt key causes two, "unknown" and "missing"; the first helps more."""
+    return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
 def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "") -> Problem:

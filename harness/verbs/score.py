@@ -21,8 +21,8 @@ from harness.core.errors import (
 )
 from harness.core.inert import visible
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
+from harness.scoring.score import Score
 from harness.verbs.outputs import check_file, is_outputs, make_run
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
