@@ -14,15 +14,9 @@ others.
 
 from __future__ import annotations
 
-import sys
+from harness.core.plugins import LateFunctions
 
-from harness.core.late import import_on_use
+_READING = {"read": "rows", "written": "rows", "shown": "tests_of", "examples": "tests_of"}
 
-_MODULES = {
-    **{"read": "rows", "written": "rows", "shown": "tests_of", "examples": "tests_of"},
-    **{"condition": "sandboxes", "start": "grading"},
-}
-__getattr__ = import_on_use(__name__, _MODULES)
-
-ANSWER = sys.modules[__name__]
-"""The extension (`harness.grading.elsewhere.AnswerExtension`): this module with the functions above."""
+ANSWER = LateFunctions(__name__, {**_READING, "condition": "sandboxes", "start": "grading"})
+"""The extension (`harness.grading.elsewhere.AnswerExtension`)."""
