@@ -15,8 +15,7 @@ from harness.core.nouns import in_points
 from harness.reports.plots.accuracy import curves, numbers_of
 from harness.reports.plots.plot import Cell, Plot, axis
 from harness.reports.tables import AT_MOST, MEANINGS, Table, short
-from harness.scoring import Score
-from harness.scoring.score import accuracy_cell, cut_share
+from harness.scoring.score import Score, accuracy_cell, cut_share
 from harness.scoring.stats import Estimate
 from harness.scoring.tally import MAX_MISSING_SHARE
 from harness.scoring.uncertainty import ABSENT, cells, value_cell

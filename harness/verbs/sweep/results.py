@@ -18,11 +18,13 @@ from harness.reports.history import History
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
 from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
-from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
-from harness.scoring.comparison_published import PublishedVerdict
+from harness.scoring import beside
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.mean_difference import mean_comparison
 from harness.scoring.mean_score import mean_score
+from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
