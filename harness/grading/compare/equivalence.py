@@ -56,9 +56,13 @@ _FORMS: dict[Form, str] = {
 
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+_TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
+"""Brackets at the end that words open and close: `\\text{(about }18.9\\text{ cards)}`."""
+
+_REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
-    r"(?s)\s*+(?P<value>[^()]{1,200}+)\(\s*+(?:\\text\{\s*)?"
+    r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
     r"(?P<sign>(?:or|i\.e\.,?|that\s+is,?|about|approximately|approx\.?|roughly)(?![a-z])|=|≈|~|\\approx(?![a-z]))?"
     r"\s*\}?\s*(?P<again>[^()]{1,200})\)\s*"
 )
@@ -236,13 +240,19 @@ def _without_remark(answer: str) -> str:
     r"""Return a value that is said twice as a chain, whose parts must agree: `14 (2*7)` as `14 = 2*7`,
     `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
     """
-    twice = _SAID_TWICE.fullmatch(answer.strip("$ ")) if "(" in answer else None
+    if "(" not in answer:
+        return answer
+    answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
+    if (plain := _REASON.sub("", answer)) != answer:
+        return plain
+    twice = _SAID_TWICE.fullmatch(answer.strip("$ "))
     if twice is None:
         return answer
     sign = twice["sign"] or ""
     value, again = twice["value"], twice["again"]
     if not sign and (
-        ("%" not in again and _MULTIPLIES.search(value))
+        "(" in value
+        or ("%" not in again and _MULTIPLIES.search(value))
         or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
         or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DIGITS.fullmatch(again)))
     ):
