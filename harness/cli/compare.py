@@ -24,7 +24,7 @@ from harness.core.nouns import count_noun, count_points, in_percent, in_points
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.scoring import PairedComparison
+    from harness.scoring.comparison import PairedComparison
     from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
     from harness.scoring.mean_difference import MeanComparison
     from harness.scoring.stats import Interval

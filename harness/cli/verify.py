@@ -18,7 +18,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 
 if TYPE_CHECKING:
-    from harness.scoring import PublishedComparison
+    from harness.scoring.comparison_published import PublishedComparison
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 

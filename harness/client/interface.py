@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
@@ -107,11 +108,15 @@ class Transport(Protocol):
         ...
 
 
-class TransportOptions(TypedDict, total=False):
-    """The arguments for making a transport; see `transport.Transport`."""
-
-    insecure: bool
-    secrets: Sequence[Secret]
+def parser_of(secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:
+    """The parser of the reply to a request that is sent now. secrets, arriving: as in `Transport`."""
+    return ReplyParser(
+        started=time.monotonic(),
+        started_utc=time.time(),
+        max_body_bytes=max_body_bytes,
+        secrets=secrets,
+        written=arriving.written if arriving is not None else None,
+    )
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:

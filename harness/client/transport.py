@@ -26,7 +26,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohappyeyeballs
@@ -35,7 +35,14 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, TransportOptions, request_head, request_headers
+from harness.client.interface import (
+    ERROR_BODY_S,
+    Arriving,
+    Deadlines,
+    parser_of,
+    request_head,
+    request_headers,
+)
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
@@ -360,17 +367,11 @@ class Request:
 class Transport:
     """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
 
-    insecure: accept any certificate. secrets: texts in the bodies of requests that no message may show.
+    secrets: texts in the bodies of requests that no message may show.
     """
 
-    def __init__(
-        self,
-        *,
-        insecure: bool = False,
-        secrets: Sequence[Secret] = (),
-    ) -> None:
+    def __init__(self, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
-        self._insecure = insecure
         self._tls: ssl.SSLContext | None = None
         self._servers: dict[str, Server] = {}
         # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
@@ -394,13 +395,7 @@ class Transport:
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, deadlines.connect)
-            parser = ReplyParser(
-                started=time.monotonic(),
-                started_utc=time.time(),
-                max_body_bytes=max_body_bytes,
-                secrets=secrets,
-                written=arriving.written if arriving is not None else None,
-            )
+            parser = parser_of(secrets, max_body_bytes, arriving)
             request = connection.request = Request(connection, parser, deadlines)
             if arriving is not None:
                 arriving.count, arriving.so_far = request.count, request.so_far
@@ -510,8 +505,6 @@ class Transport:
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = ssl.create_default_context()
-            if self._insecure:
-                self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
         return self._tls
 
 
@@ -564,10 +557,10 @@ def _proxy_authorization(proxy: str) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(words).decode()}"}
 
 
-def open_transport(name: TransportName = "http", **given: Unpack[TransportOptions]) -> interface.Transport:
-    """The transport of that name; `given` are the arguments of `Transport`."""
+def open_transport(name: TransportName = "http", secrets: Sequence[Secret] = ()) -> interface.Transport:
+    """The transport of that name; secrets: as in `Transport`."""
     if name == "http":
-        return Transport(**given)
+        return Transport(secrets)
     from harness.client.openai_sdk import OpenaiTransport
 
-    return OpenaiTransport(**given)
+    return OpenaiTransport(secrets)

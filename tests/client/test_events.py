@@ -141,14 +141,6 @@ def test_text_and_reasoning_are_kept_apart_and_as_sent(
     assert (got.text, got.reasoning) == (text, reasoning)
 
 
-def test_raw_completions_are_read() -> None:
-    choice = {"index": 0, "text": "4"}
-    got = reply(
-        event({"choices": [choice]}) + event({"choices": [choice | {"text": "2", "finish_reason": "stop"}]}) + DONE
-    )
-    assert got.text == "42"
-
-
 def test_whole_json_bodies_are_read_in_any_pieces() -> None:
     body = json.dumps(
         {
@@ -443,18 +435,6 @@ def test_gaps_are_the_median_and_nearly_the_largest() -> None:
     timing = parser.finish().timing
     assert (timing.gap_p50, timing.gap_p99, timing.events) == (51.0, 100.0, 102)
     assert (timing.first_token, timing.last_token) == (0.0, arrived)
-
-
-def test_log_probabilities_are_counted_and_odd_ones_too() -> None:
-    value = delta(content="42", finish="stop")
-    value["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": None}, 7]}
-    got = reply(event(value) + DONE)
-    assert (got.n_logprobs, got.n_odd_logprobs) == (3, 2)
-    # Of the completions API.
-    value = {
-        "choices": [{"index": 0, "text": "42", "finish_reason": "stop", "logprobs": {"token_logprobs": [-0.1, None]}}]
-    }
-    assert reply(event(value) + DONE).n_logprobs == 2
 
 
 def test_a_text_that_each_event_repeats_is_taken_once() -> None:

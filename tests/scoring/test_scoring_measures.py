@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.simulate_measures import Drawn, held, parts
 from harness.core import codec
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
@@ -38,42 +36,38 @@ def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
     return score_benchmark([q for q, _ in drawn], [g for _, grades in drawn for g in grades], samples)
 
 
-def test_a_question_weighs_the_same_or_by_its_parts() -> None:
-    score = scored(with_parts("q1", (1, 2), (2, 2)), with_parts("q2", (3, 6), None))
-    by_name = score.measures
-    assert score.accuracy.value == pytest.approx((0.5 + 0) / 2)
-    assert by_name["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
-    assert by_name["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
+@pytest.mark.parametrize(
+    ("questions", "mean", "by_parts", "at_most"),
+    [
+        # Each question weighs the same, or by its parts; a sample without an answer has no right part.
+        ([("wc", [(1, 2), (2, 2)]), ("wn", [(3, 6), None])], (0.75 + 0.25) / 2, (2 * 0.75 + 6 * 0.25) / 8, False),
+        # An undecided question has no right part, and an unknown weight.
+        ([("w", [(1, 2)]), ("c", [(2, 2)]), ("u", [None])], 0.5, 0.75, True),
+        # An answer that is only called right or wrong is one part.
+        ([("w", [(1, 2)]), ("c", [None])], (0.5 + 1) / 2, (2 * 0.5 + 1) / 3, True),
+        ([("w", [(1, 2)]), ("w", [None])], 0.5 / 2, 2 * 0.5 / 3, True),
+        # A verdict that contradicts the parts counts in their place.
+        ([("cww", [(1, 2), (2, 2), (1, 2)])], (1 + 0 + 0.5) / 3, (1 + 0 + 0.5) / 3, False),
+    ],
+)
+def test_a_share_of_parts(
+    questions: list[tuple[str, list[tuple[int, int] | None]]], mean: float, by_parts: float, at_most: bool
+) -> None:
+    drawn = [
+        (
+            question(f"q{n}"),
+            [grade(f"q{n}", i, x, **({"parts": parts[i]} if parts[i] else {})) for i, x in enumerate(letters)],
+        )
+        for n, (letters, parts) in enumerate(questions)
+    ]
+    by_name = scored(*drawn).measures
+    assert {name: one.value for name, one in by_name.items()} == pytest.approx(
+        {"share of parts": mean, "share of all parts": by_parts}
+    )
     for measure in by_name.values():
         low, high = measure.sampling or (1, 0)
         assert low < measure.value < high
-        assert not measure.at_most
-
-
-def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
-    undecided = question("q3"), [grade("q3", 0, "u")]
-    by_name = scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), undecided).measures
-    assert by_name["share of parts"].value == pytest.approx(0.5)
-    assert by_name["share of all parts"].value == pytest.approx(0.75)
-    assert all(measure.at_most for measure in by_name.values())
-
-
-def test_an_answer_called_right_or_wrong_is_one_part() -> None:
-    """A verifier may count parts for some questions and return true or false for others."""
-    alone = scored(with_parts("q1", (1, 2))).measures
-    score = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "c")]))
-    by_name = score.measures
-    assert (alone["share of parts"].value, score.accuracy.value) == (pytest.approx(0.5), pytest.approx(0.5))
-    assert by_name["share of parts"].value == pytest.approx((0.5 + 1) / 2)
-    assert by_name["share of all parts"].value == pytest.approx((2 * 0.5 + 1 * 1) / 3)
-    wrong = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "w")])).measures
-    assert wrong["share of parts"].value == pytest.approx((0.5 + 0) / 2)
-
-
-def test_a_verdict_that_contradicts_the_parts_counts_in_their_place() -> None:
-    ruled = [grade("q1", 0, "c", parts=(1, 2)), grade("q1", 1, "w", parts=(2, 2)), grade("q1", 2, "w", parts=(1, 2))]
-    by_name = scored((question("q1"), ruled)).measures
-    assert by_name["share of parts"].value == pytest.approx((1 + 0 + 0.5) / 3)
+        assert measure.at_most == at_most
 
 
 def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:
@@ -115,23 +109,6 @@ def test_a_benchmark_without_such_measures_stores_none() -> None:
     table = measure_table([("run", counted), ("run", plain)])
     assert table is not None
     assert "| share of parts | 50.0 | at most " in to_markdown([table])
-
-
-@pytest.mark.slow
-def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins() -> None:
-    """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""
-    rng = np.random.default_rng(7)
-    hits: dict[str, list[bool]] = {}
-    widths: dict[str, list[float]] = {}
-    for _ in range(100):
-        drawn: Drawn = parts(rng, 30, 4, 0.7)
-        for name, measure in measures(drawn.items).items():
-            hits.setdefault(name, []).append(held(measure, drawn.truth[name], drawn.truth[name])[0])
-            widths.setdefault(name, []).append(measure.sampling.half_width)
-    assert len(hits) == 2
-    assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
-    # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
-    assert all(np.mean(width) < 0.07 for width in widths.values())
 
 
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:

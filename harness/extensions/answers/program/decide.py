@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import signal
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from harness.core.inert import visible
 from harness.core.records import VerdictName
-from harness.extensions.answers.program.cells import SandboxFailedError
+from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError
 from harness.extensions.answers.program.inside.served import EXIT_MEMORY
 from harness.extensions.answers.program.tests_of import QuestionTests
 
@@ -40,11 +40,8 @@ RULES = {
 MAX_SHOWN_CHARS = 400
 """Longest input, output or message of a failed test that is shown."""
 
-MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-"""Largest output of a program for a test; for a test that expects much, the bound is twice the expected output."""
-
-_MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Largest file that a program may write."""
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Largest file that a program may write, also its output; for a test that expects much, twice the expected output."""
 _RECURSION = 50_000
 """Python's recursion limit for programs, as in LiveCodeBench."""
 
@@ -53,17 +50,6 @@ _SLEEP_SECONDS = 5.0
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
-
-
-class Sandbox(Protocol):
-    """A sandbox that does jobs for one thread, one at a time."""
-
-    def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
-        """Do the job and return its report. work: the tests, which are sent once the program's process has begun.
-
-        Raises `SandboxFailedError` if the sandbox failed twice, `UsageError` if there is no sandbox.
-        """
-        ...
 
 
 class Failure(NamedTuple):
@@ -94,7 +80,7 @@ class ProgramDecision(NamedTuple):
     failure: Failure | None = None
 
 
-def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def decide(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
         return _DECIDERS[tests.style](sandbox, tests, code)
@@ -105,8 +91,8 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
     """The job for the sandbox: the program and its limits.
 
-    n: number of tests. each: whether the limit of CPU time holds
-    for each test, instead of for all together. output: bytes that the program may print.
+    n: number of tests. each: whether the limit of CPU time holds for each test, instead of for all together. output:
+    bytes that the program may write at least.
     """
     seconds = tests.limits.seconds
     return {
@@ -116,13 +102,13 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
         "limits": {
             "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
             "sleep": max(seconds, _SLEEP_SECONDS),
-            "memory": tests.limits.memory_mb << 20, "file": _MAX_FILE_BYTES, "output": max(output, MAX_OUTPUT_BYTES),
+            "memory": tests.limits.memory_mb << 20, "file": max(output, MAX_FILE_BYTES),
             "recursion": _RECURSION, "tests_memory": _TESTS_MEMORY_MB << 20, "tests_cpu": _TESTS_CPU_SECONDS,
         },
     }  # fmt: skip
 
 
-def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program once for each test, with the test's input, and compare what it prints."""
     for number, case in enumerate(tests.cases, 1):
         report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
@@ -177,7 +163,7 @@ def _same_numbers(came: str, expected: str) -> bool:
         return False
 
 
-def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Have the sandbox call the program's functions, or run the test code, and read its report."""
     calls = tests.style == "calls"
     work: dict[str, Any]

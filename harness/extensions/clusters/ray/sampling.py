@@ -8,9 +8,7 @@ depends on the number of shards, so a later session keeps the number of the firs
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -27,11 +25,10 @@ from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
+from harness.runs.layout import SHARDS
+from harness.runs.line_file import make_folder
 from harness.runs.merging import Joined, merge
 from harness.verbs.run import run
-
-SHARDS = "shards"
-"""The folder of the shards, in the run folder."""
 
 FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
@@ -55,13 +52,14 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
-        parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
-        plain = options.for_worker()
-        arguments = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
+        # With this folder there, the run's shards work in it, also where the run has samples of its own.
+        make_folder(folder.path / SHARDS)
+        plain = options.for_worker() | {"out": str(folder.path)}
+        arguments = [(plain | {"shard": f"{i}/{n}"},) for i in range(1, n + 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
         outcomes = cluster.each(run_shard, arguments, names, watcher)
-    merged = merge(parts, folder, accept_server_change=options.accept_server_change)
+    merged = merge(folder.shards(), folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _outcome_of_all(outcomes, merged.benchmarks, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model
@@ -93,11 +91,10 @@ def _outcome_of_all(
     outcomes: those of the shards. joined: the benchmarks of the merged run, with their numbers of
     samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
-    counts: Counter[str] = Counter()
-    examples: dict[str, Cause] = {}
+    causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
-        counts[cause.kind] += cause.count
-        examples.setdefault(cause.kind, cause)
+        earlier = causes.get(cause.kind, replace(cause, count=0))
+        causes[cause.kind] = replace(earlier, count=earlier.count + cause.count)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
@@ -107,7 +104,7 @@ def _outcome_of_all(
         n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
         warnings=list(sentences),
-        causes=[replace(examples[kind], count=count) for kind, count in counts.most_common()],
+        causes=sorted(causes.values(), key=lambda cause: -cause.count),
         n_missing=sum(outcome.n_missing for outcome in outcomes),
         tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
@@ -141,9 +138,5 @@ def _folder(options: RunOptions) -> RunFolder:
 
 def _earlier_shards(folder: RunFolder) -> int | None:
     """The number of shards of the earlier sessions; None if there were none."""
-    numbers = {
-        int(match[1])
-        for path in (folder.path / SHARDS).glob("*-of-*")
-        if (match := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
-    }
-    return max(numbers, default=None)
+    ends = (path.name.rpartition("-of-")[2] for path in (folder.path / SHARDS).glob("*-of-*"))
+    return max((int(end) for end in ends if end.isdecimal()), default=None)
