@@ -55,7 +55,7 @@ ELSEWHERE: dict[str, str] = dict(
             "max-output-tokens "
             "max-length max-tokens-per-call",
             "model": "model-name model-name-or-path model-path model-paths model-dir model-id model-args",
-            "base_url": "server server-name endpoints url api-base api-url model-base-url host endpoint "
+            "base_url": "server server-name endpoints url api-base api-url model-base-url endpoint "
             "openai-api-base address",
             "provider": "model-provider backend-name",
             "api_key_env": "api-key openai-api-key key",
@@ -76,7 +76,9 @@ ELSEWHERE: dict[str, str] = dict(
             "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
                 "fail-if-worse pass-unseen"
             ),
-            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
+            "A running server is --base-url http://HOST:PORT; one that --serve starts gets --serve-option port=PORT.": (
+                "host port"
+            ),
             "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"
             ),
