@@ -77,6 +77,8 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     second[1] = QuestionTally(changed, second[1].grades, second[1].planned)
     result = compare_runs(first, second)
     assert (result.n_questions, result.unpaired) == (1, 3)
+    many = compare_runs(tallied(**{f"q{n}": "cw" for n in range(7)}), tallied(q0="cc"))
+    assert (many.unpaired, many.unpaired_ids) == (6, ("q1", "q2", "q3", "q4", "q5"))
     with pytest.raises(UsageError, match="share no question"):
         compare_runs(tallied(a="c"), tallied(b="c"))
 
