@@ -172,6 +172,9 @@ def test_a_score_between_the_bounds_of_a_half_empty_run_is_neither_compatible_no
         (65, 64, "not compatible"),
         (52, None, "compatible"),  # within our own error already
         (62, None, "cannot say"),  # 1 or 64 samples make the difference
+        (90, 1, "compatible"),
+        (90, 2, "not compatible"),
+        (90, None, "cannot say"),  # 1 or 2 samples make it
         (100, None, "compatible"),
     ],
 )
