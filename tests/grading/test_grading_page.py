@@ -153,7 +153,8 @@ ROWS: list[tuple[str, Examples]] = [
         (r"(3, \infty)", "x > 3", True), ("[0,1]", "(0,1)", False), ("[0,1]", "0, 1", False),
         (r"[0,1]\cup[1,2]", "[0,2]", True), (r"(0,1)\cup(1,2)", "(0,2)", False), ("(1, 3)", "2 < 2x < 6", True),
         (r"(-\infty,0)\cup(1,\infty)", r"(-\infty,0), (1,\infty)", True), ("(1, 3)", "2 < 2x < 8", False),
-        ("(0, 1)", "]0, 1[", True), (r"[0,1)\cup(2,3)", r"[0,1[\cup\left]2,3\right[", True), ("(0, 1]", "]0, 1[", False),
+        ("(0, 1)", "]0, 1[", True), ("(0, 1]", "]0, 1[", False),
+        (r"[0,1)\cup(2,3)", r"[0,1[\cup\left]2,3\right[", True),
     ]),
     ("`±2` and `2, -2`", [
         (r"\pm2", "2, -2", True), (r"(\pm a, \pm b)", "(a,b), (a,-b), (-a,b), (-a,-b)", True), (r"\pm2", "2", False),
