@@ -51,7 +51,7 @@ from harness.runs.manifest import (
     changes_of,
     servers_refusal,
 )
-from harness.runs.parts import joined_manifest
+from harness.runs.merging import joined_manifest
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
 
