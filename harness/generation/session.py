@@ -24,7 +24,6 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
@@ -476,7 +475,7 @@ class SamplingSession:
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
             self._manifest.save(self._folder)
 
-    def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:
+    def finish(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
         """Record what the session learned, log its end, and return its outcome."""
         self.remember_model(dispatcher.model_name.name)
         self.note_joined()
@@ -495,7 +494,6 @@ class SamplingSession:
         self._log_end(
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
-            lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
         for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
             self.warn(doubt)

@@ -142,7 +142,9 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
         before = (settings.out / "manifest.json").read_bytes()
         by_field: dict[str, set[str]] = {}
         for path in fields({name: v for name, v in json.loads(before).items() if name not in BY_ITS_OWN_RULES}):
+            n_asked = len([request for request in server.requests if request.method == "POST"])
             by_field.setdefault(after_a_change(settings, asked, path, before), set()).add(shown(path))
+            assert len([request for request in server.requests if request.method == "POST"]) == n_asked
     rows = re.findall(
         r"^\| (refused|recorded|kept), [^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
