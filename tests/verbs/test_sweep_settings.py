@@ -118,8 +118,7 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     capsys.readouterr()
     assert sweep_plan.show(planned) == 2
     shown = capsys.readouterr()
-    assert "2 cells on 2 servers, 2 refused, 0 of them done; 0 samples in the others" in shown.out
-    assert shown.out.count(" refused ") == 2
+    assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
     reasons = [
         "its samples are of other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
         f"{planned.folder(cell)}, or give the benchmark another `name`"
