@@ -36,7 +36,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     "harness/verbs/outputs.py": {"path.open"},  # new files in a folder of our own
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
-    "harness/viewer/app.py": {"path.read_bytes"},  # the page, of the package
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package

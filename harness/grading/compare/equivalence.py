@@ -183,7 +183,11 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    result = (
+        _same_dates(reference, answer)
+        or _same_times(reference, answer)
+        or _compare_trees(reference, answer, kind, rules)
+    )
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -203,6 +207,28 @@ def _same_dates(reference: str, answer: str) -> Comparison | None:
     return Comparison(None if len(numbers) == 1 else numbers[0] == numbers[1], "date")
 
 
+def _same_times(reference: str, answer: str) -> Comparison | None:
+    """Compare times of day of which at least one names its half: 3:30 p.m. and 15:30; None for all other answers.
+
+    The answer may leave the half out. One that names the other half of the same hours is undecided: 8:55 p.m. beside
+    8:55, which may count to 24.
+    """
+    times = [_TIME.fullmatch(without_text_commands(text).replace("~", " ")) for text in (reference, answer)]
+    left, right = times
+    if left is None or right is None or not (left["half"] or right["half"]):
+        return None
+    hours = [
+        int(time["hour"]) % (12 if time["half"] else 24) + 12 * (time["half"] in ("p", "P")) for time in (left, right)
+    ]
+    if int(left["minutes"] or 0) != int(right["minutes"] or 0):
+        return Comparison(False, "clock")
+    if hours[0] == hours[1] or (left["half"] and right["half"]):
+        return Comparison(hours[0] == hours[1], "clock")
+    as_written = int(left["hour"]) == int(right["hour"])
+    return Comparison((True if left["half"] else None) if as_written else False, "clock")
+
+
+_TIME = re.compile(r"\s*(?P<hour>\d{1,2})(?:[:：](?P<minutes>\d\d)\s*(?:(?P<half>[aApP])\.?[mM]\.?)?)\s*")
 _DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
 
 
