@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from harness.core import codec
-from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.runs.layout import RACE_PLAN, RunFolder
-
-MAX_LINE_BYTES = 64 * 1024
-"""Longest line of a log that is read, in bytes; the harness writes none that long."""
+from harness.runs.layout import RACE_PLAN, RunFolder, log_events
 
 MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""
@@ -60,8 +53,7 @@ class History:
     spent: Counter[str] = field(default_factory=Counter)
 
 
-_KINDS = (b'"session_', b'"request_failed"', b'"warning"')
-"""Lines of the log without any of these are not parsed."""
+_NAMES = ("session_started", "session_ended", "request_failed", "warning")
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -82,7 +74,7 @@ def read_history(folder: RunFolder) -> History:
     history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
     n_ended = 0
-    for event in _events(folder):
+    for event in log_events(folder.logs(), _Event, *_NAMES):
         match event.event:
             case "session_started":
                 history.sessions += 1
@@ -106,14 +98,3 @@ def read_history(folder: RunFolder) -> History:
     history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history
-
-
-def _events(folder: RunFolder) -> Iterator[_Event]:
-    """The events of the run's logs that a report uses; lines that cannot be read are left out."""
-    for path in folder.logs():
-        with contextlib.suppress(OSError), open_untrusted(path) as log:
-            for line in log:
-                if any(kind in line for kind in _KINDS):
-                    with contextlib.suppress(codec.DecodeError):
-                        if len(line) <= MAX_LINE_BYTES:
-                            yield codec.decode(line, _Event)

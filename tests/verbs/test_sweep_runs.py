@@ -394,7 +394,7 @@ def test_every_suite_says_what_it_will_take(
     said = capsys.readouterr().out
     assert not ended.value.code
     assert "vllm serve org/Some" in said
-    assert "samples in the others" in said
+    assert "samples to come" in said
     assert " ? " not in "\n".join(line[: line.find("?")] for line in said.splitlines())
     assert str(tmp_path / "state") not in said
 

@@ -111,7 +111,7 @@ _OPEN_ENDS = regex(
 
 _ANGSTROM = regex(r"[Å\u212b]|\\AA(?![A-Za-z])")
 _SOLAR = regex(
-    r"(?:\\(?:text|mathrm|rm)\s*\{\s*)?(?<![A-Za-z])([MLR])\s*\}?\s*_\s*\{?\s*(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*\}?"
+    r"(?:\\(?:text|mathrm|rm)\s*+\{\s*+)?(?<![A-Za-z])([MLR])\s*+\}?\s*+_\s*+\{?\s*+(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*+\}?"
 )
 """Units of astronomy, the sun's mass, light and radius: `M_\\odot`."""
 

@@ -360,8 +360,10 @@ def _compare_list_with_structure(
         # A set has no order, so that it states one only by chance.
         is_open = result.equal and rules.ordered and not _in_order(listed.args, counterpart.args, rules, "set").equal
         return Comparison(None, "set") if is_open else result
-    if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
-        return _in_any_order(listed.args, counterpart.args, rules, "list")
+    # Two items in square brackets are a closed interval, which an answer may have meant as a list.
+    if counterpart.op == "bracket" and (len(counterpart.args) != 2 or not swapped):
+        result = _in_any_order(listed.args, counterpart.args, rules, "list")
+        return Comparison(None, "list") if len(counterpart.args) == 2 and result.equal else result
     if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):
         if _values_of_one_name(listed):
             return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
@@ -615,7 +617,7 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
         verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
-        if verdict and not result.equal and answer.values[-1].op == "quantity":
+        if verdict and not result.equal and reference.values[-1].op == answer.values[-1].op == "quantity":
             verdict = None  # 6 * 2 = 12 cm beside 12 m
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
