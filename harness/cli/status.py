@@ -70,6 +70,7 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
     harness status results/my-sweep
     harness status results/qwq-32b --concurrency 128
     """
+    from harness.runs.layout import RunFolder
     from harness.verbs.outputs import open_scored
     from harness.verbs.sweep import record as cell_records
 
@@ -79,7 +80,10 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
-    states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
+    if shards := RunFolder(run).shards() if run is not None else []:
+        states = [look(shard) for shard in shards]
+    else:
+        states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
@@ -116,13 +120,11 @@ def _steer(run: Path, verb: str, value: int | bool) -> None:
 class Status:
     """The state of a run.
 
-    shard: which part of a run the folder holds, such as 2/8; None: a whole run. state: "silent" if a process holds the
-    run and states no progress. progress: of the running process; None without one. files: what the disk shows;
-    None if the process stated its progress. scores: by benchmark.
+    state: "silent" if a process holds the run and states no progress. progress: of the running process; None without
+    one. files: what the disk shows; None if the process stated its progress. scores: by benchmark.
     """
 
     folder: RunFolder
-    shard: str | None
     state: Literal["running", "paused", "ending", "silent", "ended"]
     progress: Progress | None
     files: OnDisk | None
@@ -135,29 +137,16 @@ def look(folder: RunFolder) -> Status:
     from harness.runs.going import on_disk
     from harness.showing.running_score import RunningScores
 
-    progress, shard = progress_of(folder), _shard(folder)
-    scores = RunningScores(folder)
+    progress, scores = progress_of(folder), RunningScores(folder)
     if progress is not None:
         names = [benchmark.name for benchmark in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
         seen = scores.look(names)
-        return Status(folder=folder, shard=shard, state=state, progress=progress, files=None, scores=seen)
+        return Status(folder=folder, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return Status(folder=folder, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
-
-
-def _shard(folder: RunFolder) -> str | None:
-    """The part of a run that this folder holds, such as "2/8"; None if it holds a whole run."""
-    from harness.runs.manifest import SHARD, Manifest
-
-    try:
-        records = Manifest.load(folder).benchmarks.values()
-    except StoreError:  # The run has only begun.
-        return None
-    parts = (record.identity.get(SHARD) for record in records)
-    return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
+    return Status(folder=folder, state=state, progress=None, files=files, scores=scores.look(names))
 
 
 def _under_way(results: Path) -> list[Status]:
@@ -165,9 +154,9 @@ def _under_way(results: Path) -> list[Status]:
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    from harness.runs.layout import readable, runs_below
+    from harness.runs.layout import SHARDS, readable, runs_below, runs_in
 
-    runs = runs_below(results)
+    runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
     latest = readable(sorted(runs, key=_time_of_log, reverse=True), look)
@@ -212,8 +201,7 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
 
 def lines(status: Status) -> Iterator[str]:
     """The status as text, safe to print."""
-    part = f" · shard {visible(status.shard, 20)}" if status.shard is not None else ""
-    yield f"{visible(str(status.folder.path))}{part}: {status.state}"
+    yield f"{visible(str(status.folder.path))}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
@@ -290,7 +278,6 @@ def _plain(status: Status) -> RunStatus:
 
     return RunStatus(
         run=str(status.folder.path),
-        shard=status.shard,
         state=status.state,
         progress=status.progress,
         files=status.files,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -29,29 +30,21 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     from harness.verbs.compare import published_beside
     from harness.verbs.outputs import open_scored
     from harness.verbs.report import run_facts
+    from harness.viewer.app import Server
     from harness.viewer.library import Library
-    from harness.viewer.serving import Server, serve
 
     library = Library([open_scored(run).path if run.is_file() else run for run in runs] or [Path("results")])
     library.refresh()
 
-    def announce(address: str) -> None:
-        """Print the address of the page, and open it in the browser."""
-        click.echo(address)
-        n = len(library.runs)
-        click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
-        if not no_open and _has_screen():
-            click.launch(address)
-
-    serve(
-        Server(
-            library,
-            announce,
-            published=published_beside,
-            facts=run_facts,
-            ports=(port,) if port is not None else (DEFAULT_PORT, 0),
-        )
-    )
+    ports = (DEFAULT_PORT, 0) if port is None else (port,)
+    server = Server(library, published=published_beside, facts=run_facts, ports=ports)
+    click.echo(server.address)
+    n = len(library.runs)
+    click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
+    if not no_open and _has_screen():
+        click.launch(server.address)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
 
 
 def _has_screen() -> bool:

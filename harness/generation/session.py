@@ -24,7 +24,6 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
@@ -45,15 +44,16 @@ from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import (
-    SELECTED,
     BenchmarkRecord,
     Manifest,
     Provenance,
     changes_of,
     servers_refusal,
 )
+from harness.runs.merging import joined_manifest
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
+from harness.runs.survey import stored_keys
 
 if TYPE_CHECKING:
     from harness.core.records import Question
@@ -85,6 +85,8 @@ class SamplingSession:
         self._started = clock()
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
+        # By benchmark, for a shard: the keys of the samples that its run holds already.
+        self._joined_keys: dict[str, KeySet] = {}
         # By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None.
         self._fitted: dict[str, int | None] = {}
         # By benchmark: id of a question that can never succeed → the server's words.
@@ -147,13 +149,20 @@ class SamplingSession:
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
             self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
+        run = self._folder.run_of_shard()
+        for beside in () if run is None else (run, *run.shards()):
+            if beside.path != self._folder.path and beside.has_samples():
+                both = [(beside, Manifest.load(beside)), (self._folder, self._manifest)]
+                joined_manifest(both, self._settings.accept_server_change)
+                break
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if journal.report.damaged:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
-            expected, keys = self._settings.benchmarks[name].plan(), journal.keys
+            self._joined_keys[name] = KeySet() if run is None else stored_keys(run.benchmark(name))
+            expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             ids = question_set.ids
             self._note_surplus(name, expected.samples, ids, keys)
             mine = missing_samples(name, ids, expected.samples, keys)
@@ -248,12 +257,12 @@ class SamplingSession:
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
-        takes_all = len(question_set.questions) == question_set.n_all
+        takes_all = len(question_set.selection) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
             identity=self._settings.identity(question_set, self._fitted[name]),
             plan=self._settings.benchmarks[name].plan(
-                None if takes_all else [q.question_id for q in question_set.questions]
+                None if takes_all else [q.question_id for q in question_set.selection]
             ),
             settings={
                 **self._settings.benchmark_record(name),
@@ -267,7 +276,6 @@ class SamplingSession:
                     if (file := question_set.data_file) is not None
                     else {}
                 ),
-                **_selection_record(question_set),
             },
         )
 
@@ -474,7 +482,7 @@ class SamplingSession:
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
             self._manifest.save(self._folder)
 
-    def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:
+    def finish(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
         """Record what the session learned, log its end, and return its outcome."""
         self.remember_model(dispatcher.model_name.name)
         self.note_joined()
@@ -493,7 +501,6 @@ class SamplingSession:
         self._log_end(
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
-            lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
         for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
             self.warn(doubt)
@@ -510,12 +517,19 @@ class SamplingSession:
         self._log.write("session_ended", done=done, **counts, stopped=stopped)
         self._under_way = False
 
+    def _keys(self, name: str) -> KeySet:
+        """The keys of the stored samples of a benchmark."""
+        keys = self.journals[name].keys
+        for key in self._joined_keys[name]:
+            keys.add(key)
+        return keys
+
     def _n_stored(self) -> int:
         """The number of planned samples that are stored."""
         n_stored = 0
-        for name, journal in self.journals.items():
+        for name in self.journals:
             expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, journal.keys))
+            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, self._keys(name)))
             n_stored += expected.total(ids) - missing
         return n_stored
 
@@ -536,8 +550,10 @@ class SamplingSession:
         n_expected, n_done = sum(total.values()), sum(done.values())
         n_missing = sum(
             len(row.indices)
-            for name, journal in self.journals.items()
-            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].samples, journal.keys)
+            for name in self.journals
+            for row in missing_samples(
+                name, self._missing[name], self._settings.benchmarks[name].samples, self._keys(name)
+            )
         )
         return Outcome(
             complete=n_expected - n_done == n_missing,
@@ -548,13 +564,3 @@ class SamplingSession:
             elapsed_s=self._clock() - self._started,
             warnings=self._warnings,
         )
-
-
-def _selection_record(question_set: QuestionSet) -> dict[str, list[str]]:
-    """Return the record of the questions that all shards together ask, if these are not all questions.
-
-    The plan of a shard lists only the shard's own questions.
-    """
-    if question_set.part is None or len(question_set.selection) == question_set.n_all:
-        return {}
-    return {SELECTED: [question.question_id for question in question_set.selection]}

@@ -1,6 +1,7 @@
 """The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
+results/<run>/shards/2-of-8/ (the run folder of one of several clients; `join_shards` adds its samples to the run)
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
@@ -12,18 +13,20 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from harness.core import channel
+from harness.core import channel, codec
 from harness.core.errors import StoreError, near_names
-from harness.core.files import disk_error, remove_leftovers
+from harness.core.files import disk_error, open_untrusted, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
@@ -39,6 +42,9 @@ RESULTS = Path("results")
 
 MANIFEST = "manifest.json"
 """Name of the file that makes a folder a run's folder."""
+
+SHARDS = "shards"
+"""Name of the folder, in a run's, with the run folders of the clients that each ask a part of its questions."""
 
 _RUN_FILES = (
     MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
@@ -189,9 +195,24 @@ class RunFolder:
 
     @classmethod
     def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`. shard: "2/8" where it is a part of a run."""
-        part = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
-        return cls(named_folder(results, model, part))
+        """The default folder for a run of `model`; the one that an earlier version gave its shard `shard` ("2/8"), if
+        it is there.
+        """
+        former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
+        folder = named_folder(results, model, former)
+        return cls(folder if folder.is_dir() else named_folder(results, model))
+
+    def of_shard(self, shard: str) -> RunFolder:
+        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards."""
+        return RunFolder(self.path / SHARDS / shard.replace("/", "-of-"))
+
+    def shards(self) -> list[RunFolder]:
+        """The folders of this run's shards that have begun."""
+        return runs_in(self.path / SHARDS)
+
+    def run_of_shard(self) -> RunFolder | None:
+        """The run, if this folder is a shard's."""
+        return RunFolder(self.path.parents[1]) if self.path.parent.name == SHARDS else None
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -209,6 +230,8 @@ class RunFolder:
                 f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by `harness score "
                 f"{file}`; then `harness show {file}` prints the rows with their verdicts."
             )
+        if folder.shards():
+            raise StoreError(f"{folder.path} holds shards that are not joined yet: `harness score` joins them first.")
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():
@@ -340,6 +363,41 @@ def labels(folders: Sequence[RunFolder]) -> list[str]:
 
 
 # ---- the log
+
+MAX_EVENT_BYTES = 64 * 1024
+"""Longest line of a log that is read; a longer one is skipped."""
+
+
+class LogEvent(Protocol):
+    """A record of the fields of a log's line that are read; `event` is one of them."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+
+
+E = TypeVar("E", bound=LogEvent)
+
+
+def log_events(
+    logs: Iterable[Path], fields: type[E], *names: str, unread: Callable[[Path, OSError], object] = lambda *_: None
+) -> Iterator[E]:
+    """The events of these names in the logs; lines that cannot be read are left out.
+
+    unread: called with a log that cannot be opened, such as a link.
+    """
+    marks = [f'"{name}"'.encode() for name in names]
+    for path in logs:
+        try:
+            with open_untrusted(path) as log:
+                for line in iter(partial(log.readline, MAX_EVENT_BYTES), b""):
+                    if any(mark in line for mark in marks):  # the cheap test first: a log has many other events
+                        with contextlib.suppress(codec.DecodeError):
+                            if (event := codec.decode(line, fields)).event in names:
+                                yield event
+        except OSError as error:
+            unread(path, error)
+
 
 MAX_FIELD_CHARS = 2000
 """Longest string of an event, in characters; `…` marks a cut."""

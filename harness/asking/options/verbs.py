@@ -156,7 +156,9 @@ VERBS: dict[str, Verb] = {
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
     "merge": Verb(MergeOptions),
-    "report": Verb(ReportOptions),
+    "report": Verb(
+        ReportOptions, {"i_know": "a report holds no question and no reply, so nothing is withheld: leave it out"}
+    ),
     "export": Verb(ExportOptions),
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
