@@ -22,7 +22,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageEr
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.secret import command_words
-from harness.runs.layout import SHARDS
+from harness.runs.layout import RunFolder
 
 if TYPE_CHECKING:
     from harness.asking.options import JudgeOptions
@@ -148,8 +148,9 @@ def _say_score(folder: Path) -> None:
     typed = click.get_current_context().params
     words = [] if typed["judge"] is None else ["--judge", typed["judge"]]
     if not typed["scores"]:
-        run = folder.parents[1] if folder.parent.name == SHARDS else folder
-        terminal.note(f"score them with: {shlex.join(['harness', 'score', str(run), *command_words(words)])}")
+        run = RunFolder(folder).run_of_shard()
+        scored = str(folder if run is None else run.path)
+        terminal.note(f"score them with: {shlex.join(['harness', 'score', scored, *command_words(words)])}")
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
