@@ -193,9 +193,7 @@ class RunFolder:
 
     @classmethod
     def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`; the one that an earlier version gave its shard `shard` ("2/8"), if
-        it is there.
-        """
+        """The default folder for a run of `model`; that of its shard ("2/8") by an earlier version, if it is there."""
         former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
         folder = named_folder(results, model, former)
         return cls(folder if folder.is_dir() else named_folder(results, model))
