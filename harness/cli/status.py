@@ -80,15 +80,15 @@ def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> No
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
-    if shards := RunFolder(run).shards() if run is not None else []:
-        states = [look(shard) for shard in shards]
+    if run is not None and (shards := RunFolder(run).shards()):
+        states = [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
     else:
         states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
-            _watch(states[0].folder, as_json)
+            _watch(next((each for each in states if each.state != "ended"), states[0]).folder, as_json)
         return
     if as_json:
         say([_plain(status) for status in states])
