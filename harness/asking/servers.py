@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.asking import own_servers
-from harness.asking.options import WhichServer
+from harness.asking.options.whom import WhichServer
 from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider

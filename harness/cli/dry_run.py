@@ -13,7 +13,8 @@ from harness.core.nouns import count_noun
 from harness.core.secret import without_secrets, without_user_info
 
 if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions, RunOptions
+    from harness.asking.options.judge import JudgeOptions
+    from harness.asking.options.run import RunOptions
     from harness.asking.prepare import Asked
     from harness.asking.watching import Watcher
     from harness.benchmarks.questions import QuestionSet

@@ -16,7 +16,8 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions, JudgingCosts, ScoreOptions
+    from harness.asking.options.judge import JudgeOptions
+    from harness.asking.options.score import JudgingCosts, ScoreOptions
     from harness.core.money import Prices
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
     from harness.verbs.judging_costs import ExpectedJudging

@@ -76,7 +76,6 @@ ELSEWHERE: dict[str, str] = dict(
             "A loss is ruled out, or found, by --margin POINTS; its exit code is 0, 4, or 1 if it is open.": (
                 "fail-if-worse pass-unseen"
             ),
-            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
             "--prompt few_shot or long_thought shows examples; your own prompt others (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot use-few-shot few-shot-file use-example-prompt"
             ),

@@ -10,28 +10,33 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
-from harness.cli.help import Helping
-from harness.cli.json_output import json_option, say
+from harness.asking.options.reading import StatusCommand
+from harness.cli.json_output import say
+from harness.cli.printed.lists import RunStatus
+from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.cli.printed.lists import RunStatus
-    from harness.generation.progress import Progress
-    from harness.runs.going import OnDisk
-    from harness.runs.layout import RunFolder
-    from harness.showing.running_score import RunningScore
-    from harness.verbs.sweep.record import SeenSweep
+from harness.generation.network.control import order, progress_of
+from harness.generation.progress import Progress
+from harness.runs.going import OnDisk, on_disk
+from harness.runs.layout import STATUS, RunFolder, readable, runs_below, runs_in
+from harness.runs.manifest import SHARD, Manifest
+from harness.runs.sweep_cell import sweep_around
+from harness.showing.display import ProgressDisplay
+from harness.showing.lines import duration, panel, percent, score_in_words
+from harness.showing.running_score import RunningScore, RunningScores
+from harness.verbs.outputs import open_scored
+from harness.verbs.sweep import record as cell_records
+from harness.verbs.sweep.record import SeenSweep
 
 WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
@@ -43,44 +48,18 @@ ALL_COLUMNS = 1000
 """Width of a status in a file or a pipe."""
 
 
-@click.command("status", cls=Helping)
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@json_option(
-    "harness.cli.printed.lists:RunStatus",
-    "a list with an object for each run, or with --watch one object a line each second,",
-    many=True,
-)
-@click.option("--watch", is_flag=True, help="Keep showing until the run or the sweep has ended.")
-@click.option(
-    "--concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Have RUN keep so many requests in flight."
-)
-@click.option("--pause", is_flag=True, help="Have RUN send no further request until --resume.")
-@click.option("--resume", is_flag=True, help="Have a paused RUN go on.")
-@click.option("--drain", is_flag=True, help="Have RUN end when its requests in flight have ended.")
-def command(run: Path | None, as_json: bool, watch: bool, **steering: Any) -> None:
-    """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
-
-    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown. The options that
-    steer a run that is going on are noted in its log.jsonl.
-
-    \b
-    harness status
-    harness status results/qwq-32b --watch
-    harness status results/qwq-32b --json
-    harness status results/my-sweep
-    harness status results/qwq-32b --concurrency 128
-    """
-    from harness.verbs.outputs import open_scored
-    from harness.verbs.sweep import record as cell_records
-
-    if orders := {verb: value for verb, value in steering.items() if value}:
-        if run is None or len(orders) > 1 or as_json or watch:
+def carry_out(options: StatusCommand) -> None:
+    """Show the runs, or steer one."""
+    run, as_json = options.run, options.as_json
+    orders = {name: value for name, value in options.given.items() if name in ("concurrency", *_ORDERS)}
+    if orders:
+        if run is None or len(orders) > 1 or as_json or options.watch:
             raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
     states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
-    if watch:
+    if options.watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
@@ -105,9 +84,6 @@ _ORDERS = {"pause": {"paused": True}, "resume": {"paused": False}, "drain": {"dr
 
 def _steer(run: Path, verb: str, value: int | bool) -> None:
     """Have the run that is going on in the folder `run` do what the option `verb` says, within a second."""
-    from harness.generation.network.control import order
-    from harness.runs.layout import RunFolder
-
     order(RunFolder.open(run), **_ORDERS.get(verb, {verb: value}))
     click.echo(f"{visible(str(run))} follows within a second; its log notes it")
 
@@ -131,10 +107,6 @@ class Status:
 
 def look(folder: RunFolder) -> Status:
     """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
-    from harness.generation.network.control import progress_of
-    from harness.runs.going import on_disk
-    from harness.showing.running_score import RunningScores
-
     progress, shard = progress_of(folder), _shard(folder)
     scores = RunningScores(folder)
     if progress is not None:
@@ -150,8 +122,6 @@ def look(folder: RunFolder) -> Status:
 
 def _shard(folder: RunFolder) -> str | None:
     """The part of a run that this folder holds, such as "2/8"; None if it holds a whole run."""
-    from harness.runs.manifest import SHARD, Manifest
-
     try:
         records = Manifest.load(folder).benchmarks.values()
     except StoreError:  # The run has only begun.
@@ -165,8 +135,6 @@ def _under_way(results: Path) -> list[Status]:
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    from harness.runs.layout import readable, runs_below
-
     runs = runs_below(results)
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
@@ -180,9 +148,6 @@ def _under_way(results: Path) -> list[Status]:
 
 def _answering(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """Those runs whose process states its progress, by path."""
-    from harness.generation.network.control import progress_of
-    from harness.runs.layout import STATUS
-
     # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
@@ -225,8 +190,6 @@ def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = 
 
     scores: by benchmark, its accuracy so far; None: none is shown.
     """
-    from harness.showing.lines import panel
-
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
     for line in panel(progress, width, ALL_ROWS, scores, ascii_only=_ascii_only()):
         yield "".join(span.text for span in line)
@@ -242,8 +205,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
     scores: by benchmark, its accuracy so far.
     """
-    from harness.showing.lines import percent, score_in_words
-
     for benchmark in files.benchmarks:
         right = f" · {score_in_words(scores[benchmark.name], benchmark.done)}" if benchmark.name in scores else ""
         share = percent(benchmark.done, benchmark.total)
@@ -262,8 +223,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
     # A session that ends in order records its end as a second event.
     if files.holder is None and len(files.session) == 1:
-        from harness.runs.sweep_cell import sweep_around
-
         sweep = sweep_around(folder)
         again = (
             "The same `harness run` command continues the run"
@@ -275,8 +234,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
 
 def _ago(event: dict[str, Any]) -> str:
     """ ", 3 min ago" from an event's time; empty if the event has no readable time."""
-    from harness.showing.lines import duration
-
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(str(event["time"]))).total_seconds()
     except (KeyError, ValueError, TypeError):
@@ -286,8 +243,6 @@ def _ago(event: dict[str, Any]) -> str:
 
 def _plain(status: Status) -> RunStatus:
     """The status as `--json` prints it."""
-    from harness.cli.printed.lists import RunStatus
-
     return RunStatus(
         run=str(status.folder.path),
         shard=status.shard,
@@ -303,9 +258,6 @@ def _plain(status: Status) -> RunStatus:
 
 def _watch_sweep(path: Path, as_json: bool) -> None:
     """Watch the runs of a sweep one after the other until its process has ended."""
-    from harness.runs.layout import runs_in
-    from harness.verbs.sweep import record as cell_records
-
     while (sweep := cell_records.look(path)) is not None and sweep.running:
         for run in _answering(runs_in(path))[:1]:
             _watch(run, as_json)
@@ -314,9 +266,6 @@ def _watch_sweep(path: Path, as_json: bool) -> None:
 
 def _watch(folder: RunFolder, as_json: bool) -> None:
     """Show the status every second until the run ends."""
-    from harness.core import codec
-    from harness.showing.display import ProgressDisplay
-
     display = ProgressDisplay(folder)
     try:
         while True:

@@ -137,7 +137,7 @@ def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
 
 
 def test_errors_of_options_are_those_of_the_harness() -> None:
-    from harness.asking.options import RunOptions
+    from harness.asking.options.run import RunOptions
 
     with pytest.raises(HarnessError) as refused:
         RunOptions.of(extra_body=f'{{"api_key": "{KEY}"')

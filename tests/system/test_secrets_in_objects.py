@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from harness.asking import servers
-from harness.asking.options import JudgeOptions, RunOptions, WhichServer
+from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.request import HowWritten
+from harness.asking.options.run import RunOptions
+from harness.asking.options.whom import WhichServer
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.client.address.endpoint import Endpoint

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import ScoreOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from harness.asking.options.headings import JUDGE
 from harness.asking.options.whom import WhichServer
 from harness.core.errors import UsageError
-from harness.core.options import Option
+from harness.core.options import Option, options_of
 
 NO_KEY = ("base_url", "provider", "header")
 """Options of a judge that Python and files take; on the command line the address stands behind the model's name."""
@@ -69,3 +69,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
         judge_prompts.prompt_named(self.prompt)
+
+
+JUDGE_KEYS = tuple(name for name in options_of(JudgeOptions) if name not in ("model", *NO_KEY))
+"""Options of a judge that stand behind its name on a command line."""

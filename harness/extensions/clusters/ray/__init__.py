@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
+    from harness.asking.options.run import RunOptions
     from harness.asking.session import Ran
     from harness.asking.watching import Watcher
     from harness.presets.grading import GradingOptions
