@@ -251,6 +251,8 @@ def _meaning(meant: str, command: click.Command, ctx: click.Context) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name}, without a flag, here."
+        if meant.startswith("server_"):
+            return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
     return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 

@@ -60,12 +60,12 @@ def printing() -> dict[str, str]:
     printed: dict[str, str] = {}
     for name, verb in VERBS.items():
         if verb.options:
-            printed |= {name: option.prints for option in options_of(options_class(name)).values() if option.prints}
-            continue
-        group: click.Group = importlib.import_module(f"harness.cli.{name}").command
-        inner = ((f"{name} {key}", command) for key, command in sorted(group.commands.items()))
-        for title, command in ((name, group), *inner):
-            printed |= {title: flag.prints for flag in command.params if isinstance(flag, Flag) and flag.prints}  # noqa: B035
+            flags = [(name, option.prints) for option in options_of(options_class(name)).values()]
+        else:
+            group: click.Group = importlib.import_module(f"harness.cli.{name}").command
+            titled = ((name, group), *((f"{name} {key}", inner) for key, inner in sorted(group.commands.items())))
+            flags = [(title, flag.prints) for title, one in titled for flag in one.params if isinstance(flag, Flag)]
+        printed |= {title: prints for title, prints in flags if prints}
     return printed
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from harness.asking import servers
 from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.servers import spec_without_download
 from harness.asking.verbs import VERBS, all_options, options_class
 from harness.cli.flags import command_of, described_server, judge_of, options_typed
-from harness.core.errors import UsageError
+from harness.core.errors import ServerError, UsageError
 from harness.core.options import Options, options_of
 
 WORDS: dict[str, list[str]] = {
@@ -100,3 +102,15 @@ def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, a
         judge = judge_of(f"{typed}{keys}")
         assert judge is not None
         assert (judge.model, judge.base_url, judge.votes) == (model, address, votes)
+
+
+def test_a_judge_whose_server_nobody_knows_is_told_how_a_judge_is_addressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path))
+    monkeypatch.delenv(servers.URL_VARIABLE, raising=False)
+    judge = judge_of("m@noserver")
+    for who, flag in ((judge, "--judge MODEL@URL"), (RunOptions(model="m"), "--base-url URL")):
+        assert who is not None
+        with pytest.raises(ServerError, match=f"no server is known: give .*{flag}"):
+            servers.find(who)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from harness.asking.options.headings import JUDGE
 from harness.asking.options.whom import WhichServer
@@ -15,6 +15,8 @@ NO_KEY = ("base_url", "provider", "header")
 
 class JudgeOptions(WhichServer, without=("serve",)):
     """The judge and the samples it sees. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
+
+    flag: ClassVar = "its address, --judge MODEL@URL"
 
     model: Annotated[
         str | None,
