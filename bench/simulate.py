@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from harness.core.hidden_limit import reply_checksum
 from harness.scoring import audit, audit_order, stats, stats_differences
 from harness.scoring.anomalies import copies_among
-from harness.scoring.published import PublishedScore, Source
+from harness.scoring.published.value import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import mean_detection

@@ -15,9 +15,9 @@ import sys
 if sys.argv[0] == "-m" and not sys.flags.safe_path and [f"{sys.path[0]}/harness"] != __path__:
     del sys.path[0]
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from harness.core import late
 from harness.core.about import __version__
 
 if TYPE_CHECKING:
@@ -92,7 +92,12 @@ __all__ = [
 
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 
-__getattr__ = late.import_on_use(__name__, {name: "core.errors" if name in _ERRORS else "api" for name in __all__})
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used, so that a command which needs one of them does not load the others."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("harness.core.errors" if name in _ERRORS else "harness.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -15,8 +15,8 @@ from harness.core.records import Sample
 from harness.reports.formats import to_markdown
 from harness.reports.tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
-from harness.scoring import Score
 from harness.scoring.columns import numbers
+from harness.scoring.score import Score
 from harness.verbs.sweep import table
 
 if TYPE_CHECKING:

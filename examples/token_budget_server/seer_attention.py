@@ -22,7 +22,15 @@ class Seer:
         """The weights. dtype: bfloat16 all the same, as the gates were trained."""
         del dtype
         kind = "Qwen3" if "qwen3" in path.lower() else "Qwen2"
-        return getattr(seer_attn, f"SeerDecoding{kind}ForCausalLM").from_pretrained(
+        model_class = getattr(seer_attn, f"SeerDecoding{kind}ForCausalLM")
+
+        class OnePosition(model_class):  # type: ignore[misc,valid-type]
+            """All rows of a batch have the same positions, as in its own loop: its rotary kernel takes no other."""
+
+            def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+                return {**super().prepare_inputs_for_generation(*args, **kwargs), "position_ids": None}
+
+        return OnePosition.from_pretrained(
             path,
             torch_dtype=torch.bfloat16,
             load_gate=True,

@@ -71,14 +71,15 @@ class ReachedServers:
     """The endpoints to ask.
 
     about: facts of a server started here, or a hosted provider's name, for the manifest. own: facts of a server started
-    here that it does not state over HTTP. file: the file that lists the endpoints, which the run reads again when it
-    changes; None without one.
+    here that it does not state over HTTP. model: the name that a server started here has for its model. file: the file
+    that lists the endpoints, which the run reads again when it changes; None without one.
     """
 
     provider: Provider
     endpoints: tuple[Endpoint, ...]
     about: Mapping[str, Any]
     own: ServerFacts = NOTHING_TOLD
+    model: str | None = None
     file: EndpointsFile | None = None
 
     def asker(self, looks: Looks) -> Asker:
@@ -155,7 +156,7 @@ def _with_record(state: ServerState, provider: Provider, endpoints: tuple[Endpoi
         **state.versions,
     }
     own = own_servers.facts_of(state)
-    return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
+    return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own, model=state.model)
 
 
 def _split_weight(url: str | None) -> tuple[str | None, float]:
@@ -355,8 +356,9 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     """
     from harness.client.facts.page import SlowAnswer
 
-    model, due = who.model, time.monotonic() + LOOK_S
-    read_lists = model is None or _lists_models(reached.about.get("engine"))
+    has_list = _lists_models(reached.about.get("engine"))
+    model, due = who.model or (None if has_list else reached.model), time.monotonic() + LOOK_S
+    read_lists = model is None or has_list
     ask_concurrency = not reached.provider.hosted and who.concurrency is None
     looks: list[Look] = []
     read: list[discovery.Pages] = []

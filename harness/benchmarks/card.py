@@ -20,7 +20,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     PrivateAttr,
-    ValidationError,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -34,7 +33,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.part import Part
 from harness.core.records import GradeRules
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
 
 
@@ -465,10 +464,7 @@ def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) 
     """
     if "grader" in value:
         raise UsageError(f"{where}: grader is a rule; write it as `rules: {{grader: {quoted(str(value['grader']))}}}`")
-    try:
-        card = Card.model_validate(value)
-    except ValidationError as error:
-        raise UsageError(f"{where}: {first_problem(error, _FIELD_NAMES).sentence}") from None
+    card = validated(Card, value, where, _FIELD_NAMES)
     card._folder = folder
     return card
 

@@ -9,36 +9,24 @@ used as it stands. For a step of inspect-ai without a text, our prompt of the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pydantic
 
 from harness.benchmarks import card, prompts
-from harness.benchmarks.card import Card, HubSource
+from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import LETTERS
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.part import Part
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 
 NAME = "eval.yaml"
 """The file's name in a data set."""
 
-_Solver = Literal["prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate"]
-"""Steps of inspect-ai that ask one turn, as a card does."""
-
-_Scorer = Literal["choice", "math", "match", "exact", "answer", "pattern"]
-"""Scorers of inspect-ai that compare an answer with one target, as our grader does."""
-
 N = TypeVar("N")
-
-_REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
-"""Names of inspect-ai's reducers, which make one value of a question's samples. They need no setting here, since a
-score has all these values (mode is maj@k, max is pass@k).
-"""
 
 
 class _Step(Part, Generic[N]):
@@ -46,6 +34,13 @@ class _Step(Part, Generic[N]):
 
     name: N
     args: dict[str, Any] = pydantic.Field(default_factory=dict)
+
+
+_Solver = _Step[Literal["prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate"]]
+"""A step that asks one turn, as a card does."""
+
+_Scorer = _Step[Literal["choice", "math", "match", "exact", "answer", "pattern"]]
+"""A scorer that compares an answer with one target, as our grader does."""
 
 
 class _Fields(Part):
@@ -58,15 +53,21 @@ class _Fields(Part):
 
 
 class _Task(Part):
+    """A task.
+
+    epoch_reducer: how inspect-ai makes one value of a question's samples. It needs no setting here, since a score has
+    all these values (mode is maj@k, max is pass@k).
+    """
+
     id: str | None = None
     config: str = "default"
     split: str = "test"
     field_spec: _Fields
     shuffle_choices: bool | None = None
     epochs: Annotated[int, pydantic.Field(ge=1)] = 1
-    epoch_reducer: Annotated[str, pydantic.Field(pattern=_REDUCERS)] | None = None
-    solvers: Annotated[list[_Step[_Solver]], pydantic.Field(min_length=1)]
-    scorers: Annotated[list[_Step[_Scorer]], pydantic.Field(min_length=1)]
+    epoch_reducer: Annotated[str, pydantic.Field(pattern=r"^(mean|mode|max|pass_at_[0-9]+)$")] | None = None
+    solvers: Annotated[list[_Solver], pydantic.Field(min_length=1)]
+    scorers: Annotated[list[_Scorer], pydantic.Field(min_length=1)]
 
 
 def of_hub(address: str) -> Card:
@@ -78,142 +79,102 @@ def of_hub(address: str) -> Card:
     url, _, task = address.partition("#")
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), None)
     if repository.files:
-        raise UsageError(
-            f"{visible(address, 200)} names a file of data: give the address with `data`, or leave out the file"
-        )
+        raise UsageError(f"{visible(address, 200)} names a file of data: give it with `data`, or leave out the file")
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
     value = yaml_file.read_mapping(path, "tasks of an evaluation")
-    spec, name = _find_task(value, task, where)
-    config = () if spec.config == "default" else (spec.config,)
-    source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
-    of_task = _card(value, spec, name or repository.id.rpartition("/")[2], source, where)
-    of_task._address = address
-    return of_task
-
-
-def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
-    """Find the task called `name` in an eval.yaml; return it with its name. An empty name means the file's only task.
-
-    value: the file's content. where: the file's name, for messages. Raises `UsageError`.
-    """
-    framework, tasks = value.get("evaluation_framework"), value.get("tasks")
-    if str(framework).replace("_", "-").casefold() != "inspect-ai":
-        raise UsageError(
-            f"{where}: evaluation_framework is {quoted(repr(framework))}; only files for inspect-ai name the columns "
-            "of question and answer. Describe the benchmark in a card (docs/benchmarks.md)"
-        )
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks) or not tasks:
-        raise UsageError(f"{where}: tasks must be a list of tasks")
-    names = [str(task.get("id")) for task in tasks]
-    if (name and name not in names) or (not name and len(tasks) > 1):
-        shown = ", ".join(visible(candidate, 60) for candidate in names[:50])
-        problem = f"has no task {visible(name, 60)!r}" if name else "has several tasks"
-        raise UsageError(f"{where} {problem}: name one of {shown} after a #.{near_names(name, names)}")
-    index = names.index(name) if name else 0
-    try:
-        parsed = _Task.model_validate(tasks[index])
-    except pydantic.ValidationError as error:
-        raise UsageError(f"{where}: tasks[{index}]: {first_problem(error, _KEYS).sentence}") from None
-    return parsed, name or (names[0] if parsed.id else "")
-
-
-def _card(value: Mapping[str, Any], spec: _Task, name: str, source: HubSource, where: str) -> Card:
-    """The card for one task of an `eval.yaml`. Raises `UsageError` for anything in it that a card cannot express."""
-    if spec.id:
-        where = f"{where}, task {visible(spec.id, 60)}"
+    spec = _find_task(value, task, where)
+    name = re.sub(r"[\x00-\x1f\x7f:,]", "-", spec.id or repository.id.rpartition("/")[2])[:100]
     columns, choices = _read_columns(spec, where)
-    template, system, sampling = _read_solvers(spec, where)
-    plain = re.sub(r"[\x00-\x1f\x7f:,]", "-", name)[:100]
-    return card.from_mapping(
+    template, system = _read_solvers(spec, where)
+    source = {"kind": "hub", "id": repository.id, "revision": revision, "split": spec.split}
+    of_task = card.from_mapping(
         {
-            "name": plain,
-            "title": _one_line(value.get("name")) or plain,
-            "measures": _one_line(value.get("description")),
-            "source": {key: value for key, value in source.model_dump().items() if value not in (None, ())},
+            "name": name,
+            "title": visible(" ".join(str(value.get("name") or name).split()), 500),
+            "source": source if spec.config == "default" else {**source, "config": spec.config},
             "columns": columns,
-            **({"choices": choices} if choices else {}),
+            "choices": choices,
             "id_rule": "column" if spec.field_spec.id else "checksum",
             "kind": "choice" if choices or spec.scorers[0].name == "choice" else "auto",
             "prompt": NAME,
             "prompts": [{"name": NAME, "template": template, "system": system}],
             "samples": spec.epochs,
-            "sampling": sampling,
+            "sampling": next((step.args for step in spec.solvers if step.name == "generate"), {}),
         },
         where,
     )
+    of_task._address = address
+    return of_task
 
 
-def _one_line(text: object) -> str:
-    return visible(" ".join(text.split()), 500) if isinstance(text, str) else ""
+def _find_task(value: dict[str, Any], name: str, where: str) -> _Task:
+    """The task called `name` in an eval.yaml; an empty name means the file's only task. Raises `UsageError`.
+
+    value: the file's content. where: the file's name, for messages.
+    """
+    framework, tasks = str(value.get("evaluation_framework")), value.get("tasks")
+    if framework.replace("_", "-").casefold() != "inspect-ai" or not isinstance(tasks, list) or not tasks:
+        raise UsageError(
+            f"{where}: expected tasks for inspect-ai, found evaluation_framework: {quoted(framework)}; write a card"
+        )
+    names = [str(task.get("id")) if isinstance(task, dict) else "" for task in tasks]
+    if name not in names and (name or len(tasks) > 1):
+        raise UsageError(f"{where}: name a task after a #: {visible(', '.join(names), 2000)}.{near_names(name, names)}")
+    index = names.index(name) if name else 0
+    return validated(_Task, tasks[index], f"{where}: tasks[{index}]", _KEYS)
 
 
-def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Translate a task's fields into a card's `columns` and `choices`; `choices` is {} without options."""
+def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Translate a task's fields into a card's `columns` and `choices`; `choices` is None without options."""
     fields, choices = spec.field_spec, spec.field_spec.choices
-    columns: dict[str, Any] = {"question": fields.input, "answer": fields.target, "metadata": fields.metadata}
-    if fields.id:
-        columns["id"] = fields.id
-    solved = any(step.name == "multiple_choice" for step in spec.solvers)
-    if bool(choices) != solved:
+    columns = {"question": fields.input, "answer": fields.target, "id": fields.id or [], "metadata": fields.metadata}
+    if bool(choices) != any(step.name == "multiple_choice" for step in spec.solvers):
+        raise UsageError(f"{where}: field_spec.choices and the solver multiple_choice go together: one is missing")
+    if not fields.target.startswith("literal:") and not spec.shuffle_choices:
+        return columns, {"options": choices} if choices else None
+    places = {f"literal:{letter}": place for place, letter in enumerate(LETTERS[: len(choices or ())])}
+    right = places.get(fields.target)
+    if right is None or not isinstance(choices, list) or not spec.shuffle_choices:
         raise UsageError(
-            f"{where}: field_spec.choices and the solver multiple_choice go together, and one of them is missing"
+            f"{where}: field_spec.target {quoted(fields.target)}: give literal:LETTER, which names a place in a list "
+            "of choices, with shuffle_choices: true, or a column without it"
         )
-    if fields.target.startswith("literal:"):
-        letter = fields.target.removeprefix("literal:")
-        right = LETTERS.find(letter) if len(letter) == 1 else -1
-        if not isinstance(choices, list) or not 0 <= right < len(choices) or not spec.shuffle_choices:
-            raise UsageError(
-                f"{where}: field_spec.target {quoted(fields.target)} is a place in a list of choices: give a list that "
-                "has this place, and shuffle_choices: true, or name the column that holds the answers; otherwise every "
-                "answer would be the same letter"
-            )
-        del columns["answer"]
-        wrong = [column for index, column in enumerate(choices) if index != right]
-        return columns, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
-    if spec.shuffle_choices:
-        raise UsageError(
-            f"{where}: leave out shuffle_choices: a column names the right option by letter, so the options are asked "
-            "in their own order"
-        )
-    return columns, {"options": choices} if choices else {}
+    wrong = [column for index, column in enumerate(choices) if index != right]
+    return {**columns, "answer": []}, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
 
 
-def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
-    """Translate a task's solvers, in order, into the user's message, the system message and the sampling."""
-    template, system, sampling = "{question}", None, dict[str, Any]()
-    for index, step in enumerate(spec.solvers):
-        here = f"{where}: solvers[{index}] ({visible(step.name, 40)})"
-        given = dict(step.args)
-        if step.name == "generate":
-            sampling = given
-            continue
+def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
+    """Translate a task's solvers, in order, into the user's message and the system message."""
+    template, system = "{question}", None
+    for step in (step for step in spec.solvers if step.name != "generate"):
+        here, given = f"{where}: solvers ({step.name})", dict(step.args)
         if step.name == "multiple_choice":
             given.pop("cot", None)  # "think first": a reasoning model does so anyway
-            template = prompts.PROMPTS["boxed_letter"].template.replace("{question}", template)
+            text = prompts.PROMPTS["boxed_letter"].template
         elif step.name == "chain_of_thought" and "template" not in given:
-            template = prompts.PROMPTS["boxed"].template.replace("{question}", template)
-        elif step.name in ("prompt_template", "chain_of_thought"):
-            template = _template(given.pop("template", None), here).replace("{prompt}", template)
-        elif system is None:
-            system = _template(given.pop("template", None), here)
+            text = prompts.PROMPTS["boxed"].template
         else:
-            raise UsageError(f"{here}: a card has one system message; leave it out")
+            text = _template(given.pop("template", None), here)
         if given:
             raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(given)), 40)}; leave it out")
-    return template, system, sampling
+        if step.name != "system_message":
+            template = text.replace("{question}", template)
+        elif system is None:
+            system = text
+        else:
+            raise UsageError(f"{here}: a card has one system message; leave it out")
+    return template, system
 
 
 def _template(text: object, where: str) -> str:
-    """A template of inspect-ai as one of ours: `{prompt}` stands for the question, and `{{` becomes `{`."""
-    if not isinstance(text, str):
-        raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
-    # The braces of LaTeX commands (\boxed{x}) are no fields.
-    fields = re.findall(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.sub(r"\\[A-Za-z]+\{", "", text))
-    unknown = [name for name in fields if name != "prompt"]
-    if unknown:
-        raise UsageError(f"{where}: args.template fills in {{{visible(unknown[0], 40)}}}; a card has {{prompt}} only")
-    return text.replace("{{", "{").replace("}}", "}").strip("\n")
+    """A template of inspect-ai as one of ours: `{prompt}` becomes `{question}`, and `{{` becomes `{`.
+
+    Any other field is refused, here or by the card.
+    """
+    if not isinstance(text, str) or "{question}" in text or "{choices}" in text:
+        raise UsageError(f"{where}: args.template must be a text with the field {{prompt}}, found {quoted(repr(text))}")
+    return text.replace("{prompt}", "{question}").replace("{{", "{").replace("}}", "}").strip("\n")
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}

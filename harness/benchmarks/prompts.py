@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field
 
 from harness.core import plugins
 from harness.core.choices import Api
@@ -22,7 +22,7 @@ from harness.core.inert import check_text, visible
 from harness.core.part import Part
 from harness.core.placeholders import placeholders
 from harness.core.records import Message, Question
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 
 FIELDS = ("question", "choices")
 """The fields of a template."""
@@ -342,10 +342,9 @@ def _of_plugin(name: str, offered: object) -> Prompt:
     """The prompt that a plug-in offers, as a `Prompt` or a mapping. Raises `UsageError`."""
     if not isinstance(offered, Prompt | Mapping):
         raise plugins.wrong_kind_error("prompt", name, offered)
-    try:
-        return offered if isinstance(offered, Prompt) else Prompt.model_validate({"name": name, **offered})
-    except ValidationError as error:
-        raise UsageError(f"the prompt {visible(name, 100)!r} of a plug-in: {first_problem(error).sentence}") from None
+    if isinstance(offered, Prompt):
+        return offered
+    return validated(Prompt, {"name": name, **offered}, f"the prompt {visible(name, 100)!r} of a plug-in")
 
 
 def system_prompt(name_or_text: str) -> str:

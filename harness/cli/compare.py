@@ -20,7 +20,7 @@ from harness.core.money import usd_in_words
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.reports.unsettled import open_points
 from harness.runs.recorded_settings import difference_in_words, is_checksum
-from harness.scoring import PairedComparison
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.mean_difference import MeanComparison
 from harness.scoring.moves import largest

@@ -45,7 +45,7 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
     if on is not None:
         from harness.verbs.elsewhere import cluster
 
-        options = cluster(on).checked(options)
+        options = cluster(on).check(options)
     with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
         _show(prepared.settings, prepared.sets, prepared.contexts, judge)
         _warn(prepared.sets, judge, watcher)

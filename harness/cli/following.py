@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.presets.grading import GradingOptions
     from harness.runs.layout import RunFolder
-    from harness.scoring import Score
+    from harness.scoring.score import Score
 
 PAUSE_S = 5.0
 """Smallest number of seconds between two looks at what is stored."""

@@ -31,7 +31,6 @@ from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.file import SweepFile
 from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.running import REFUSED, UNSCORED, UNSENT
 from harness.verbs.sweep.schema import json_schema
 from harness.verbs.sweep.scorer import score_cell
 from harness.verbs.sweep.whole import EndedSweep, disagreement, with_tables
@@ -94,11 +93,10 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
     ends. verify: as the flag `--verify`.
     """
     warned: Counter[str] = Counter()
-    latest: list[EndedSweep] = []
 
     def run(settled: Collection[Path]) -> int:
-        swept = _carry_out(plan().only(settled), warned, functools.partial(_say_new, latest))
-        _say_new(latest, swept)
+        swept = _carry_out(plan().only(settled), warned)
+        _print_tables(swept)
         _say_state(swept, verify=verify, as_json=False, follows=True)
         return _code(swept, verify=verify)
 
@@ -106,11 +104,7 @@ def _follow(checked: Sweep, plan: Callable[[], Sweep], file: SweepFile, patience
         watcher = Terminal(progress=False, warned=warned)
         for sentence in checked.remarks:
             watcher.warn(sentence)
-        code = checkpoints.follow(file, run, patience_s, watcher)
-        # After each cell there was a line for each new score; the tables would have hidden it.
-        for swept in latest:
-            _print_tables(swept)
-        return code
+        return checkpoints.follow(file, run, patience_s, watcher)
     finally:  # also after Ctrl-C
         terminal.count_repeated(warned)
 
@@ -140,20 +134,16 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     return code
 
 
-def _carry_out(
-    planned: Sweep, warned: Counter[str], on_tables: Callable[[EndedSweep], None] = lambda _swept: None
-) -> EndedSweep:
-    """Carry the sweep out. warned: how often each warning has come so far.
-
-    on_tables: receives the results after each cell of a checkpoint (after each server, if several run at once), when
-    the tables are also written.
+def _carry_out(planned: Sweep, warned: Counter[str]) -> EndedSweep:
+    """Carry the sweep out; the tables of checkpoints are written again after each cell (after each server, if several
+    run at once). warned: how often each warning has come so far.
     """
 
     def on_cell(*records: CellRecord) -> None:
         for record in records:
             _ended(record)
         if planned.checkpoints and not any(record.reason for record in records):
-            on_tables(with_tables(planned))
+            with_tables(planned)
 
     with Terminal(warned=warned) as watcher:
         return carry_out_sweep(planned, watcher, on_cell, SweepLanes(planned, on_cell).run)
@@ -192,15 +182,6 @@ def _print_tables(swept: EndedSweep) -> None:
     terminal.console().print(to_terminal(table.tables(swept.results)))
 
 
-def _say_new(latest: list[EndedSweep], swept: EndedSweep) -> None:
-    """Print a line for each score that is new or another one since `latest`, whose place `swept` takes."""
-    former = {line for before in latest for line in table.score_lines(before.results)}
-    for line in table.score_lines(swept.results):
-        if line not in former:
-            click.echo(line)
-    latest[:] = [swept]
-
-
 def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool) -> None:
     """Print where the tables are, how many cells are incomplete, and with `verify` the cells that disagree with
     published scores.
@@ -210,42 +191,22 @@ def _say_state(swept: EndedSweep, *, verify: bool, as_json: bool, follows: bool)
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
-    words = {UNSCORED: "unscored", UNSENT: "unsent", REFUSED: "of other settings"}
-    state = [
-        next((word for beginning, word in words.items() if result.reason.startswith(beginning)), "incomplete")
-        for result in swept.lost
-    ]
     if as_json:  # a table has the reasons in its notes
-        for word, result in zip(state, swept.lost, strict=True):
-            click.echo(f"harness: {word}: {result.cell.name}: {visible(result.reason)}", err=True)
+        for result in swept.lost:
+            click.echo(f"harness: incomplete: {result.cell.name}: {visible(result.reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
     n = len(swept.results.results)
-    if state:
-        counts = {word: state.count(word) for word in ("incomplete", *words.values())}
-        listed = ", ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
-        click.echo(f"harness: {listed}; {_next(swept, follows=follows)}", err=True)
+    if lost := len(swept.lost):
+        again = "each change of a checkpoint" if follows else "the same command"
+        click.echo(
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, but where "
+            "the reason says what else to do",
+            err=True,
+        )
     else:
         terminal.note(f"complete{' so far' if follows else ''}: {count_noun(n, 'cell')}")
-
-
-def _next(swept: EndedSweep, *, follows: bool) -> str:
-    """What the same command does about the cells that are incomplete or unscored.
-
-    follows: this command goes on with the sweep by itself.
-    """
-    damaged = sum(result.damaged for result in swept.lost)
-    refused = sum(result.reason.startswith(REFUSED) for result in swept.lost)
-    parts = []
-    if left := len(swept.lost) - damaged - refused:
-        which = left if left < len(swept.lost) else "them"
-        parts.append(f"{'each change of a checkpoint' if follows else 'the same command'} tries {which} again")
-    if refused:
-        parts.append("the reason says how samples of other settings are replaced")
-    if damaged:
-        parts.append(f"files of {damaged} are damaged: the reason says what to do")
-    return "; ".join(parts)
 
 
 def _schema() -> None:

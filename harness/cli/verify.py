@@ -12,7 +12,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.reports.published import label_of, settings_in_words
-from harness.scoring import PublishedComparison
+from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.stats import Z_95
 from harness.verbs.compare import verify
 

@@ -2,7 +2,7 @@
 
     upload (file → id) ──▶ create (batch) ──▶ look, until it has ended ──▶ lines (results, errors)
 
-The protocol is OpenAI's (`/files`, `/batches`). All calls block.
+The protocol is OpenAI's (`/files`, `/batches`), and the openai package speaks it. All calls block.
 Guarantees: every answer is bounded in bytes and seconds; the provider's words are made harmless before they are shown;
 no request is sent twice, so the caller decides about retries.
 """
@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import cached_property
 from typing import IO, Annotated, Any, TypeVar
-from urllib.parse import quote
 
-import httpx
 import msgspec
+import openai
 
-from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
-from harness.client.facts.page import http_client
+from harness.client import openai_sdk
+from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
 from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import RequestFailed
 from harness.core import codec
@@ -131,13 +130,12 @@ class BatchService:
     def upload(self, name: str, file: IO[bytes]) -> str:
         """Upload a file of requests, from its beginning, and wait until the provider has checked it; return its id."""
         file.seek(0)
-        parts = {"file": (name, file, "application/jsonl")}
-        uploaded = self._json(_File, "POST", "/files", data={"purpose": "batch"}, files=parts)
+        parts = (name, file, "application/jsonl")
+        uploaded = self._ask(_File, lambda api: api.files.create(file=parts, purpose="batch"))
         file_id, due = uploaded.id, time.monotonic() + FILE_WAIT_S
         while uploaded.status == "pending" and time.monotonic() < due:
             self._sleep(_FILE_LOOK_S)
-            # Quoted, so that an id with slashes cannot lead to another page.
-            uploaded = self._json(_File, "GET", f"/files/{quote(file_id, safe='')}")
+            uploaded = self._ask(_File, lambda api: api.files.retrieve(file_id))
         return file_id
 
     def create(self, name: str, file_id: str, path: str, window: str) -> Batch:
@@ -146,23 +144,21 @@ class BatchService:
         name: our name for the batch, for `find`. path: the API path of the requests. window: the time in which the
         provider shall answer, such as "24h". file_id: the service's name of the uploaded file.
         """
-        fields = {"input_file_id": file_id, "endpoint": path, "completion_window": window, "metadata": {MARK: name}}
-        return self._json(Batch, "POST", "/batches", json=fields)
+        fields: Any = {"input_file_id": file_id, "endpoint": path, "completion_window": window}
+        return self._ask(Batch, lambda api: api.batches.create(**fields, metadata={MARK: name}))
 
     def look(self, batch_id: str) -> Batch:
         """The batch in its present state."""
-        return self._json(Batch, "GET", f"/batches/{quote(batch_id, safe='')}")
+        return self._ask(Batch, lambda api: api.batches.retrieve(batch_id))
 
     def find(self, name: str) -> Batch | None:
         """The batch that was started under our name; None if the provider's list does not have it.
 
         For a caller that lost the answer to `create` and does not know whether the batch exists.
         """
-        after: str | None = None
+        after: Any = openai.omit
         for _ in range(MAX_PAGES):
-            # In the path: `params` would replace the query of the address.
-            behind = f"&after={quote(after, safe='')}" if after else ""
-            page = self._json(_Page, "GET", f"/batches?limit=100{behind}")
+            page = self._ask(_Page, lambda api, after=after: api.batches.list(limit=100, after=after))  # type: ignore[misc]
             for entry in page.data:
                 if entry.metadata and entry.metadata.get(MARK) == name:
                     return self.look(entry.id)
@@ -180,68 +176,52 @@ class BatchService:
         return quote_safely(words, self._secrets)
 
     def lines(self, file_id: str) -> Iterator[bytes]:
-        """The lines of a file of results, while it downloads. Lines above `MAX_RECORD_BYTES` are left out."""
-        with self._response("GET", f"/files/{quote(file_id, safe='')}/content") as response:
-            held: list[bytes] = []  # the pieces of the unfinished line; empty once it is too long
-            n_held = 0  # the length of the unfinished line, also of one that is too long
-            # Raw: a small compressed file can unpack to gigabytes.
-            for piece in response.iter_raw():
-                *ends, rest = piece.split(b"\n")
-                for end in ends:
-                    line, n_line = b"".join([*held, end]), n_held + len(end)
-                    held, n_held = [], 0
-                    if n_line <= MAX_RECORD_BYTES and line.strip():
-                        yield line
-                n_held += len(rest)
-                if n_held > MAX_RECORD_BYTES:
-                    held = []
-                elif rest:
-                    held.append(rest)
-            if n_held <= MAX_RECORD_BYTES and (line := b"".join(held)).strip():
-                yield line
+        """The lines of a file of results, while it downloads. Raises `RequestFailed`."""
+        held = bytearray()
+        for piece in self._pieces(lambda api: api.files.content(file_id)):
+            held += piece
+            if b"\n" in piece:
+                *lines, held = held.split(b"\n")
+                yield from (bytes(line) for line in lines if line.strip())
+            if len(held) > MAX_RECORD_BYTES:
+                raise RequestFailed("malformed", f"a line of the results exceeds {MAX_RECORD_BYTES} bytes")
+        if held.strip():
+            yield bytes(held)
 
-    def _json(self, type: type[T], method: str, path: str, **how: Any) -> T:
-        """The JSON object that answers this request. Raises `RequestFailed`, also if it is no such object."""
+    def _ask(self, type: type[T], call: Callable[[Any], Any]) -> T:
+        """The JSON object that answers a call of the package. Raises `RequestFailed`, also if it is no such object."""
         body = bytearray()
-        with self._response(method, path, **how) as response:
-            for piece in response.iter_raw():
-                body += piece
-                if len(body) > MAX_PAGE_BYTES:
-                    raise RequestFailed("malformed", f"{path}: the answer exceeds {MAX_PAGE_BYTES} bytes")
+        for piece in self._pieces(call):
+            body += piece
+            if len(body) > MAX_PAGE_BYTES:
+                raise RequestFailed("malformed", f"the answer exceeds {MAX_PAGE_BYTES} bytes")
         try:
             return codec.decode(bytes(body), type)
         except codec.DecodeError as error:
             words = quote_safely(body.decode("utf-8", "replace"), self._secrets)
-            raise RequestFailed("malformed", f"{path}: the answer is not as the protocol has it: {words}") from error
+            raise RequestFailed("malformed", f"the answer is not as the protocol has it: {words}") from error
 
-    @contextmanager
-    def _response(self, method: str, path: str, **how: Any) -> Iterator[httpx.Response]:
-        """Send a request, and yield the response before its body is read.
-
-        Raises `RequestFailed` for any status but 200, and if the connection breaks while the block reads.
-        """
+    def _pieces(self, call: Callable[[Any], Any]) -> Iterator[bytes]:
+        """The body that answers a call of the package, while it comes. Raises `RequestFailed`."""
         try:
-            url = self.endpoint.over_http(self.endpoint.base_url + path)
-            with (
-                http_client(self.endpoint, STEP_S) as client,
-                client.stream(method, url, **how) as response,
-            ):
-                if response.status_code == 200:
-                    yield response
-                    return
-                body = bytearray()
-                for piece in response.iter_raw():
-                    body += piece
-                    if len(body) > MAX_ERROR_BODY_BYTES:
-                        break
-        except httpx.HTTPError as error:
-            raise self._broken(error) from error
-        except ValueError as error:  # a key that no header can carry
-            raise RequestFailed("rejected", str(error)) from None
-        raise failure_of_status(response.status_code, bytes(body), response.headers, self._secrets)
+            with call(self._client.with_streaming_response) as response:
+                yield from response.iter_bytes()
+        except RequestFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - of whichever HTTP library the package has
+            raise openai_sdk.failure_of(error, self.endpoint, STEP_S, self._secrets) from None
 
-    def _broken(self, error: httpx.HTTPError) -> RequestFailed:
-        """The failure for an error of the connection."""
-        kind = "timeout" if isinstance(error, httpx.TimeoutException) else "connect"
-        words = quote_safely(str(error), self._secrets) or type(error).__name__
-        return RequestFailed(kind, f"{host_and_port(self.endpoint.base_url)}: {words}")  # type: ignore[arg-type]
+    @cached_property
+    def _client(self) -> openai.OpenAI:
+        """The package's client, made for the first call; it keeps no connection."""
+        return openai_sdk.opened(openai.OpenAI, openai.DefaultHttpxClient, self.endpoint, STEP_S, self._check)
+
+    def _check(self, response: Any) -> None:
+        """Raise `RequestFailed` for a response with an error status."""
+        body = b""
+        if openai_sdk.is_refusal(response):
+            for piece in response.iter_raw():
+                body += piece
+                if len(body) >= MAX_ERROR_BODY_BYTES:
+                    break
+            raise failure_of_status(response.status_code, body, response.headers, self._secrets)

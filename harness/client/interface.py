@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
@@ -112,6 +113,17 @@ class TransportOptions(TypedDict, total=False):
 
     insecure: bool
     secrets: Sequence[Secret]
+
+
+def parser_of(secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:
+    """The parser of the reply to a request that is sent now. secrets, arriving: as in `Transport`."""
+    return ReplyParser(
+        started=time.monotonic(),
+        started_utc=time.time(),
+        max_body_bytes=max_body_bytes,
+        secrets=secrets,
+        written=arriving.written if arriving is not None else None,
+    )
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:

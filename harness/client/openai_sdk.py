@@ -1,7 +1,8 @@
-"""The other transport: the openai package sends and receives; our own parser reads the bytes, so samples are the same.
+"""The openai package: the other transport (`--transport openai`), and the client of a provider's batch API.
 
-For endpoints that need the package's ways of addressing and signing requests. Its retries are off and no redirect is
-followed. It is slow: 0.1 ms a token. Works with openai 2.8 (on httpx) to 3.x (on an HTTP library of its own).
+As a transport it sends and receives, and our own parser reads the bytes, so samples are the same. It is for endpoints
+that need the package's ways of addressing and signing requests, and slow: 0.1 ms a token. The package's retries are
+off and no redirect is followed. Works with openai 2.8 (on httpx) to 3.x (on an HTTP library of its own).
 """
 
 from __future__ import annotations
@@ -9,66 +10,48 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import openai
 
-from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, secrets_of
-from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, parser_of
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
+from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
+
+Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
 
 
 class OpenaiTransport:
     """Sends requests with the openai package, one client of it for each endpoint. The arguments are `Transport`'s."""
 
-    def __init__(
-        self,
-        *,
-        insecure: bool = False,
-        secrets: Sequence[Secret] = (),
-    ) -> None:
-        self._insecure = insecure
-        self._secrets = tuple(secrets)
+    def __init__(self, *, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
+        self._insecure, self._secrets = insecure, tuple(secrets)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
-        self,
-        endpoint: Endpoint,
-        path: str,
-        body: bytes,
-        deadlines: Deadlines,
-        max_body_bytes: int,
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int,
         arriving: Arriving | None = None,
-    ) -> Reply:
+    ) -> Reply:  # fmt: skip
         """POST `body` to `path` of `endpoint`; see `interface.Transport.complete`."""
-        parser = ReplyParser(
-            started=time.monotonic(),
-            started_utc=time.time(),
-            max_body_bytes=max_body_bytes,
-            secrets=secrets_of(endpoint, self._secrets),
-            written=arriving.written if arriving is not None else None,
-        )
+        parser = parser_of(secrets_of(endpoint, self._secrets), max_body_bytes, arriving)
         if arriving is not None:
             arriving.count, arriving.so_far = lambda: parser.n_tokens, parser.so_far
-        client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
-        loop, cut, address = asyncio.get_running_loop(), "", host_and_port(endpoint.base_url)
+        loop, cut = asyncio.get_running_loop(), ""
 
         def due() -> float:  # on the loop's clock, which is not the parser's
             return loop.time() + deadlines.due(parser) - time.monotonic()
 
         try:
+            client = self._client(endpoint, deadlines, parser.secrets)
             async with asyncio.timeout_at(due()) as limit, _create(client, path, body) as response:
-                encoding = response.headers.get("content-encoding", "identity").lower()
-                if encoding != "identity":
-                    raise parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
                 parser.request_id = response.headers.get("x-request-id")
                 try:
                     async for data in response.iter_bytes():
@@ -81,13 +64,8 @@ class OpenaiTransport:
                 return parser.finish(time.monotonic(), cut)
         except TimeoutError:
             return deadlines.end_late(parser, time.monotonic())
-        except openai.APITimeoutError:
-            raise parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s") from None
         except openai.APIConnectionError as error:
-            cause = _innermost(error)
-            if isinstance(cause, RequestFailed):
-                raise cause from None
-            raise failure_to_connect(cause, address, parser.secrets) from None
+            raise failure_of(error, endpoint, deadlines.connect, parser.secrets) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -95,29 +73,71 @@ class OpenaiTransport:
             await client.close()
         self._clients.clear()
 
-    def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
-        """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off."""
-        if endpoint.socket_path is not None:
-            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use transport=http"
-            raise RequestFailed("refused", message)
-        client = self._clients[endpoint] = openai.AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key="EMPTY",  # the package insists on one; the endpoint's own is in the headers below
-            max_retries=0,  # the dispatcher retries, within the run's budget
-            # Each request has its own connection: on one that is used again, the package's HTTP library would take
-            # bytes behind the end of a reply for the next reply.
-            default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
-            default_query={} if endpoint.query is None else dict(parse_qsl(endpoint.query.reveal())),
-            timeout=openai.Timeout(None, connect=deadlines.connect),
-            http_client=openai.DefaultAsyncHttpxClient(
-                follow_redirects=False,
-                trust_env=False,  # a .netrc would add a password of its own
-                proxy=proxy_for(endpoint),
-                verify=not self._insecure and ssl.create_default_context(),
-                event_hooks={"response": [partial(_refuse, secrets_of(endpoint, self._secrets))]},
-            ),
-        )
-        return client
+    def _client(self, endpoint: Endpoint, deadlines: Deadlines, secrets: Sequence[Secret]) -> openai.AsyncOpenAI:
+        if endpoint not in self._clients:
+
+            async def check(response: Any) -> None:
+                body, due = b"", time.monotonic() + ERROR_BODY_S
+                if is_refusal(response):
+                    async for piece in response.aiter_raw():
+                        body += piece
+                        if len(body) >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
+                            break
+                    raise failure_of_status(response.status_code, body, response.headers, secrets)
+
+            timeout = openai.Timeout(None, connect=deadlines.connect)
+            http = partial(openai.DefaultAsyncHttpxClient, verify=not self._insecure and ssl.create_default_context())
+            self._clients[endpoint] = opened(openai.AsyncOpenAI, http, endpoint, timeout, check)
+        return self._clients[endpoint]
+
+
+def opened(
+    client: type[Client], http: Callable[..., Any], endpoint: Endpoint, timeout: Any, check: Callable[[Any], Any]
+) -> Client:  # fmt: skip
+    """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off.
+
+    http: makes its HTTP client. timeout: `openai.Timeout`, or seconds of each step. check: called with each response
+    before its body is read. Raises `RequestFailed`.
+    """
+    if endpoint.socket_path is not None:
+        message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use transport=http"
+        raise RequestFailed("refused", message)
+    return client(
+        base_url=endpoint.base_url,
+        api_key="EMPTY",  # the package insists on one; the endpoint's own is in the headers
+        max_retries=0,  # the caller retries, within the run's budget
+        # Each request has its own connection: on one that is used again, the package's HTTP library would take bytes
+        # behind the end of a reply for the next reply.
+        default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
+        default_query={} if endpoint.query is None else dict(parse_qsl(endpoint.query.reveal())),
+        timeout=timeout,
+        # With `trust_env` a .netrc would add a password of its own.
+        http_client=http(
+            follow_redirects=False, trust_env=False, proxy=proxy_for(endpoint), event_hooks={"response": [check]}
+        ),
+    )
+
+
+def is_refusal(response: Any) -> bool:
+    """Whether the response has an error status. Raises `RequestFailed` if its body is a compressed one."""
+    if response.status_code >= 300:
+        return True
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding != "identity":
+        raise RequestFailed("malformed", f"the reply is compressed ({quoted(encoding)}), which was not asked for")
+    return False
+
+
+def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Sequence[Secret]) -> RequestFailed:
+    """The failure for an error that the package raises. seconds: its timeout."""
+    cause, address = _innermost(error), host_and_port(endpoint.base_url)
+    if isinstance(cause, RequestFailed):
+        return cause
+    if isinstance(cause, ValueError):  # a key that no header can carry
+        return RequestFailed("refused", f"the request cannot be made: {quote_safely(str(cause), secrets)}")
+    if isinstance(error, openai.APITimeoutError):
+        return RequestFailed("timeout", f"no connection to {address} within {seconds:g} s")
+    return failure_to_connect(cause, address, secrets)
 
 
 def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:
@@ -126,18 +146,6 @@ def _create(client: openai.AsyncOpenAI, path: str, body: bytes) -> Any:
     resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
     known = {name: fields.pop(name) for name in ("model", "messages", "prompt", "stream") if name in fields}
     return resource.with_streaming_response.create(**known, extra_body=fields)
-
-
-async def _refuse(secrets: Sequence[Secret], response: Any) -> None:
-    """Raise `RequestFailed` for an error status, before the package reads the body, and unpacks it without a bound."""
-    if response.status_code < 300:
-        return
-    body, due = b"", time.monotonic() + ERROR_BODY_S
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) >= MAX_ERROR_BODY_BYTES or time.monotonic() > due:
-            break
-    raise failure_of_status(response.status_code, body[:MAX_ERROR_BODY_BYTES], response.headers, secrets)
 
 
 def _innermost(error: BaseException) -> BaseException:

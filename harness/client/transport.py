@@ -35,7 +35,15 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, TransportOptions, request_head, request_headers
+from harness.client.interface import (
+    ERROR_BODY_S,
+    Arriving,
+    Deadlines,
+    TransportOptions,
+    parser_of,
+    request_head,
+    request_headers,
+)
 from harness.client.protocol.failures import failure_of_status, failure_to_connect
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
@@ -394,13 +402,7 @@ class Transport:
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, deadlines.connect)
-            parser = ReplyParser(
-                started=time.monotonic(),
-                started_utc=time.time(),
-                max_body_bytes=max_body_bytes,
-                secrets=secrets,
-                written=arriving.written if arriving is not None else None,
-            )
+            parser = parser_of(secrets, max_body_bytes, arriving)
             request = connection.request = Request(connection, parser, deadlines)
             if arriving is not None:
                 arriving.count, arriving.so_far = request.count, request.so_far

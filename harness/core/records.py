@@ -210,9 +210,8 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
     attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
     interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
-    odd_logprobs: log-probabilities were asked for and are missing ("none") or not all of them are numbers ("not
-    numbers"). provider: who answered behind a router, as stated; unset where nobody is. The journal adds a checksum to
-    each line (see `harness.runs.journal`).
+    provider: who answered behind a router, as stated; unset where nobody is. The journal adds a checksum to each line
+    (see `harness.runs.journal`).
     """
 
     text: str | None
@@ -228,7 +227,6 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     attempts: int = 1
     prompt_digest: str = ""
     salvaged_at: tuple[Seam, ...] = ()
-    odd_logprobs: Literal["none", "not numbers"] | None = None
     provider: str | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 

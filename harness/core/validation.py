@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.core.errors import near_names
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.secret import seal_secrets, secrets_in
 
 if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
 
@@ -71,12 +71,32 @@ class Problem(NamedTuple):
     sentence: str
 
 
+M = TypeVar("M", bound="BaseModel")
+
+
+def validated(model: type[M], value: Any, where: str, names: Collection[str] = ()) -> M:
+    """The value as the model. where: its file or name, before the sentence of the `UsageError` for the first problem.
+
+    names: the known keys, for "Did you mean …?".
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {first_problem(error, names).sentence}") from None
+
+
 def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
     """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?"."""
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
-    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    first = first_of(problems)
     return problem_of(first, names, others([problem for problem in problems if problem is not first]))
+
+
+def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The problem that helps most. A misspelt key causes two, "unknown" and "missing"; the first helps more."""
+    return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
 def problem_of(first: ErrorDetails, names: Collection[str] = (), more: str = "") -> Problem:

@@ -19,8 +19,8 @@ from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.find.reasoning import final_part
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.scoring import Score
 from harness.scoring.opened import OpenBenchmark
+from harness.scoring.score import Score
 
 Take = Literal["correct", "all"]
 """The samples that an export takes: those with the verdict "correct", or all."""

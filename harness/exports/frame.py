@@ -13,8 +13,8 @@ from harness.exports.choice import ExportedBenchmark, SampleChoice
 from harness.exports.fields import FIELDS
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
-from harness.scoring import Score
 from harness.scoring.columns import numbers
+from harness.scoring.score import Score
 
 Of = Literal["samples", "grades", "scores"]
 """What a row of a table is."""

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 from harness.core.yaml_file import fits_any, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
 
@@ -212,10 +212,7 @@ def load(name: str) -> Preset:
             value=visible(name, 60),
         )
     path = _FOLDER / f"{name}.yaml"
-    try:
-        return Preset.model_validate({"name": name, **read_mapping(path, "a preset")})
-    except ValidationError as error:
-        raise UsageError(f"{path}: {first_problem(error, Preset.model_fields).sentence}") from None
+    return validated(Preset, {"name": name, **read_mapping(path, "a preset")}, str(path), Preset.model_fields)
 
 
 def for_model(model: str) -> Preset | None:

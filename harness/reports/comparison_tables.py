@@ -8,9 +8,10 @@ from harness.core.nouns import are, count_noun, in_points
 from harness.reports.published import settings_in_words
 from harness.reports.tables import AT_MOST, Table, note, p_cell, short
 from harness.reports.unsettled import open_points
-from harness.scoring import PublishedComparison, Score
+from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, largest
+from harness.scoring.score import Score
 from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
 
 MAX_MOVED = 15

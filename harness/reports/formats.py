@@ -16,8 +16,8 @@ from rich.text import Text
 
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
-from harness.scoring import Score
 from harness.scoring.columns import column_names, numbers
+from harness.scoring.score import Score
 
 _MIN_NAME = 8
 """Smallest width of a column of names in a terminal."""

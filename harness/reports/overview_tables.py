@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.inert import safe_name
 from harness.reports.tables import MEANINGS, Table, note, short
-from harness.scoring import GroupScore, Score
-from harness.scoring.score import accuracy_cell
+from harness.scoring.score import GroupScore, Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells
 
 if TYPE_CHECKING:

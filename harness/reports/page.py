@@ -31,8 +31,8 @@ from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
 from harness.reports.tables import Table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
-from harness.scoring import Score
 from harness.scoring.moves import moves
+from harness.scoring.score import Score
 from harness.scoring.uncertainty import cells, percent, value_cell
 
 Values = dict[str, Any]

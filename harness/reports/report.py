@@ -43,14 +43,12 @@ from harness.reports.tables import (
 from harness.reports.trainings import training_tables
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
-from harness.scoring import (
-    PublishedComparison,
-    PublishedScore,
-    Score,
-    compare_runs,
-)
+from harness.scoring.comparison import compare_runs
+from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import RunPair
 from harness.scoring.graded_by import grading_warnings
+from harness.scoring.published.value import PublishedScore
+from harness.scoring.score import Score
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""

@@ -20,11 +20,10 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.record import KeySet
 from harness.runs.survey import stored_keys
 from harness.runs.sweep_cell import names_in_sweep
-from harness.scoring import QuestionTally, Score
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.rubrics import rubric_of
-from harness.scoring.score import warned, with_ks
-from harness.scoring.tally import slim, tally
+from harness.scoring.score import Score, warned, with_ks
+from harness.scoring.tally import QuestionTally, slim, tally
 
 MAX_WITH_TEXT = 500
 """Number of questions of a run whose texts are kept: a comparison names one by it whose id is only a checksum."""

@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeVar
 from harness.core.nouns import in_points
 from harness.reports.plots.accuracy import curves, numbers_of
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import AT_MOST, MEANINGS, Table, p_cell, short
-from harness.scoring import Score
-from harness.scoring.score import accuracy_cell, cut_share
+from harness.reports.tables import AT_MOST, MEANINGS, Table, short
+from harness.scoring.score import Score, accuracy_cell, cut_share
 from harness.scoring.stats import Estimate
 from harness.scoring.tally import MAX_MISSING_SHARE
 from harness.scoring.uncertainty import ABSENT, cells, value_cell
@@ -39,7 +38,7 @@ class Step(NamedTuple):
     series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
     training steps. score: None if the model has none yet; the table then says "missing". differs: the score differs
     from a base beyond chance; the table then marks it with `*`. remark: a footnote of the table, such as why samples
-    are missing. p: of the change since the step before; None if unknown. apart: it has other settings than its curve.
+    are missing. apart: it has other settings than its curve.
     """
 
     series: str
@@ -47,7 +46,6 @@ class Step(NamedTuple):
     score: Score | None
     differs: bool = False
     remark: str = ""
-    p: float | None = None
     apart: bool = False
 
 
@@ -192,19 +190,18 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
     """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
 
     A change is counted from the last step before that is not passed over (`passed_over`); a step that is has none.
-    legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark. If a step
-    states the p of its change, the last column shows it. legend_notes: the footnotes of the legend, which come first.
+    legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark.
+    legend_notes: the footnotes of the legend, which come first.
     """
     rows: list[tuple[str, ...]] = []
     notes = [*legend_notes]
     reached: dict[str, float] = {}
-    with_p = any(step.p is not None for step in steps)
-    for name, step, score, differs, remark, p, apart in _order(steps):
+    for name, step, score, differs, remark, apart in _order(steps):
         if remark:
             notes.append(remark)
         if score is None or score.accuracy is None:
             missing = "missing" + (f" [{len(notes)}]" if remark else "")
-            rows.append((short(name), step_text(step), missing, *[ABSENT] * (4 + with_p)))
+            rows.append((short(name), step_text(step), missing, *[ABSENT] * 4))
             continue
         is_point = not passed_over(score, apart=apart)
         before = reached.get(name) if is_point else None
@@ -221,7 +218,6 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
                 *intervals,
                 f"{score.n_samples:,}",
                 ABSENT if before is None else in_points(score.accuracy.value - before),
-                *([ABSENT if p is None else p_cell(p)] if with_p else []),
             )
         )
     if any("at most" in cell for row in rows for cell in row):
@@ -230,7 +226,7 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
         rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
-    change = "change: from the row before" + (", with its p" if with_p else "")
+    change = "change: from the row before"
     why = {passed_over(step.score, apart=step.apart) for step in steps if step.score is not None}
     if SAMPLES_MISSING in why:
         change += f"; a row with more than {MAX_MISSING_SHARE * 100:g} % of its samples missing is passed over"
@@ -239,10 +235,10 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "", leg
     return Table(
         f"{title} against step, in %, with 95 % intervals ({MEANINGS}); steps whose intervals overlap may be equally "
         f"good; {change}{legend}",
-        (*columns, *(["p"] if with_p else [])),
+        columns,
         tuple(rows),
         tuple(notes),
-        frozenset(range(1, len(columns) + with_p)),
+        frozenset(range(1, len(columns))),
     )
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.core.inert import visible
-from harness.scoring import Score
-from harness.scoring.score import accuracy_cell, cut_cell
+from harness.scoring.score import Score, accuracy_cell, cut_cell
 from harness.scoring.uncertainty import ABSENT, cells, percent, sampling_cell, value_cell, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80

@@ -20,7 +20,7 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
     (accuracy over steps) that the step is a point of, without the benchmark; often empty. before: name of the run
     folder, beside this one, of the step before on the curve; empty without one. is_whole: the run has all samples that
-    the sweep's file asked for. unsampled: the steps of the curve that have no run.
+    the sweep's file asked for.
     """
 
     source: str = ""
@@ -29,7 +29,6 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     curve: str = ""
     before: str = ""
     is_whole: bool = True
-    unsampled: tuple[int, ...] = ()
 
 
 def read(folder: RunFolder) -> SuiteNote:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
-from harness.scoring.published import PublishedScore
+from harness.scoring.published.value import PublishedScore
 
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""

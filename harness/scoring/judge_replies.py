@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.second.judge import ending_for_judge, vote
+from harness.grading.second.judge import text_for_judge, vote
 from harness.grading.second.judge_prompts import form_of, is_about, shown_answer
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
@@ -47,8 +47,9 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
 
     folder: of the benchmark in the run. Raises `StoreError`.
     """
-    # The end of a reply is shown to a judge only if the answer cannot be.
-    shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), ending_for_judge(sample))))
+    # The end of a reply is shown to a judge only if the answer cannot be; the whole reply, only by some prompts.
+    texts = (text_for_judge(sample), text_for_judge(sample, whole=True))
+    shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), *texts)))
     by_judge: list[tuple[tuple[bool, str], list[JudgeReply]]] = []
     for judge, manifest in judges_of(folder):
         record, asked_in = manifest.benchmarks[folder.name], judge.benchmark(folder.name)

@@ -23,17 +23,13 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
 from harness.runs.sweep_cell import JOIN
-from harness.scoring import (
-    PairedComparison,
-    PublishedComparison,
-    QuestionTally,
-    compare_runs,
-    load_published,
-)
 from harness.scoring.beside import overall_verdict
-from harness.scoring.comparison_published import PublishedVerdict
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
+from harness.scoring.published.loading import load_published
+from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.verbs.baselines import BenchmarkPair, folders_to_compare, pair_benchmarks
 from harness.verbs.comparison_warnings import Side, both_undecided, comparison_warnings

@@ -22,12 +22,12 @@ from harness.runs import overrides
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
-from harness.scoring import PairedComparison, QuestionTally
 from harness.scoring.audit import Audited
-from harness.scoring.comparison import MAX_NAMED_QUESTIONS
+from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.moves import pairs
 from harness.scoring.score import Score
+from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import unequal_clusters
 from harness.scoring.undecided import BothUndecided
 from harness.verbs import same_replies

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class ClusterExtension(Protocol):
     """A kind of cluster, such as Ray. on (in its methods): the kind's name, or NAME://HOST:PORT of a cluster."""
 
-    def checked(self, options: RunOptions) -> RunOptions:
+    def check(self, options: RunOptions) -> RunOptions:
         """The options of a run, with a server's address that other nodes can reach.
 
         Raises `UsageError` for options that have a meaning for a single client only.
         """
 
-    def run(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
+    def run_on(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
         """Run the benchmarks from the nodes of the cluster, in as many shards as the first session had nodes."""
 
-    def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
+    def grade_on(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """Grade the run's samples on the cluster. Return the settings for grading the rest on this machine."""
 
 

@@ -43,11 +43,11 @@ from harness.grading.second.judge import (
     Scope,
     answer_for_judge,
     apply_ruling,
-    ending_for_judge,
     in_scope,
     judge_name,
     judge_question,
     majority,
+    text_for_judge,
     vote,
 )
 from harness.grading.second.judge_prompts import JudgePrompt
@@ -58,11 +58,10 @@ from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.runs.record import missing_samples
-from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
-from harness.scoring.score import ScoreWarning, warned
+from harness.scoring.score import Score, ScoreWarning, warned
 
 MAX_TOKENS = 4096
 """Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
@@ -507,7 +506,7 @@ def _unshown(of: GradedBenchmark, scope: Scope) -> str:
     unanswered = {grade.key for grade in of.grades if grade.verdict == "no_answer" and not grade.truncated}
     if scope == "all" or not unanswered:
         return ""
-    n = sum(ending_for_judge(sample) is not None for sample in read_samples(of.folder, keys=unanswered))
+    n = sum(text_for_judge(sample) is not None for sample in read_samples(of.folder, keys=unanswered))
     if not n:
         return ""
     which = (
@@ -548,15 +547,17 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
-    unextracted = {grade.key for grade in to_judge if answer_for_judge(grade) is None}
-    endings: dict[Key, str | None] = {}
+    whole = judge.prompt.whole_reply
+    unextracted = {grade.key for grade in to_judge if whole or answer_for_judge(grade) is None}
+    texts: dict[Key, str | None] = {}
     if unextracted:
-        endings = {sample.key: ending_for_judge(sample) for sample in read_samples(graded.folder, keys=unextracted)}
+        samples = read_samples(graded.folder, keys=unextracted)
+        texts = {sample.key: text_for_judge(sample, whole=whole) for sample in samples}
     case_ids: dict[tuple[str, str], str] = {}
     questions: dict[str, Question] = {}
     case_of = {}
     for grade in to_judge:
-        answer = answer_for_judge(grade) or endings.get(grade.key)
+        answer = texts[grade.key] if grade.key in texts else answer_for_judge(grade)
         if answer is None:
             continue
         pair = grade.question_id, answer

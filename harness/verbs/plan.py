@@ -29,7 +29,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.scoring.comparison import most_possible
-from harness.scoring.published import load_published
+from harness.scoring.published.loading import load_published
 from harness.scoring.stats import cluster_numbers, effective_clusters
 from harness.scoring.stats_differences import (
     MAX_PLANNED,

@@ -43,7 +43,7 @@ def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOp
     from harness.verbs.elsewhere import cluster  # Imported late: a run from this machine needs no cluster.
 
     _try(judge, watcher)
-    return cluster(on).run(on, options, watcher)
+    return cluster(on).run_on(on, options, watcher)
 
 
 def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:

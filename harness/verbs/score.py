@@ -23,8 +23,8 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
+from harness.scoring.score import Score
 from harness.verbs.outputs import check_file, is_outputs, make_run
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
@@ -155,7 +155,7 @@ def score(
         grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
         from harness.verbs.elsewhere import cluster
 
-        grading = cluster(options.on).grade(options.on, folder, grading, watcher)
+        grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
     if judge is None:
         judges = _judges_with_replies(folder)
         graded = by_rules(folder, grading, watcher.graded)

@@ -13,7 +13,7 @@ from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, VerdictName
 from harness.runs import setting_names
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences
-from harness.scoring import PairedComparison, compare_runs
+from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
 from harness.scoring.opened import OpenBenchmark, OpenRun

@@ -126,8 +126,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Patterns of the error text for a prompt that is longer than the context."""
     thinking_budget: tuple[str, ...] = ()
     """The field that bounds the tokens of thinking."""
-    inspect_name: str = ""
-    """The name of the provider in Inspect's logs; empty where it has none."""
 
     @property
     def pages(self) -> tuple[str, ...]:

@@ -74,7 +74,6 @@ DIALECT = Dialect(
     held_to=lambda text: {"grammar": f'root ::= "{text}"'},
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
-    inspect_name="llama-cpp-python",
 )  # fmt: skip
 
 # ---- how it is started

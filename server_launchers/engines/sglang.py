@@ -187,7 +187,6 @@ DIALECT = Dialect(
     # Obeyed where the server was started with --enable-strict-thinking.
     # https://docs.sglang.io/docs/advanced_features/thinking_budget
     thinking_budget=("custom_params", "thinking_budget"),
-    inspect_name="sglang",
 )  # fmt: skip
 
 # ---- the engine

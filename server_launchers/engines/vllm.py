@@ -248,7 +248,6 @@ DIALECT = Dialect(
     too_long=(r"maximum context length", r"max_model_len"),
     # https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9
     thinking_budget=("thinking_token_budget",),
-    inspect_name="vllm",
 )  # fmt: skip
 
 

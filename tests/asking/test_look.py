@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -109,3 +110,13 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
             return len(server.requests)
 
     assert counted(2) == counted(2000)
+
+
+@pytest.mark.parametrize(("engine", "model"), [("transformers", "served"), ("vllm", "m")])
+def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of_what_it_serves(
+    engine: str, model: str
+) -> None:
+    with FaultServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
+        unnamed = RunOptions(base_url=(server.base_url,))
+        reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
+        assert servers.look(reached, unnamed, Warned()).model == model

@@ -22,7 +22,8 @@ from harness.generation.network.control import progress_of
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, RunLock
 from harness.runs.layout import RunLog
-from harness.scoring import Score, pipeline
+from harness.scoring import pipeline
+from harness.scoring.score import Score
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer

@@ -445,18 +445,6 @@ def test_gaps_are_the_median_and_nearly_the_largest() -> None:
     assert (timing.first_token, timing.last_token) == (0.0, arrived)
 
 
-def test_log_probabilities_are_counted_and_odd_ones_too() -> None:
-    value = delta(content="42", finish="stop")
-    value["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": None}, 7]}
-    got = reply(event(value) + DONE)
-    assert (got.n_logprobs, got.n_odd_logprobs) == (3, 2)
-    # Of the completions API.
-    value = {
-        "choices": [{"index": 0, "text": "42", "finish_reason": "stop", "logprobs": {"token_logprobs": [-0.1, None]}}]
-    }
-    assert reply(event(value) + DONE).n_logprobs == 2
-
-
 def test_a_text_that_each_event_repeats_is_taken_once() -> None:
     words = ["So", "So the", "So the answer", "So the answer is 42."]
     sent = b"".join(event(delta(content=words[min(n, 3)], reasoning="no")) for n in range(5))

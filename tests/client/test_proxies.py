@@ -173,12 +173,17 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
         ("https://10.0.0.7", False), ("https://localhost", False), ("https://[::1]", False),
     ],
 )  # fmt: skip
-def test_the_environments_proxy_serves_public_hosts_only(url: str, is_proxied: bool) -> None:
+def test_the_environments_proxy_serves_public_hosts_only(
+    url: str, is_proxied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     proxy = "http://user:secret@proxy:3128"
-    no_proxy = "internal.example, .other.example, one.example:8443"
-    environ = {"HTTPS_PROXY": "http://other", "https_proxy": proxy, "no_proxy": no_proxy}
-    assert proxy_for(Endpoint.parse(url), environ) == (proxy if is_proxied else None)
-    assert proxy_for(Endpoint.parse(url), environ | {"no_proxy": "*"}) is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://other")
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.delenv("http_proxy", raising=False)
+    monkeypatch.setenv("no_proxy", "internal.example, .other.example, one.example:8443")
+    assert proxy_for(Endpoint.parse(url)) == (proxy if is_proxied else None)
+    monkeypatch.setenv("no_proxy", "*")
+    assert proxy_for(Endpoint.parse(url)) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from harness.grading import grade
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring import score_benchmark
+from harness.scoring.score import score_benchmark
 
 SYSTEM = "Think first."
 

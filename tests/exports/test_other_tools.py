@@ -23,7 +23,8 @@ from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring import Score, load_published
+from harness.scoring.published.loading import load_published
+from harness.scoring.score import Score
 from tests.exports.graded_runs import question, sample, varied, write_run
 
 

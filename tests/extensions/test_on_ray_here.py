@@ -188,7 +188,7 @@ def test_stretches_are_graded_as_the_whole_is(
     assert counts == [], "nothing is left to be graded here"
     score_run(folder, left)
     assert [files.grades.read_bytes(), files.scores.read_bytes()] == whole
-    assert list(files.path.glob("grades.part-*")) == []
+    assert list(files.path.glob("grading-parts")) == []
 
 
 def journal(order: Sequence[int]) -> list[Any]:
@@ -222,7 +222,9 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     from harness.extensions.clusters.ray.cluster import Cluster
 
     folders: list[Path] = []
-    ray = SimpleNamespace(init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None)
+    ray = SimpleNamespace(
+        init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None, nodes=list, cluster_resources=dict
+    )
     monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
     monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
     monkeypatch.chdir(tmp_path)

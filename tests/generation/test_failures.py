@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -119,6 +120,33 @@ def test_a_refusal_says_what_is_stored_and_how_to_resume_if_that_may_help(
     kept += " Resume with: harness run sums" if status == 402 else ""
     assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
     assert len(keys_of(settings)) == n_paid
+
+
+@pytest.mark.parametrize("sound", ["first", "later", "never"])
+def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_path: Path, sound: str) -> None:
+    came = {"refusal": threading.Event(), "reply": threading.Event()}
+    refusal = [http(401, {"error": {"message": "wrong key"}})]
+
+    def refused(_: Request) -> Iterable[Step]:
+        if sound == "first":
+            came["reply"].wait(30)
+        came["refusal"].set()
+        return refusal
+
+    def other(request: Request) -> Iterable[Step]:
+        if sound == "later":
+            came["refusal"].wait(30)
+            time.sleep(0.2)
+        yield from refusal if sound == "never" else well(request)
+        came["reply"].set()
+
+    with FaultServer(refused) as one, FaultServer(other) as two:
+        settings = run_settings(tmp_path / "run", one.base_url, two.base_url)
+        if sound == "never":
+            with pytest.raises(ServerError, match="refuses: HTTP 401: wrong key"):
+                run(settings, question_set(tmp_path, 5))
+        else:
+            assert run(settings, question_set(tmp_path, 5)).complete
 
 
 def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from harness.core.errors import UsageError
 from harness.grading.second.judge_prompts import (
     LIMO,
     MAX_ANSWER_CHARS,
+    MAX_SHOWN_REPLY_CHARS,
     PROMPTS,
     VERDICT,
     JudgePrompt,
@@ -21,6 +22,7 @@ from harness.grading.second.judge_prompts import (
     render,
     shown_answer,
     shown_ending,
+    shown_reply,
     verdict,
 )
 
@@ -129,6 +131,7 @@ def test_long_texts_are_cut_at_their_bounds() -> None:
     assert shown_answer("7" + "x" * 10_000) == "7" + "x" * (MAX_ANSWER_CHARS - 1) + "…"
     assert shown_ending("x" * 10_000 + "7") == "…" + "x" * (MAX_ANSWER_CHARS - 1) + "7"
     assert shown_ending(" 7\n") == shown_answer(" 7\n") == "7"
+    assert shown_reply("x" * 30_000 + "\n7\u200b\n") == "…" + "x" * (MAX_SHOWN_REPLY_CHARS - 3) + "\n7\\u200b"
     [message] = render(VERDICT, "q" * 10**6, ("r" * 10**6,), "a")
     assert len(message.content) < 30_000
 

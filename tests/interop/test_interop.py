@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
-from harness.scoring import Score
+from harness.scoring.score import Score
 from tests.benchmarks.hub_server import Dataset, serve
 from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
 from tests.interop.conftest import Asking

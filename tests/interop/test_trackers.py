@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.runs import RunFolder
-from harness.scoring import Score
+from harness.scoring.score import Score
 from tests.conftest import CHECKOUT
 from tests.exports.graded_runs import varied, write_run
 from tests.servers import environments

@@ -112,7 +112,7 @@ print(len(seen[0]))
 """
         assert int(nodes.python_says(tmp_path, program)) > 3, "in several parts, and nothing of Ray's is printed"
         assert [(place / name).read_bytes() for name in ("grades.jsonl", "scores.json")] == here
-        assert not list(place.glob("grades.part-*"))
+        assert not list(place.glob("grading-parts"))
 
 
 @pytest.mark.parametrize("through_client", [False, True])

@@ -26,8 +26,8 @@ from harness.core.records import Question
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
-from harness.scoring import load_published, score_benchmark
-from harness.scoring.score import accuracy_cell, interval_cell, percent, warned
+from harness.scoring.published.loading import load_published
+from harness.scoring.score import accuracy_cell, interval_cell, percent, score_benchmark, warned
 from harness.scoring.stats import Interval
 from harness.verbs.compare import compare
 from tests.budget import thinned

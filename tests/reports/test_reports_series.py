@@ -13,8 +13,7 @@ from harness.core.hidden_limit import EarlyCut
 from harness.reports.formats import to_markdown
 from harness.reports.plots import draw
 from harness.reports.series import Step, cut_notes, series_plot, series_table
-from harness.scoring import Score, score_benchmark
-from harness.scoring.score import MAX_TRUNCATED_SHARE, _warnings
+from harness.scoring.score import MAX_TRUNCATED_SHARE, Score, _warnings, score_benchmark
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
 from tests.system.command import harness

@@ -18,9 +18,8 @@ from harness.core.codec import decode, encode
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import Grade, Question
 from harness.runs.layout import RunFolder
-from harness.scoring import Score, score_benchmark
 from harness.scoring.columns import numbers
-from harness.scoring.score import warnings_of_breakdowns, with_g_pass
+from harness.scoring.score import Score, score_benchmark, warnings_of_breakdowns, with_g_pass
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, graded, question
 

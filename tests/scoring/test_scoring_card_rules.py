@@ -13,8 +13,8 @@ import pytest
 from harness.benchmarks.catalogue import DATA
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, grades
-from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
 
 CARD = """

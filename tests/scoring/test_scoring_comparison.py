@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import random
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,15 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
-from harness.core.records import Grade, Question
 from harness.reports.comparison_tables import paired_table
 from harness.reports.tables import AT_MOST
 from harness.reports.unsettled import ANSWERED_ONCE, COMPLETE_FIRST, open_points
-from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
-from harness.scoring.comparison import PairedComparison
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import compare_published
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.published import Source, matching, published_folder, short_name
+from harness.scoring.published.loading import load_published, matching, published_folder, short_name
+from harness.scoring.published.value import PublishedScore, Source
+from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import smallest_difference
 from harness.scoring.tally import QuestionTally, tally
@@ -71,64 +71,6 @@ def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, impor
     assert expected in advice
 
 
-def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hide() -> None:
-    first = tallied(q1="c" * 10, q2="c" * 6 + "w" * 4, q3="c" * 2 + "w" * 8)
-    second = tallied(q1="c" * 9 + "w", q2="c" * 5 + "w" * 5, q3="c" + "w" * 9)
-    result = compare_runs(first, second)
-    assert result.difference.value == pytest.approx(0.1)
-    many = [
-        tuple(
-            QuestionTally(question(f"{item.question.question_id}-{n}"), item.grades, 10)
-            for item in run
-            for n in range(40)
-        )
-        for run in (first, second)
-    ]
-    assert compare_runs(*many).p_question < 1e-6
-    assert compare_runs(many[1], many[0]).difference.question.high < 0
-
-
-def test_a_difference_of_single_samples_is_tested_as_mcnemar_does_it() -> None:
-    first = tallied(**{f"q{n}": "c" if n < 20 else "w" for n in range(30)})
-    second = tallied(**{f"q{n}": "c" if 8 <= n < 20 else "w" for n in range(30)})
-    result = compare_runs(first, second)
-    assert result.p_sampling == pytest.approx(normal_two_sided(8 / math.sqrt(8)))
-    assert result.p_question is not None
-    assert result.p_question < 0.01
-    assert result.difference.at_most
-
-
-def killed(share: float, seed: int) -> tuple[list[Question], list[Grade]]:
-    """30 × 8 samples of one model of which the right ones finish first, killed when `share` has finished."""
-    generator = random.Random(seed)
-    questions = [question(f"q{n}") for n in range(30)]
-    samples = [(q.question_id, i, generator.random() < n / 30) for n, q in enumerate(questions) for i in range(8)]
-    samples.sort(key=lambda one: (not one[2], generator.random()))
-    kept = samples[: round(share * len(samples))]
-    return questions, [grade(name, i, "c" if right else "w") for name, i, right in kept]
-
-
-def test_a_run_that_was_killed_early_proves_nothing() -> None:
-    for seed in range(5):
-        whole, part = (tally(*killed(share, seed), 8).questions for share in (1.0, 0.1))
-        result = compare_runs(part, whole)
-        assert result.difference.value > 0.2
-        assert result.n_missing == 216
-        assert result.p_sampling > 0.05
-        assert result.p_question is not None
-        assert result.p_question > 0.05
-        assert result.difference.sampling.low < 0 < result.difference.sampling.high
-
-
-def test_one_missing_sample_of_many_hides_no_difference() -> None:
-    questions, grades = graded(**{f"q{n}": "c" * 150 for n in range(30)})
-    other, worse = graded(**{f"q{n}": "c" * 75 + "w" * 75 for n in range(30)})
-    result = compare_runs(tally(questions, grades[1:], 150).questions, tally(other, worse, 150).questions)
-    assert (result.n_missing, result.n_questions) == (1, 30)
-    assert result.p_sampling < 1e-9
-    assert result.difference.sampling.low > 0.45
-
-
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
     first, second = tallied(q1="cc", q2="cc", q3="cc"), list(tallied(q1="cw", q2="cw", q4="cc"))
     changed = msgspec.structs.replace(second[1].question, row_digest="another row")
@@ -137,12 +79,6 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     assert (result.n_questions, result.unpaired) == (1, 3)
     with pytest.raises(UsageError, match="share no question"):
         compare_runs(tallied(a="c"), tallied(b="c"))
-
-
-def test_five_of_the_questions_without_a_partner_are_named() -> None:
-    first = tallied(**{f"q{n}": "cw" for n in range(7)})
-    result = compare_runs(first, tallied(q0="cc"))
-    assert (result.unpaired, result.unpaired_ids) == (6, ("q1", "q2", "q3", "q4", "q5"))
 
 
 def test_copies_count_as_the_samples_that_are_independent() -> None:
@@ -203,16 +139,6 @@ def test_the_smallest_difference_allows_for_a_rounding_that_repeats_itself_as_a_
     assert result.detectable**2 - exact.detectable**2 == pytest.approx(2.8016**2 * 0.01**2 / 4, rel=1e-4)
 
 
-def test_samples_without_spread_contradict_no_score_of_the_same_model() -> None:
-    """29 of 30 questions always right of 4 samples, or all of them, beside one run with 29 right."""
-    always = {f"q{n}": "cccc" for n in range(30)}
-    for letters in (always, always | {"q0": "wwww"}):
-        result = compared(published(96.7, 1, n_questions=30), letters)
-        assert result.verdict == "compatible"
-        assert result.error is not None
-        assert result.error > 0.01
-
-
 def test_a_missing_sample_blocks_no_verdict_unless_it_matters() -> None:
     letters = {f"q{n}": "c" * 75 + "w" * 75 for n in range(4)}
     questions, grades = graded(**letters)
@@ -259,19 +185,6 @@ def test_an_unknown_sample_count_gives_a_verdict_only_where_both_ends_agree(
         assert bool(result.reason) == (verdict == "cannot say")
 
 
-def test_a_run_of_single_samples_says_how_little_it_could_have_seen() -> None:
-    singles = {f"q{n}": "c" if n % 2 else "w" for n in range(4)}
-    result = compared(published(60, 64), singles)
-    assert result.verdict == "compatible"
-    assert result.detectable is None, "no accuracy differs from 60 % by more than 60 points"
-    many = {f"q{n}": "c" if n % 2 else "w" for n in range(400)}
-    assert compared(published(90, 64, n_questions=400), many).verdict == "not compatible"
-
-
-def test_a_deviation_stated_over_few_runs_is_not_taken_as_known() -> None:
-    assert compared(published(50, 4, run_deviation=0.0001)).error == compared(published(50, 4)).error
-
-
 def test_a_majority_is_tested_against_one_of_as_many_samples() -> None:
     letters = {f"q{n}": "ccw" if n % 2 else "wwc" for n in range(4)}
     result = compared(published(50, 3, metric="maj@3"), letters)
@@ -286,35 +199,6 @@ def test_a_pass_at_k_is_tested_against_the_published_one() -> None:
     result = compare_published(score, tallies, published(83, 200, metric="pass@2"), {})
     assert (result.verdict, result.ours) == ("compatible", pytest.approx(5 / 6))
     assert compare_published(score, tallies, published(10, 200, metric="pass@2"), {}).verdict == "not compatible"
-
-
-@pytest.mark.slow
-def test_an_unknown_number_of_samples_may_be_one() -> None:
-    apart = [
-        percent
-        for percent in range(50, 100)
-        if compared(published(percent, 1)).verdict != compared(published(percent, 2)).verdict
-    ]
-    assert apart
-    assert {compared(published(percent, None)).verdict for percent in apart} == {"cannot say"}
-
-
-def test_the_error_of_an_unfinished_run_is_the_largest_that_its_missing_samples_allow() -> None:
-    questions, grades = graded(**{f"q{n}": "c" * 75 + "w" * 75 for n in range(4)})
-    whole = {f"q{n}": "c" * 75 + "w" * (75 if n < 3 else 69) for n in range(4)}
-    part = compare_published(
-        score_benchmark(questions, grades[:-6], 150), tally(questions, grades[:-6], 150).questions,
-        published(50, 150), {},
-    )  # fmt: skip
-    possible = [
-        compared(published(50, 150), whole | {"q3": whole["q3"] + "c" * right + "w" * (6 - right)}).error
-        for right in range(7)
-    ]
-    assert part.error == pytest.approx(max(possible))
-    # A worse model's samples vary more, here by little: half of the samples are right.
-    assert part.detectable == pytest.approx(2.8016 * max(possible), rel=2e-3)
-    assert part.detectable > 2.8016 * max(possible)
-    assert min(possible) < max(possible)
 
 
 def test_other_question_counts_and_unfinished_runs_cannot_be_judged() -> None:
@@ -346,21 +230,32 @@ def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     assert matching(scores, "deepseek-r1-distill-qwen-1.5b", "aime24") == found
 
 
+SUPER, QWQ = "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "Qwen/QwQ-32B"
+THINKING = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
+SILENT = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
+
+
 @pytest.mark.parametrize(
-    ("model", "source", "benchmark", "percent", "unit"),
+    ("model", "source", "benchmark", "percents", "unit", "settings"),
     [
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "aime24", 60, 1),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "math500", 88.2, 0.1),
-        ("o1-mini", "OpenThoughts", "gpqa_diamond", 60, 1),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Evalchemy, reproduced", "gpqa_diamond", 52, 1),
-        ("Qwen2.5-7B-SimpleRL", "DeepScaleR", "aime24", 26.7, 0.1),  # its source names no owner
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "aime24", [60], 1, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "math500", [88.2], 0.1, None),
+        ("o1-mini", "OpenThoughts", "gpqa_diamond", [60], 1, None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Evalchemy, reproduced", "gpqa_diamond", [52], 1, None),
+        ("Qwen2.5-7B-SimpleRL", "DeepScaleR", "aime24", [26.7], 0.1, None),  # its source names no owner
+        ("nvidia/OpenMath-Nemotron-1.5B", "", "aime24", [61.6, 80.0], 0.1, None),  # by the address in its source
+        (SUPER, "Super-v1.5", "aime24", [88.54, 16.88], 0.01, [THINKING, SILENT]),  # those of the source's command
+        (QWQ, "practice for QwQ", "aime24", None, None, [THINKING | {"max_tokens": 32000, "top_k": 40}]),
     ],
 )
-def test_a_shipped_score_has_the_digits_and_the_model_of_its_source(
-    model: str, source: str, benchmark: str, percent: float, unit: float
+def test_a_shipped_score_has_the_digits_the_model_and_the_settings_of_its_source(
+    model: str, source: str, benchmark: str, percents: list[float] | None, unit: float | None, settings: Any
 ) -> None:
-    rows = [s for s in load_published() if source in s.source.title and (s.model, s.benchmark) == (model, benchmark)]
-    assert [(row.value, row.unit) for row in rows if not row.quoted] == [pytest.approx((percent / 100, unit / 100))]
+    rows = [row for row in matching(load_published(models=[model]), model, benchmark) if source in row.source.title]
+    rows = [row for row in rows if not row.quoted and (row.k == 1 or not settings)]
+    assert percents is None or [100 * row.value for row in rows] == pytest.approx(percents)
+    assert unit is None or {round(100 * row.unit, 9) for row in rows} == {unit}
+    assert settings is None or [row.settings for row in rows] == settings
 
 
 def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name() -> None:
@@ -373,34 +268,6 @@ def test_a_model_s_shipped_scores_are_read_once_and_by_any_spelling_of_its_name(
     assert elsewhere[0] is not first[0]
     first.clear()  # a caller's own list
     assert load_published(models=["QwQ-32B"]) == again
-
-
-def test_shipped_scores_have_the_settings_of_the_command_in_their_source() -> None:
-    rows = [s for s in load_published() if "Super-v1.5" in s.source.title and (s.benchmark, s.k) == ("aime24", 1)]
-    thinking = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
-    silent = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
-    assert [(round(100 * s.value, 2), s.settings) for s in rows] == [(88.54, thinking), (16.88, silent)]
-    (qwq,) = [s for s in load_published() if "practice for QwQ" in s.source.title and s.benchmark == "aime24"]
-    assert qwq.settings == {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "max_tokens": 32000}
-
-
-@pytest.mark.parametrize(
-    ("model", "percents"),
-    [("nvidia/OpenMath-Nemotron-1.5B", [61.6, 80.0]), ("nvidia/OpenMath-Nemotron-14B-Kaggle", [73.7, 86.7])],
-)
-def test_a_shipped_score_is_known_by_the_address_that_its_source_links(model: str, percents: list[float]) -> None:
-    assert [round(100 * score.value, 1) for score in matching(load_published(), model, "aime24")] == percents
-
-
-def test_only_the_rows_of_the_models_asked_for_are_read() -> None:
-    name = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
-    few = load_published(models=[f"/models/{name}"])
-    assert few == [
-        score
-        for score in load_published()
-        if score.model.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()
-    ]
-    assert load_published(models=["nobody/has-this-one"]) == []
 
 
 def test_a_row_keeps_what_its_source_prints_beside_the_score(tmp_path: Path) -> None:
@@ -450,11 +317,6 @@ def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "published.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
-
-
-def test_a_good_published_file_loads(tmp_path: Path) -> None:
-    (tmp_path / "good.yaml").write_text(GOOD, encoding="utf-8")
-    assert [(s.model, s.value, s.samples) for s in load_published(tmp_path)] == [("a/b", 0.5, None)]
 
 
 Letters = dict[str, str]
@@ -513,11 +375,3 @@ def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: li
         assert result.difference.question.high == pytest.approx(max(interval.high for interval in questions))
         assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
     assert result.difference.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
-
-
-def test_copies_in_one_question_make_the_sampling_interval_the_widest_possible() -> None:
-    grades = {q: tuple(grade(q, i, letter) for i, letter in enumerate("ccww")) for q in ("q0", "q1")}
-    apart = [QuestionTally(question(q), grades[q], PLANNED) for q in grades]
-    copied = [QuestionTally(question("q0"), grades["q0"], PLANNED, 1), apart[1]]
-    assert compare_runs(copied, apart).difference.at_most
-    assert not compare_runs(apart, apart).difference.at_most

@@ -11,15 +11,12 @@ import msgspec
 import numpy as np
 import pytest
 
-import harness as reasoning_harness
-from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Grade, Sample
 from harness.presets.grading import GradingOptions
-from harness.scoring import Score
 from harness.scoring.anomalies import LONG_CHARS, allowed_repeats, copies_among
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import score_benchmark
+from harness.scoring.score import Score, score_benchmark
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -127,28 +124,3 @@ def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
     bounds = allowed_repeats(n, np.array([1, 100, 2000, 35])).tolist()
     assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
     assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
-
-
-def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> None:
-    runs = [stored(tmp_path / name, QUESTIONS, replies(8), 8) for name in ("a", "b")]
-    single = [stored(tmp_path / name, QUESTIONS, replies(1), 8) for name in ("c", "d")]
-    words = "repeat another reply to their question word for word"
-    for run in (*runs, *single):
-        score_run(run, GradingOptions(workers=1))
-    (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
-    assert copied.decision.paired.difference.at_most
-    assert copied.decision.paired.detection_variance > 4 * sound.decision.paired.detection_variance
-    assert any(words in text for text in copied.decision.warnings)
-    assert not any(words in text for text in sound.decision.warnings)
-
-
-def test_a_score_of_an_earlier_version_has_no_copies_and_is_read(tmp_path: Path) -> None:
-    run = stored(tmp_path, QUESTIONS, replies(8), 8)
-    score_run(run, GradingOptions(workers=1))
-    folder = run.benchmark("demo")
-    stored_score = codec.decode(folder.scores.read_bytes(), dict)
-    del stored_score["copies"]
-    folder.scores.write_bytes(codec.encode(stored_score))
-    score = Score.load(folder)
-    assert score is not None
-    assert score.copies is None

@@ -10,10 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from harness.scoring.score import score_benchmark
 from harness.scoring.stats import t_factor
 from harness.scoring.tokens import mean_of_tokens
-from tests.scoring.graded import grade, question
 
 
 def test_hand_worked() -> None:
@@ -58,33 +56,3 @@ def test_lengths_that_are_all_equal_have_an_interval_without_width() -> None:
 def test_one_cluster_has_no_question_interval() -> None:
     found = mean_of_tokens(np.array([10.0, 20.0]), np.array([0, 1]), np.zeros(2, dtype=np.intp))
     assert found.question is None
-
-
-def test_a_score_has_them() -> None:
-    questions = [question("q1"), question("q2")]
-    tokens = {"q1": (100, 300, 100, 300), "q2": (200, 400, 200, 400)}
-    grades = [
-        grade(name, index, "c", completion_tokens=n) for name, row in tokens.items() for index, n in enumerate(row)
-    ]
-    score = score_benchmark(questions, grades, 4)
-    assert score.tokens is not None
-    assert score.tokens.completion is not None
-    found = score.tokens.completion.mean
-    assert found is not None
-    assert found.sampling is not None
-    assert found.sampling.low < 250 < found.sampling.high
-
-
-def test_it_covers_also_where_few_samples_are_right() -> None:
-    """Long-tailed tokens that differ by question, of right samples only, whose number changes from run to run: two of a
-    question, on which 1.96 standard errors cover 87 %."""
-    rng = np.random.default_rng(2)
-    level, chance = rng.lognormal(8, 0.7, 30), rng.uniform(0.1, 0.6, 30)
-    truth = (level * chance).sum() / chance.sum()
-    of, held = np.repeat(np.arange(30), 2), 0
-    for _ in range(400):
-        values = level[of] * rng.lognormal(-0.125, 0.5, len(of))
-        values[rng.random(len(of)) > chance[of]] = np.nan
-        interval = mean_of_tokens(values, of, np.arange(30)).sampling or (0.0, math.inf)
-        held += interval[0] <= truth <= interval[1]
-    assert held >= 370

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.simulate_measures import Drawn, held, parts
 from harness.core import codec
 from harness.core.nouns import count_noun
 from harness.core.records import Grade, Question
@@ -115,23 +113,6 @@ def test_a_benchmark_without_such_measures_stores_none() -> None:
     table = measure_table([("run", counted), ("run", plain)])
     assert table is not None
     assert "| share of parts | 50.0 | at most " in to_markdown([table])
-
-
-@pytest.mark.slow
-def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins() -> None:
-    """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""
-    rng = np.random.default_rng(7)
-    hits: dict[str, list[bool]] = {}
-    widths: dict[str, list[float]] = {}
-    for _ in range(100):
-        drawn: Drawn = parts(rng, 30, 4, 0.7)
-        for name, measure in measures(drawn.items).items():
-            hits.setdefault(name, []).append(held(measure, drawn.truth[name], drawn.truth[name])[0])
-            widths.setdefault(name, []).append(measure.sampling.half_width)
-    assert len(hits) == 2
-    assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
-    # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
-    assert all(np.mean(width) < 0.07 for width in widths.values())
 
 
 def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Grade, Question
-from harness.scoring import QuestionTally
 from harness.scoring.moves import moves, pairs
 from harness.scoring.stats_differences import fisher
+from harness.scoring.tally import QuestionTally
+from tests.scoring.graded import grade, question
 
 
 def tally(question_id: str, correct: int, n: int, *, row: str = "") -> QuestionTally:
-    question = Question(
-        benchmark="b",
-        question_id=question_id,
-        references=("1",),
-        kind="integer",
-        row_digest=row or question_id,
-        prompt_digest="",
-    )
-    grades = tuple(
-        Grade(
-            benchmark="b",
-            question_id=question_id,
-            sample_index=index,
-            verdict="correct" if index < correct else "wrong",
-            extracted="1",
-            rule="integer",
-            grader="rules/1",
-        )
-        for index in range(n)
-    )
-    return QuestionTally(question, grades, n)
-
-
-def test_fishers_tea_tasting() -> None:
-    # Fisher 1935: of 8 cups, 4 of each kind, 3 of the 4 named right: 17/35 with all splits as unlikely.
-    assert fisher(3, 4, 1, 4) == pytest.approx(34 / 70)
-    assert fisher(4, 4, 0, 4) == pytest.approx(2 / 70)
-    assert fisher(2, 4, 2, 4) == pytest.approx(1.0)
+    grades = tuple(grade(question_id, index, "c" if index < correct else "w") for index in range(n))
+    asked = question(question_id)
+    return QuestionTally(msgspec.structs.replace(asked, row_digest=row or asked.row_digest), grades, n)
 
 
 @given(st.integers(0, 64), st.integers(1, 64), st.integers(0, 64), st.integers(1, 64))

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.extensions import published_records
-from harness.scoring import PublishedScore, load_published
 from harness.scoring.published import loading
+from harness.scoring.published.loading import load_published
+from harness.scoring.published.value import PublishedScore
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 

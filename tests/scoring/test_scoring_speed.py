@@ -13,8 +13,9 @@ from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.reports.tables import speed_table
-from harness.scoring import Score, Speed
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
+from harness.scoring.workload import Speed
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 

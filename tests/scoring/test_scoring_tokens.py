@@ -17,8 +17,8 @@ from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.runs import RunFolder
-from harness.scoring import Score, score_benchmark
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score, score_benchmark
 from tests.scoring.graded import grade, graded, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 

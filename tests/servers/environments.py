@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,34 +95,10 @@ SGLANG = Recipe(
     finish=_stub,
 )
 TRANSFORMERS = Recipe("transformers", ("transformers[serving]==5.23.0", TORCH, "accelerate"))
-# The trainer imports the grader from the checkout: its dependencies are named, its extras are not needed.
-TRL = Recipe(
-    "trl",
-    (
-        *("trl==1.16.0", "transformers==5.23.0", TORCH, "accelerate", "datasets"),
-        *("msgspec", "orjson", "numpy", "pyyaml", "pydantic", "mpmath", "tenacity", "httpx"),
-    ),
-)
-
-
-# The nodes of the cluster import the harness from the checkout, with what its client and grader need.
-RAY = Recipe(
-    "ray",
-    (
-        *(
-            "ray[client]==2.60.0",
-            "click",
-            "httpx<1",
-            "jinja2",
-            "mpmath",
-            "msgspec",
-            "numpy",
-            "openai<4",
-            "orjson",
-        ),
-        *("pydantic<3", "pyyaml", "rich", "tenacity", "psutil"),
-    ),
-)
+# Environments in which the harness is imported from the checkout have its own dependencies.
+OWN = tuple(tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"])
+TRL = Recipe("trl", ("trl==1.16.0", "transformers==5.23.0", TORCH, "accelerate", "datasets", *OWN))
+RAY = Recipe("ray", ("ray[client]==2.60.0", *OWN))
 
 
 def _every_eval_ever(packages: Path) -> None:
@@ -135,14 +112,9 @@ INTEROP = Recipe(
     ("inspect-ai==0.3.285", "huggingface-hub>=2", "datasets", "pandas", "pyarrow", "duckdb"),
     finish=_every_eval_ever,
 )
-# The command runs there, from the checkout: its dependencies are named.
 TRACKERS = Recipe(
     "trackers",
-    (
-        *("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0"),
-        *("click", "httpx", "jinja2", "mpmath", "msgspec", "numpy", "openai", "orjson", "prometheus-client"),
-        *("pydantic", "pyyaml", "rich", "tenacity"),
-    ),
+    ("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0", "prometheus-client", *OWN),
 )
 ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
 # Indexes that lag behind lack the very newest of these two; the proxy needs neither's newest.

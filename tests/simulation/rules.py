@@ -399,7 +399,7 @@ class Rules:
         now, attempts = self.world.now, self.world.attempts
         sample.ready_at = now + 0.01
         sample.not_before = float("-inf")
-        if failure.kind in FAULTS and failure.kind != "rate_limited":
+        if failure.kind in {*FAULTS, "refused", "too_long"} - {"rate_limited"}:
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
                 sample.failed_by = frozenset({request.url})
             if failure.kind == "timeout":

@@ -10,8 +10,7 @@ import pytest
 
 import harness as product
 from harness.runs import RunFolder
-from harness.scoring import Score
-from harness.scoring.score import score_benchmark, with_ks
+from harness.scoring.score import Score, score_benchmark, with_ks
 from harness.scoring.tally import tally
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded

@@ -1,6 +1,6 @@
 """The Python front door does what the command does.
 
-For: harness.results, harness.core.late.
+For: harness.results.
 """
 
 from __future__ import annotations

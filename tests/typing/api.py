@@ -11,7 +11,7 @@ from typing import Any, assert_type
 
 import harness
 from harness.generation.progress import Progress
-from harness.scoring import Score
+from harness.scoring.score import Score
 from server_launchers.keeping.supervisor import RunningServer
 
 

@@ -18,7 +18,7 @@ import yaml
 from harness.benchmarks import catalogue
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, event, event_stream, models
-from tests.scoring.test_scoring_five_tables import TABLES, Cell, cells
+from tests.scoring.test_scoring_five_tables import Cell, cells
 from tests.system.command import harness
 
 CARD_FIELDS = ("name", "title", "aliases", "prompt", "samples", "sampling", "training")
@@ -33,7 +33,7 @@ MODELS = {
 }
 """The model of each document that is played here, as the hub names it."""
 
-DOCUMENT = [cell for cell in cells(TABLES.read_text("utf-8")) if not cell.long_cot]
+DOCUMENT = [cell for cell in cells() if not cell.long_cot]
 """Every number of the documents' tables."""
 
 

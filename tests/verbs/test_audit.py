@@ -24,8 +24,8 @@ from harness.core.records import Key
 from harness.grading.second.judge_prompts import with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
-from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from tests.faults.server import FaultServer
 from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness

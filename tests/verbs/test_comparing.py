@@ -36,9 +36,9 @@ from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan, Provenance
 from harness.runs.overrides import correct
 from harness.runs.recorded_settings import difference_in_words
 from harness.runs.setting_names import in_words
-from harness.scoring import Score
 from harness.scoring.deciding import RunPair, decide
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from harness.scoring.stats import Interval, normal_two_sided
 from harness.scoring.stats_differences import holm
 from harness.scoring.workload import Workload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.grading.second.judge_prompts import VERDICT, with_rubric
+from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.runs import RunFolder
 from tests.faults.server import FaultServer, Request, Step, completion
 from tests.system.command import harness
@@ -78,3 +78,18 @@ def test_a_judges_reply_is_quoted_at_its_end_and_escaped(run: RunFolder) -> None
     assert "\u202e" not in last
     assert "VERDICT: CORRECT”" in last
     assert len(last) < 1500
+
+
+def test_limo_s_judge_sees_each_reply_whole_and_the_default_one_each_answer_once(tmp_path: Path) -> None:
+    texts = [f"One way:\nlight\n{GOOD}", f"Another way:\n<b>\n{GOOD}"]
+    run = write_run(tmp_path / "run", {"q1": (PROSE, texts)})
+    for prompt, shown, says in (
+        (VERDICT, ["plants making sugar from light"], "VERDICT: CORRECT"),
+        (LIMO, texts, "## Analysis\nsame\n\n## Correctness\nCORRECT"),
+    ):
+        with FaultServer(judging(lambda _, says=says: completion(says, tokens=9))) as server:  # type: ignore[misc]
+            judge_run(run, serve(server), prompt=prompt)
+        asked = [request.json["messages"][-1]["content"] for request in server.requests if request.method == "POST"]
+        assert len(asked) == len(shown), prompt.name
+        assert all(sum(f">{text}<" in content or text in content for content in asked) == 1 for text in shown)
+        assert f"judge@{prompt.name} calls the answer correct" in steps(run, "q1:1")[-1]

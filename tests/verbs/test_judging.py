@@ -26,9 +26,9 @@ from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT, with_rubric
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
-from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from harness.verbs.judge import JudgeSettings
 from server_launchers.keeping.supervisor import RunningServer
 from tests.conftest import CHECKOUT

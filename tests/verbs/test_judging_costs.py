@@ -20,8 +20,8 @@ from harness.api import Judge
 from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.runs import Manifest, RunFolder
-from harness.scoring import Score
 from harness.scoring.judging import JudgeCost
+from harness.scoring.score import Score
 from tests.faults.server import FaultServer, Request, Step, delta, event_stream, http
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run

@@ -22,8 +22,8 @@ from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, overrides, questions, read_samples
 from harness.runs.layout import imported_at
-from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from harness.verbs.run import run as run_command
 from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models

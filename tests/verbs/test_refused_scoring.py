@@ -16,8 +16,8 @@ from harness.core.errors import HarnessError
 from harness.core.records import GradeRules
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, questions
-from harness.scoring import Score
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from tests.faults.server import FaultServer
 from tests.system.command import harness
 from tests.verbs.judged_runs import PROSE, ruling_by, write_run

@@ -188,7 +188,7 @@ M = D + "models: [m]\n"
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Did you mean base_url under 'run'?"),
         ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
         ("benchmarks:\n- {benchmark: demo, foo: 3}\n", 2, "fingerprint, benchmark."),
-        (D + "table: {grouping: x}\n", 2, "The keys there are layout, shown, columns, base, k."),
+        (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping' (also wrong: table.kind). The keys there"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid integer, found 'many'"),
@@ -261,31 +261,6 @@ def test_a_command_that_starts_the_same_program_for_two_models_is_named(
 ) -> None:
     sentences = shared_servers.without_model(planned(tmp_path, f"{text}benchmarks: [demo]\n"))
     assert [f"{tmp_path}/budgets.yaml:2: no word of `command`" in sentence for sentence in sentences] == [True] * warned
-
-
-@pytest.mark.parametrize(
-    ("slots", "servers", "refused"),
-    [
-        (2, "{name: x, engine: vllm, port: 8001}", True),
-        (1, "{name: x, engine: vllm, port: 8001}", False),
-        (2, "{name: x, engine: vllm}", False),
-        ("[[0], [1]]", "{name: x, engine: vllm, port: 8001}", True),
-    ],
-)
-def test_servers_that_run_at_once_have_no_fixed_port_in_common(
-    tmp_path: Path, slots: object, servers: str, refused: bool
-) -> None:
-    text = f"models: [a, b]\nservers: [{servers}]\nbenchmarks: [demo]\nslots: {slots}\n"
-    if not refused:
-        shared_servers.refuse_one_port(planned(tmp_path, text))
-        return
-    with pytest.raises(UsageError, match=r"budgets\.yaml:4: `slots` lets 2 .*`port: 8001`.*leave `port` out"):
-        shared_servers.refuse_one_port(planned(tmp_path, text))
-    # Wrong twin: a port for each model.
-    own = text.replace(", port: 8001", "").replace("[a, b]", "[{model: a, server: {port: 8001}}, b]")
-    shared_servers.refuse_one_port(planned(tmp_path, own))
-    (tmp_path / "budgets.yaml").write_text(text)
-    assert "leave `port` out" in harness(tmp_path, "sweep", "budgets.yaml", "--dry-run").err
 
 
 def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
@@ -369,11 +344,3 @@ def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path
     assert benchmarks == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
     with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
         planned(tmp_path, "models: [m]\n")
-
-
-def test_the_keys_of_a_part_are_listed_once_for_several_wrong_ones(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        planned(tmp_path, D + "table: {grouping: x, kind: y}\n")
-    lines = str(caught.value).splitlines()
-    assert [line.count("The keys there are") for line in lines] == [1, 0]
-    assert lines[1].endswith("unknown key 'table.kind'.")

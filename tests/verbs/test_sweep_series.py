@@ -9,7 +9,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from harness.asking.options.finished import ReportOptions
+from harness.core.nouns import in_points
 from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
@@ -25,7 +26,7 @@ from harness.verbs.sweep import record, run_notes, stamps, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.record import CellRecord
-from harness.verbs.sweep.results import CellResult, Results, pairs_of, results
+from harness.verbs.sweep.results import Results, results
 from tests.reports.run_folders import write_run
 from tests.verbs.test_comparing import long_reply, with_replies
 
@@ -61,10 +62,6 @@ def write_record(planned: Sweep, cell: Cell) -> None:
     record.write(planned.out, done)
 
 
-def titles(swept: Results, words: str) -> list[str]:
-    return [one.title for one in table.tables(swept) if words in one.title]
-
-
 @dataclass
 class Made:
     """A cell as it is made. missing: share of its samples. apart: its settings are not those of its curve."""
@@ -82,10 +79,6 @@ class Made:
     @property
     def fits(self) -> bool:
         return self.scored and not self.apart
-
-    @property
-    def is_whole(self) -> bool:
-        return self.fits and self.up_to_date and not self.lost
 
     @property
     def is_point(self) -> bool:
@@ -114,16 +107,6 @@ def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
     return made
 
 
-def first(steps: Sequence[Sequence[Made]], named: int | None) -> int | None:
-    """The step that is the base: the one that the file names, else the first that is whole, else the first that fits.
-
-    steps: each with its cells of the benchmarks that are compared together.
-    """
-    whole = [cells[0].step for cells in steps if all(cell.is_whole for cell in cells)]
-    fits = [cells[0].step for cells in steps if all(cell.fits for cell in cells)]
-    return named or next(iter(whole or fits), None)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, seed: int) -> None:
     """Cells in any state, against an oracle of some lines."""
@@ -141,7 +124,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
     rows = {row.cell: row for row in table.records(swept)}
     shown = {one.title.partition(":")[0]: one for one in table.tables(swept) if "against step" in one.title}
     drawn = {plot.name: plot for plot in table.plots(swept)}
-    n_points = {}
+    n_points, base = {}, named or STEPS[0]
     for name in BENCHMARKS:
         cells = [made[f"ck-step_{step}+{name}"] for step in STEPS]
         scored = [cell for cell in cells if cell.scored]
@@ -150,7 +133,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             cell.accuracy, cell.lost = row.accuracy or 0, N_SAMPLES - (row.samples or 0)
             now = max(scored, key=lambda one: (one.up_to_date, one.step))
             cell.apart = cell.other != now.other
-        base, before = first([[cell] for cell in cells], named), None
+        before = None
         n_points[f"series-{name}"] = sum(cell.is_point for cell in cells)
         for number, cell in enumerate(cells):
             row, reference = rows[f"ck-step_{cell.step}+{name}"], next((one for one in cells if one.step == base), cell)
@@ -158,49 +141,39 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert (row.difference is not None) == (row.p is not None) == compared, row
             if compared and not cell.lost + reference.lost:
                 assert row.difference == pytest.approx(cell.accuracy - reference.accuracy)
-            assert (row.change is not None) == (row.p_change is not None) == (cell.is_point and before is not None)
-            if cell.is_point and before is not None and not cell.lost + before.lost:
-                assert row.change == pytest.approx(cell.accuracy - before.accuracy)
-            before = cell if cell.is_point else before
             if scored:
-                line = dict(zip(shown[name].columns, shown[name].rows[number], strict=True))
-                assert (line.get("change", "–") == "–") == (row.change is None)
+                change = shown[name].rows[number][shown[name].columns.index("change")]
+                changed = cell.accuracy - before.accuracy if cell.is_point and before is not None else None
+                assert change == ("–" if changed is None else in_points(changed))
                 assert ("*" in shown[name].rows[number][2]) == (row.p is not None and row.p < 0.05)
                 plot = drawn.get(f"series-{name}")
                 assert plot is None or (plot.rows[number][2] is not None) == cell.is_point
+            before = cell if cell.is_point else before
         if scored:
-            assert (f"differs from ck-step_{base} (p" in shown[name].title) == (base is not None), shown[name].title
+            assert f"differs from ck-step_{base} (p" in shown[name].title
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
             assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
     assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
-    # Each pair of cells is one comparison, and all are corrected together.
-    raw = {pair: paired.p_sampling for one in swept.results for pair, paired in pairs_of(one)}
+    # All comparisons are corrected together.
     if "suite" not in content:
-        of = {pair: p for one in swept.results for (pair, _), p in zip(pairs_of(one), ps_of(one), strict=True)}
-        assert [of[pair] for pair in raw] == pytest.approx(holm([*raw.values()]))
+        pairs = [(one.p, one.against_base.p_sampling) for one in swept.results if one.against_base is not None]
+        assert [p for p, _ in pairs] == pytest.approx(holm([raw for _, raw in pairs]))
         assert "means" not in drawn, "the file does not say how benchmarks are joined"
         assert not swept.aggregates
         return
     by_step = [[made[f"ck-step_{step}+{name}"] for name in BENCHMARKS] for step in STEPS]
-    base = first(by_step, named)
     for mean, cells in zip(table.mean_records(swept), by_step, strict=True):
         lost = [name for name, cell in zip(BENCHMARKS, cells, strict=True) if cell.failed or not cell.scored]
         assert mean.missing == ", ".join(lost)
         assert (mean.mean is not None) == all(cell.scored for cell in cells)
         assert mean.mean is None or mean.mean == pytest.approx(sum(cell.accuracy for cell in cells) / 2)
         assert (mean.sampling_low is not None) == all(cell.scored and not cell.lost for cell in cells)
-        references = by_step[STEPS.index(base)] if base else cells
+        references = by_step[STEPS.index(base)]
         compared = references is not cells and all(one.fits and not one.lost for one in (*cells, *references))
         assert (mean.difference is not None) == compared, mean
         if compared:
             of_base = sum(one.accuracy for one in references) / 2
             assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
-
-
-def ps_of(result: CellResult) -> list[float | None]:
-    """The corrected p values of a cell's comparisons, in the order of `pairs_of`."""
-    both = ((result.against_base, result.p), (result.since_before, result.p_since_before))
-    return [p for paired, p in both if paired is not None]
 
 
 def test_what_is_missing_or_not_compared_is_named_in_footnotes(training: Path) -> None:
@@ -267,15 +240,6 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
     assert not sweeps.plan_of("s.yaml", {}, {}).remarks
     # While its folder is written, its row stays.
     assert bases(10, 20, 30) == ["ck-step_40+demo"] * 3 + [None]
-
-
-def test_tables_by_model_name_the_base_of_each_benchmark(training: Path) -> None:
-    content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"layout": "benchmarks"}}
-    Path("s.yaml").write_text(json.dumps(content))
-    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}, "aime24": {20: 0.1, 30: 0.45}})
-    swept = results(sweeps.plan_of("s.yaml", {}, {}))
-    (last,) = titles(swept, "ck-step_30, in %")
-    assert "differs from ck-step_10 or ck-step_20, the first step with all samples there (p" in last
 
 
 def write_suite() -> None:

@@ -19,9 +19,8 @@ from harness.asking.options.deciding import CompareOptions
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, read_samples
-from harness.scoring import Score
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import accuracy_cell
+from harness.scoring.score import Score, accuracy_cell
 from harness.verbs.compare import compare
 from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing

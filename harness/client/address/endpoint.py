@@ -17,7 +17,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -229,20 +229,19 @@ def host_and_port(url: str) -> str:
     return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
-def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> str | None:
+def proxy_for(endpoint: Endpoint) -> str | None:
     """The URL of the proxy for `endpoint`, with its name and password; None if the connection is direct.
 
-    Raises `UsageError` for a proxy that is not reached by http://. environ: the environment variables that name
-    proxies.
+    Raises `UsageError` for a proxy that is not reached by http://.
     """
     if endpoint.local:
         return None
-    # Names in lower case win, whatever the order of the environment.
-    given = (name for name in sorted(environ) if name.lower().endswith("_proxy") and environ[name])
-    named = {name.lower(): environ[name] for name in given}
+    import urllib.request as system  # a slow import, for remote hosts only
+
     parts = urlsplit(endpoint.base_url)
-    proxy = named.get(f"{parts.scheme}_proxy") or named.get("all_proxy")
-    if not proxy or _bypasses_proxy(parts.hostname or "", parts.port, named.get("no_proxy", "")):
+    named = system.getproxies_environment()
+    proxy = named.get(parts.scheme) or named.get("all")
+    if not proxy or system.proxy_bypass_environment(parts.netloc, named):  # type: ignore[attr-defined]
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
@@ -259,15 +258,3 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
             "the proxy that the environment names has no readable port; percent-encode its password"
         ) from None
     return proxy
-
-
-def _bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
-    """Whether NO_PROXY names the host: by its name or a parent domain, with or without a port, or by `*`.
-
-    no_proxy: the value of that variable, names between commas.
-    """
-    for entry in no_proxy.lower().split(","):
-        name = entry.strip().lstrip(".")
-        if name == "*" or (name and (host == name or host.endswith(f".{name}") or f"{host}:{port}" == name)):
-            return True
-    return False

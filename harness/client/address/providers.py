@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, HttpUrl, ValidationError
+from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
@@ -29,7 +29,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.secret import Secret
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
 from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
@@ -352,10 +352,7 @@ def load(name: str) -> Provider:
     facts = yaml_file.read_mapping(path, "a provider's facts")
     if name == GENERIC:
         facts = merge(facts, _of_engines())
-    try:
-        return Provider.model_validate({"name": name, **facts})
-    except ValidationError as error:
-        raise UsageError(f"the provider file {path.name} is damaged: {first_problem(error).sentence}") from None
+    return validated(Provider, {"name": name, **facts}, f"the provider file {path.name} is damaged")
 
 
 def _of_engines() -> dict[str, Any]:
@@ -368,10 +365,9 @@ def _of_plugin(name: str, provider: object) -> Provider:
     """A plug-in's provider as a `Provider`. provider: a `Provider` or a mapping of its facts. Raises `UsageError`."""
     if not isinstance(provider, Provider | Mapping):
         raise plugins.wrong_kind_error("provider", name, provider)
-    try:
-        return provider if isinstance(provider, Provider) else Provider.model_validate({"name": name, **provider})
-    except ValidationError as error:
-        raise UsageError(f"the provider {visible(name, 60)!r} of a plug-in: {first_problem(error).sentence}") from None
+    if isinstance(provider, Provider):
+        return provider
+    return validated(Provider, {"name": name, **provider}, f"the provider {visible(name, 60)!r} of a plug-in")
 
 
 def recognise(url: str) -> Provider:

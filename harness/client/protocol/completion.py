@@ -58,9 +58,9 @@ class Completion:
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_id", "_latest", "_n_grown", "_n_logprobs", "_n_odd_logprobs",
-        "_n_pending", "_pieces", "_provider", "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage",
-        "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "written",
+        "_blocks", "_came", "_fingerprint", "_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
+        "_server_model", "_text_id", "_text_id_from", "_text_model", "_usage", "finish_reason", "may_hold_halves",
+        "n_chars", "notes", "stamps", "written",
     )  # fmt: skip
 
     def __init__(self, written: WrittenTokens | None = None) -> None:
@@ -77,7 +77,6 @@ class Completion:
         self._n_grown = [0, 0]  # pieces that were longer than the one before
         self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
-        self._n_logprobs = self._n_odd_logprobs = 0  # tokens with a log-probability; those where it is no number
         self._usage = Usage()
         self._id: str | None = None
         self._server_model: str | None = None
@@ -103,9 +102,6 @@ class Completion:
         for choice in event.choices:
             before = self.n_chars
             added = self._add_texts(choice)
-            if choice.logprobs is not None and choice.logprobs.content:
-                self._n_logprobs += len(choice.logprobs.content)
-                self._n_odd_logprobs += sum(token.logprob is None for token in choice.logprobs.content)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
             reason = choice.finish_reason
@@ -167,8 +163,6 @@ class Completion:
             fingerprint=self._fingerprint,
             request_id=self._id or request_id,
             provider=self._provider,
-            n_logprobs=self._n_logprobs,
-            n_odd_logprobs=self._n_odd_logprobs,
             notes=tuple(self.notes),
         )
 

@@ -43,19 +43,6 @@ class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     audio: None = None
 
 
-class Token(msgspec.Struct, gc=False):
-    """The log-probability of a token; None if it is no number."""
-
-    logprob: float | None = None
-
-
-class Logprobs(msgspec.Struct, gc=False):
-    """The log-probabilities of an event's tokens."""
-
-    content: list[Token] | None = None
-    token_logprobs: None = None  # of the completions API: an event of another form
-
-
 class Choice(msgspec.Struct, gc=False):
     """The choice of index 0. text: of the completions API, which sends no delta."""
 
@@ -67,7 +54,6 @@ class Choice(msgspec.Struct, gc=False):
     error: None = None
     token_ids: Any = None
     prompt_token_ids: None = None
-    logprobs: Logprobs | None = None
 
 
 class Event(msgspec.Struct, gc=False):
@@ -145,7 +131,6 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
         finish_reason=reason,
         text=_text(text, "text") if text or body is None else None,
         token_ids=choice.get("token_ids"),
-        logprobs=Logprobs([Token(value) for value in _logprobs(choice.get("logprobs"))]),
     )
 
 
@@ -203,19 +188,6 @@ def _text(value: object, name: str, article: str = "its ") -> str | None:
 
 def _unread(name: str) -> str:
     return f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT
-
-
-def _logprobs(stated: object) -> list[float | None]:
-    """The log-probability of each token in a choice's `logprobs`; None where it is missing or no number.
-
-    The chat API has them under `content`, the completions API under `token_logprobs`.
-    """
-    if not isinstance(stated, dict):
-        return []
-    values = stated.get("token_logprobs")
-    if isinstance(content := stated.get("content"), list):
-        values = [token.get("logprob") if isinstance(token, dict) else None for token in content]
-    return [value if type(value) in (int, float) else None for value in values] if isinstance(values, list) else []
 
 
 def _string_or_none(value: object) -> str | None:

@@ -30,9 +30,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply: the server sent a finish reason.
 
     text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as the
-    server stated them. n_logprobs: tokens that came with a log-probability. n_odd_logprobs: those whose log-probability
-    is null, as servers write NaN. likeliest: token → log-probability of the alternatives to the last token
-    (`top_logprobs`; the completions API only). notes: oddities for the log, e.g. "no [DONE]".
+    server stated them. notes: oddities for the log, e.g. "no [DONE]".
     """
 
     text: str | None
@@ -44,8 +42,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     request_id: str | None = None
     provider: str | None = None
-    n_logprobs: int = 0
-    n_odd_logprobs: int = 0
     notes: tuple[str, ...] = ()
 
 

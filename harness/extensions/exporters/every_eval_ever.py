@@ -21,7 +21,7 @@ from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import json_line, metrics_of, uncertainty, without_lone_surrogates
-from harness.scoring import Score
+from harness.scoring.score import Score
 
 SCHEMA = "0.3.0"
 

@@ -12,62 +12,49 @@ import zipfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from harness.core.about import __version__
 from harness.core.codec import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
-from harness.core.records import Sample
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
-from harness.runs import Manifest
-from server_launchers.engines import table as engines
 
 SCORER = "harness"
-ANY_SERVER = "openai-api"
-"""The provider that Inspect has for any OpenAI-compatible server, for engines without a provider of their own. A
-model's name in a log begins with its provider."""
+PROVIDER = "openai-api"
+"""The provider that Inspect has for any OpenAI-compatible server; a model's name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
 
 def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write a log for each benchmark. A sample's epoch is its index plus 1."""
-    files = []
-    for benchmark in benchmarks:
-        path = out / f"{safe_name(benchmark.name)}.eval"
-        with replacing(path) as file:
-            n = _write(benchmark, file)
-        files.append(File(path, n))
-    return files
+    return [_write(benchmark, out / f"{safe_name(benchmark.name)}.eval") for benchmark in benchmarks]
 
 
-def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
-    """Write an Inspect log of the benchmark into `file`; return the number of samples in it."""
-    head = {"version": 2, "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
+def _write(benchmark: ExportedBenchmark, path: Path) -> File:
+    """Write an Inspect log of the benchmark to `path`; return it with the number of samples in it."""
     summaries: list[dict[str, Any]] = []
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
 
         def member(name: str, value: Any) -> None:
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
+            text = without_lone_surrogates(json.dumps(value, ensure_ascii=False))
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
 
-        member("_journal/start.json", head)
         for row in benchmark.rows():
             sample = _sample(row, benchmark.manifest.model)
             # Inspect names members by the id; an id that would lead out of the archive's folder is changed.
-            plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
-            name = sample["id"] if plain else safe_name(sample["id"])
+            is_plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) and ".." not in sample["id"]
+            name = sample["id"] if is_plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
             asked = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
             parts = {field: sample[field] for field in ("id", "epoch", "target", "scores", "model_usage", "total_time")}
             summaries.append({**parts, "input": asked[:1000], "completed": True})
         member("summaries.json", summaries)
-        results = _results(benchmark, len(summaries))
-        member("header.json", {**head, "status": "success", "results": results, "stats": _stats(benchmark)})
-    return len(summaries)
+        ended = {"results": _results(benchmark, len(summaries)), "stats": _stats(benchmark)}
+        member("header.json", {"version": 2, "status": "success", "eval": _spec(benchmark), **ended})
+    return File(path, len(summaries))
 
 
 def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
@@ -75,39 +62,29 @@ def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
     sampling = benchmark.record.identity.get("sampling") or {}
     fields = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")
     identifier = digest([benchmark.manifest.model, benchmark.name, benchmark.manifest.created])
-    ids = list(benchmark.questions)
     return {
         "eval_id": identifier[:22],
         "run_id": identifier[22:44],
         "created": benchmark.manifest.created,
         "task": benchmark.name,
         "task_id": digest(benchmark.name)[:22],
-        "dataset": {"name": benchmark.name, "samples": len(ids), "sample_ids": ids},
-        "model": _model(benchmark.manifest),
+        "dataset": {"name": benchmark.name, "samples": len(benchmark.questions), "sample_ids": [*benchmark.questions]},
+        "model": f"{PROVIDER}/{benchmark.manifest.model}",
         "model_generate_config": {name: sampling[name] for name in fields if sampling.get(name) is not None},
         "config": {"epochs": benchmark.record.plan.samples, "epochs_reducer": ["mean"]},
         "packages": {"reasoning-harness": __version__},
-        "scorers": [{"name": SCORER}],
     }
-
-
-def _model(manifest: Manifest) -> str:
-    """The model's name as Inspect writes it, with the provider first, which other readers of its logs require."""
-    names = {server.host.get("engine") for server in manifest.provenance.servers.values()}
-    engine = next(iter(names)) if len(names) == 1 else None
-    return f"{engines.dialect(engine).inspect_name or ANY_SERVER}/{manifest.model}"
 
 
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     """The sample's JSON in a log. model: the model's name in the run, used if the server stated none."""
     question, sample, grade = row.question, row.sample, row.grade
-    content: Any = sample.text or ""
-    if sample.reasoning:
-        content = [{"type": "reasoning", "reasoning": sample.reasoning}]
-        content += [{"type": "text", "text": sample.text}] if sample.text is not None else []
+    thinking = [{"type": "reasoning", "reasoning": sample.reasoning}] if sample.reasoning else []
+    content = [*thinking, {"type": "text", "text": sample.text or ""}]
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
     messages = [{"role": m.role, "content": m.content, "source": "input"} for m in question.messages]
-    usage, answered_by = _usage(sample), sample.server_model or model
+    usage = _usage(sample.usage.prompt_tokens, sample.usage.completion_tokens)
+    answered_by = sample.server_model or model
     score = grade and {
         # Inspect's own marks for correct and incorrect (inspect_ai/scorer/_metric.py).
         "value": "C" if grade.verdict == "correct" else "I",
@@ -123,7 +100,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
         "choices": list(question.choices) or None,
         "target": question.references[0] if len(question.references) == 1 else question.references,
         "messages": [*messages, reply],
-        "output": {"model": answered_by, "choices": [choice], "usage": usage, "time": sample.timing.total},
+        "output": {"model": answered_by, "choices": [choice], "usage": usage or None, "time": sample.timing.total},
         "scores": {SCORER: score} if score else {},
         "metadata": {**question.metadata, "seed": sample.seed, "endpoint": sample.endpoint},
         "model_usage": {answered_by: usage} if usage else {},
@@ -132,13 +109,10 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     }
 
 
-def _usage(sample: Sample) -> dict[str, int] | None:
-    """The sample's token counts by Inspect's names; None if the server stated none."""
-    prompt, completion = sample.usage.prompt_tokens, sample.usage.completion_tokens
-    if prompt is None and completion is None:
-        return None
-    return {"input_tokens": prompt or 0, "output_tokens": completion or 0,
-            "total_tokens": (prompt or 0) + (completion or 0)}  # fmt: skip
+def _usage(prompt: int | None, completion: int | None) -> dict[str, int]:
+    """Token counts by Inspect's names; empty if the server stated none."""
+    counts = {"input_tokens": prompt or 0, "output_tokens": completion or 0}
+    return {} if prompt is None and completion is None else counts | {"total_tokens": sum(counts.values())}
 
 
 def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
@@ -155,12 +129,9 @@ def _stats(benchmark: ExportedBenchmark) -> dict[str, Any]:
     if (work := benchmark.score.workload) is None:
         return dict.fromkeys(("started_at", "completed_at"), benchmark.manifest.created)
     moments = {"started_at": work.started, "completed_at": work.ended}
-    usage = {"input_tokens": work.prompt_tokens, "output_tokens": work.completion_tokens}
-    total = usage | {"total_tokens": work.prompt_tokens + work.completion_tokens}
-    return {
-        **{name: datetime.fromtimestamp(moment, UTC).isoformat() for name, moment in moments.items()},
-        "model_usage": {benchmark.manifest.model: total},
-    }
+    usage = _usage(work.prompt_tokens, work.completion_tokens)
+    times = {name: datetime.fromtimestamp(moment, UTC).isoformat() for name, moment in moments.items()}
+    return {**times, "model_usage": {benchmark.manifest.model: usage}}
 
 
 EXPORTER = Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log)

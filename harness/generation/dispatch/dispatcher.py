@@ -284,10 +284,8 @@ class Dispatcher:
         )  # fmt: skip
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
-            case "run" | "payload" if (
-                self._lanes.answered and not lane.n_done and (fault == "run" or failure.kind == "too_long")
-            ):
-                # Another endpoint has answered, so the run can go on without this one, whose context may be smaller.
+            case "run" | "payload" if (fault == "run" or failure.kind == "too_long") and self._lanes.may_spare(lane):
+                # Another endpoint may answer, so the run can go on without this one, whose context may be smaller.
                 self._lanes.failed(flight, failure)
                 self._scheduler.steer_away(task)
                 self._again(task, failure)

@@ -6,7 +6,7 @@
 | pace | 429 | at once, by whichever endpoint's pace allows it | nothing |
 | chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
-| run | 401, 403, 404 | never: the run stops, unless only this endpoint never answered | – |
+| run | 401, 403, 404 | never: the run stops, unless this endpoint never answered and another may | – |
 
 `lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
 not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import msgspec
 
@@ -58,7 +57,6 @@ class Requests:
         self._clock = clock
         self._planned_at = clock()
         self._templates = {name: settings.template(name) for name in settings.benchmarks}
-        self._logprobs = bool(settings.spelling.extra_body.get("logprobs"))
 
     def write(self, task: Task) -> Request:
         """Write the request for the sample `task`."""
@@ -88,16 +86,8 @@ class Requests:
             attempts=ask.attempt,
             prompt_digest=request.question.prompt_digest,
             salvaged_at=seams,
-            odd_logprobs=_odd_logprobs(reply) if self._logprobs else None,
             provider=reply.provider or msgspec.UNSET,
         )
-
-
-def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
-    """Return what is wrong with the log-probabilities of the reply; None if they are as requested."""
-    if reply.n_odd_logprobs:
-        return "not numbers"
-    return "none" if not reply.n_logprobs and (reply.text or reply.reasoning) else None
 
 
 # ---- one request a sample

@@ -14,7 +14,7 @@ from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.values import UNSTATED
-from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, verdict
+from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending, shown_reply, verdict
 from harness.grading.verdict import JUDGE_RULE
 
 Scope = Literal["undecided", "wrong", "all"]
@@ -33,25 +33,28 @@ def answer_for_judge(grade: Grade) -> str | None:
     """Return the extracted answer as the judge sees it; None if nothing was extracted, or if no known form states it.
 
     An answer that no known form states may be any number of the last sentence. The judge then reads the end of the
-    reply itself (`ending_for_judge`).
+    reply itself (`text_for_judge`).
     """
     if grade.extracted is None or grade.rule == UNSTATED:
         return None
     return shown_answer(grade.extracted) or None
 
 
-def ending_for_judge(sample: Sample) -> str | None:
-    """Return the end of a sample's final part, which the judge sees if `answer_for_judge` is None; None without one."""
+def text_for_judge(sample: Sample, *, whole: bool = False) -> str | None:
+    """Return the end of a sample's final part, or its whole reply, as the judge sees it; None without one.
+
+    The judge sees the end if `answer_for_judge` is None, and whole replies if its prompt shows them.
+    """
     part = final_part(sample.text) if sample.text else None
     if part is None or sample.text is None:
         return None
-    return shown_ending(sample.text[slice(*part)]) or None
+    return shown_reply(sample.text) if whole else shown_ending(sample.text[slice(*part)]) or None
 
 
 def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Question:
     """Return the request to the judge as a question, so that it is sent and stored like any other question.
 
-    answer: from `answer_for_judge` or `ending_for_judge`. Equal requests have equal ids.
+    answer: from `answer_for_judge` or `text_for_judge`. Equal requests have equal ids.
     """
     messages = render(prompt, question.last_turn, question.references, answer)
     sent = digest([[message.role, message.content] for message in messages])

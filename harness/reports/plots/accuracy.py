@@ -18,7 +18,7 @@ from harness.reports.plots.plot import (
     labelled_rows,
 )
 from harness.reports.plots.plot import series as series_of
-from harness.scoring import Score
+from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.uncertainty import value_cell
 

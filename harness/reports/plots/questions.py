@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.core.nouns import are
 from harness.reports.plots.plot import AXIS, SERIES, SHARE_AXIS, Cell, Plot, axis
-from harness.scoring import QuestionTally
+from harness.scoring.tally import QuestionTally
 
 MAX_QUESTIONS = 1000
 """Largest number of questions in one plot; if there are more, this many are drawn, evenly spaced by difficulty."""

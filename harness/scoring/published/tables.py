@@ -11,9 +11,8 @@ from typing import Annotated, Literal
 import pydantic
 
 from harness.core import yaml_file
-from harness.core.errors import UsageError
 from harness.core.part import Part
-from harness.core.validation import first_problem
+from harness.core.validation import validated
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -101,10 +100,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
         return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)
 
     content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, may_match)
-    try:
-        file = _ScoreFile.model_validate(content)
-    except pydantic.ValidationError as error:
-        raise UsageError(f"{path}: {first_problem(error).sentence}") from None
+    file = validated(_ScoreFile, content, str(path))
     source = Source(**file.source.model_dump(exclude={"by", "checked"}))
     return [
         PublishedScore(

@@ -19,8 +19,9 @@ from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
-from harness.scoring import QuestionTally, gate
+from harness.scoring import gate
 from harness.scoring.stats import sampling_variance_of_mean
+from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.verbs.gate.policy import Policy, Watched
 from harness.verbs.graded import complete_rounds

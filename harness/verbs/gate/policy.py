@@ -17,7 +17,7 @@ from harness.core.nouns import in_percent
 from harness.core.options import options_of
 from harness.core.part import Part
 from harness.core.validation import first_problem
-from harness.scoring.published import load_published, matching
+from harness.scoring.published.loading import load_published, matching
 
 EXAMPLE = Path(__file__).with_name("example.yaml")
 """A policy with comments."""

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST
-from harness.scoring import PublishedComparison, Score
-from harness.scoring.score import accuracy_cell
+from harness.scoring.comparison_published import PublishedComparison
+from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, pass_at, percent
 from harness.verbs.sweep.results import CellResult
 

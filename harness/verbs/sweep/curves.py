@@ -16,7 +16,7 @@ def series(results: Results) -> dict[str, list[Step]]:
             curve, remark = f"{result.cell.benchmark} {line}".strip(), "; ".join(filter(None, result.notes))
             of_curve = curve, step, result.score, result.differs
             steps = by_series.setdefault(result.cell.benchmark, [])
-            steps.append(Step(*of_curve, remark, result.p_since_before, bool(result.apart)))
+            steps.append(Step(*of_curve, remark, bool(result.apart)))
     # A benchmark without any score has no table.
     return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
 

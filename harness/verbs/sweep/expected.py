@@ -14,7 +14,7 @@ from harness.generation.context import may_lower
 from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
 from harness.runs.recorded_settings import in_words
-from harness.scoring.published import load_published, matching
+from harness.scoring.published.loading import load_published, matching
 from harness.verbs.sweep import running
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.file import at_line

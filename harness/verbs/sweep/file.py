@@ -16,7 +16,7 @@ from harness.benchmarks.catalogue import suites
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.validation import others, problem_of
+from harness.core.validation import first_of, others, problem_of
 from harness.runs.layout import run_around
 from harness.verbs.sweep import schema
 
@@ -120,36 +120,18 @@ def find(name_or_path: str) -> Path:
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
-    """The sentence for each mistake in a sweep's file, with file and line.
+    """The sentence for the first mistake in a sweep's file, with file and line; it names the keys of the others.
 
     where_of: returns "file:line" of a key.
     """
     problems = error.errors(include_url=False, include_context=False)
-    missing = [problem for problem in problems if problem["type"] == "missing"]
-    # A misspelt key causes other errors, such as a missing key, so it is reported before them, as in `first_problem`.
-    wrong = sorted(
-        (problem for problem in problems if problem["type"] != "missing"),
-        key=lambda problem: problem["type"] != "extra_forbidden",
-    )
-    lines: list[str] = []
-    for problem in (wrong or missing[:1])[:MAX_WRONG]:
-        keys = problem["loc"]
-        part_keys = _keys_beside(keys)
-        more = others([each for each in missing if each is not problem]) if not lines else ""
-        sentence = problem_of(problem, part_keys, more).sentence
-        if problem["type"] == "extra_forbidden" and not near_names(str(keys[-1]), part_keys):
-            advice = _belongs_where(str(keys[-1]), part_keys)
-            # The keys of a part are listed once.
-            if not any(line.endswith(advice) for line in lines):
-                sentence = f"{sentence.removesuffix('.')}. {advice}"
-        lines.append(f"{where_of(keys)}: {sentence}")
-    if len(wrong) > MAX_WRONG:
-        lines.append(f"and {len(wrong) - MAX_WRONG} more")
-    return "\n".join(lines)
-
-
-MAX_WRONG = 5
-"""Largest number of mistakes that a message names, each with its line; the others are counted."""
+    first = first_of(problems)
+    keys = first["loc"]
+    beside = _keys_beside(keys)
+    sentence = problem_of(first, beside, others([problem for problem in problems if problem is not first])).sentence
+    if first["type"] == "extra_forbidden" and not near_names(str(keys[-1]), beside):
+        sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), beside)}"
+    return f"{where_of(keys)}: {sentence}"
 
 
 def _belongs_where(key: str, beside: Collection[str]) -> str:

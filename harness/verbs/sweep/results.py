@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-A cell is compared with its base cell, with the step before it (a checkpoint's cell), and with published scores of its
-model. The p values of all differences of the sweep are corrected together, by Holm's method.
+A cell is compared with its base cell, and with published scores of its model. The p values of all differences of the
+sweep are corrected together, by Holm's method.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.reports.history import History
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
-from harness.reports.series import passed_over
 from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
-from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
-from harness.scoring.comparison_published import PublishedVerdict
+from harness.scoring import beside
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.mean_difference import MeanComparison, mean_comparison
 from harness.scoring.mean_score import mean_score
+from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.verbs.compare import verify_run
@@ -46,33 +47,27 @@ OtherEntries = tuple[tuple[str, str], ...]
 class CellResult:
     """The result of one cell.
 
-    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. damaged: a file of
-    the cell cannot be read, and the reason says what to do. up_to_date: the run has all samples that the sweep now
-    plans, which may be more than the run was asked for. base: the cell that it is compared with; None for the base
-    itself, and without a base. against_base: the cell minus its base cell; None without a comparison. uncompared:
-    why a scored cell with a base is not compared; else empty. before: of a checkpoint's cell, the cell of the last
-    step before that has a score and does not lack samples; None without one. since_before: the cell minus that
-    cell. p, p_since_before: of these differences, for the same questions asked again, corrected by Holm. published:
-    comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders them.
-    standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
-    without one. other_questions: why scores published under the benchmark's name are not compared; empty if they
-    are. remark: that the files of the model or the server's entry are no longer those that made the samples, or that
-    the step repeats the step before; often empty. apart: how the settings of a step differ from those of its curve, so
-    that it is compared with no other step; else empty. history: what the log of its run records.
+    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. up_to_date: the run
+    has all samples that the sweep now plans, which may be more than the run was asked for. base: the cell that it is
+    compared with; None for the base itself, and without a base. against_base: the cell minus its base cell; None
+    without a comparison. uncompared: why a scored cell with a base is not compared; else empty. p: of the difference,
+    for the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest
+    settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any.
+    suite: address of the suite's own source; empty without one. other_questions: why scores published under the
+    benchmark's name are not compared; empty if they are. remark: that the files of the model or the server's entry are
+    no longer those that made the samples, or that the step repeats the step before; often empty. apart: how the
+    settings of a step differ from those of its curve, so that it is compared with no other step; else empty. history:
+    what the log of its run records.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
-    damaged: bool = False
     up_to_date: bool = False
     base: Cell | None = None
     against_base: PairedComparison | None = None
     p: float | None = None
     uncompared: str = ""
-    before: Cell | None = None
-    since_before: PairedComparison | None = None
-    p_since_before: float | None = None
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
     suite: str = ""
@@ -107,12 +102,6 @@ class CellResult:
         return f"{self.cell.name}: {n} of {samples} {are(n)} undecided and counted as wrong"
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the cell has a score of all samples that the sweep now plans, and the settings of its curve."""
-        score = None if self.apart or not self.up_to_date else self.score
-        return score is not None and score.accuracy is not None and not score.n_missing
-
-    @property
     def samples(self) -> int | None:
         """Samples of each question; None without a score."""
         return None if self.benchmark is None else self.benchmark.record.plan.samples
@@ -130,18 +119,16 @@ class CellResult:
 class Aggregate(NamedTuple):
     """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
-    point: axis → name of the entry, for all axes except the benchmarks. base: the entry whose mean at the
-    same point is the base; None for the base itself, and without one. Of checkpoints it is the first step with all
-    samples of all benchmarks. difference, p: the mean minus the base's mean, and its p value, corrected by Holm; None
-    without a base, and if the two cannot be compared. uncompared: why they cannot; else empty. missing: benchmarks
-    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
-    intervals are None if a run misses samples that it was asked for, since these may have any result.
+    point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
+    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. uncompared: why they
+    cannot; else empty. missing: benchmarks without a complete score of the samples that the sweep asks for. mean is
+    None if one of them has no score; the intervals are None if a run misses samples that it was asked for, since these
+    may have any result.
     """
 
     point: Mapping[str, str]
     mean: Estimate | None
     missing: Sequence[str]
-    base: str | None = None
     difference: float | None = None
     p: float | None = None
     uncompared: str = ""
@@ -151,13 +138,13 @@ class Aggregate(NamedTuple):
 class Results:
     """The results of a sweep. results: every cell, in order.
 
-    base_axis: the axis whose entries are compared with each other; None without a comparison. aggregates: the means
-    over a suite's benchmarks; empty for a sweep that is no suite.
+    base: the entry that the others of its axis are compared with, as (axis, name); None without a comparison.
+    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite.
     """
 
     sweep: Sweep
     results: Sequence[CellResult]
-    base_axis: str | None
+    base: tuple[str, str] | None
     aggregates: Sequence[Aggregate]
 
 
@@ -184,37 +171,16 @@ def results(sweep: Sweep) -> Results:
     """
     base, said = _base(sweep), remarks()
     read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
-    compared = _since_before(sweep, _against_base(sweep, read, base))
+    compared = _against_base(read, base)
     means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
-    # Two steps that follow each other may also be a step and its base: each pair of cells is one comparison.
-    pairs = {pair: paired.p_sampling for result in compared for pair, paired in pairs_of(result)}
-    adjusted = iter(holm([*pairs.values(), *(result.p for result in means if result.p is not None)]))
-    p_of = {pair: next(adjusted) for pair in pairs}
+    of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
+    adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
     return Results(
         sweep=sweep,
-        results=[
-            replace(
-                result,
-                p=None if result.against_base is None else p_of[_pair(result, result.base)],
-                p_since_before=None if result.since_before is None else p_of[_pair(result, result.before)],
-            )
-            for result in compared
-        ],
-        base_axis=None if base is None else base[0],
+        results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
+        base=base,
         aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
     )
-
-
-def _pair(result: CellResult, reference: Cell | None) -> frozenset[str]:
-    """The names of two cells that are compared."""
-    assert reference is not None
-    return frozenset((result.cell.name, reference.name))
-
-
-def pairs_of(result: CellResult) -> list[tuple[frozenset[str], PairedComparison]]:
-    """The comparisons of a cell with other cells of the sweep, each with the names of both cells."""
-    both = ((result.base, result.against_base), (result.before, result.since_before))
-    return [(_pair(result, reference), paired) for reference, paired in both if paired is not None]
 
 
 def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> CellResult:
@@ -228,7 +194,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         remark = "; ".join(filter(None, (result.remark, other)))
         return replace(result, up_to_date=stamps.is_whole(sweep, cell, found), remark=remark)
     except StoreError as error:
-        return CellResult(cell=cell, reason=reason or quoted(error.sentence), damaged=True)
+        return CellResult(cell=cell, reason=reason or quoted(error.sentence))
 
 
 def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_on: Remarks) -> CellResult:
@@ -276,8 +242,7 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 
     The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is the
     first column of a grid; without a grid, the first entry of the first axis with several entries; None if there is no
-    such axis. If these entries are checkpoints and the file names no base, each row has the base that `_against_base`
-    finds.
+    such axis.
     """
     if sweep.table.base is not None:
         entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
@@ -288,18 +253,15 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
+def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
     """Compare each cell with the base cell of its row: the cells that differ from it only on the axis of the base."""
     if base is None:
         return list(cells)
-    axis, _ = base
-    rows: dict[OtherEntries, list[CellResult]] = {}
-    for result in cells:
-        rows.setdefault(_without(axis, result.cell.point), []).append(result)
+    axis, name = base
+    of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
     compared = []
     for result in cells:
-        row = rows[_without(axis, result.cell.point)]
-        (first,) = _base_of(sweep, base, [(candidate,) for candidate in row]) or (None,)
+        first = of_row.get(_without(axis, result.cell.point))
         if first is None or first is result:
             compared.append(result)
             continue
@@ -308,45 +270,6 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult], base: tuple[str, st
         why = "" if is_told else f"{result.cell.name} is not compared: {_obstacle(first)}"
         compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
     return compared
-
-
-def _base_of(sweep: Sweep, base: tuple[str, str], row: Sequence[Sequence[CellResult]]) -> Sequence[CellResult] | None:
-    """The base among the entries of the base's axis; None if the row has none.
-
-    row: for each entry, its results on the benchmarks that are compared.
-    """
-    axis, name = base
-    if sweep.table.base is not None or all(entry.checkpoint is None for entry in sweep.axes[axis]):
-        return next((listed for listed in row if listed[0].cell.point[axis] == name), None)
-    # The base is the first complete step. A step that was deleted or damaged never gets its score, or never gets the
-    # samples that the sweep asks for now; beside a base with samples missing, nothing differs.
-    scored = [listed for listed in row if all(_accuracy(item) is not None and not item.apart for item in listed)]
-    complete = [listed for listed in scored if all(result.is_whole for result in listed)]
-    return next(iter(complete or scored), None)
-
-
-def _since_before(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
-    """Compare each checkpoint's cell with the cell of the step before on the same curve. Cells that are passed over
-    (`passed_over`) are left out on both sides: one that ended early would show a change where only its run ended.
-    """
-    latest: dict[tuple[str, str], CellResult] = {}
-    before: dict[str, CellResult] = {}
-    steps = [
-        (step, result) for result in cells if (step := sweep.step_of(result.cell)) and _accuracy(result) is not None
-    ]
-    for (line, _), result in sorted(steps, key=lambda item: item[0][1]):
-        key = result.cell.benchmark, line
-        if result.score is None or passed_over(result.score, apart=bool(result.apart)):
-            continue
-        if key in latest:
-            before[result.cell.name] = latest[key]
-        latest[key] = result
-    return [
-        replace(result, before=earlier.cell, since_before=_compare_pair(result, earlier))
-        if (earlier := before.get(result.cell.name)) is not None
-        else result
-        for result in cells
-    ]
 
 
 def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
@@ -390,17 +313,13 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[st
     by_point = {point: listed for point, listed in by_point.items() if len(listed) == n_benchmarks}
     if base is None or base[0] == "benchmarks":
         return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
-    rows: dict[OtherEntries, list[list[CellResult]]] = {}
-    for point, listed in by_point.items():
-        rows.setdefault(_without(base[0], dict(point)), []).append(listed)
     means = []
     for point, listed in by_point.items():
-        first = _base_of(sweep, base, rows[_without(base[0], dict(point))])
+        first = by_point.get(tuple((axis, base[1] if axis == base[0] else name) for axis, name in point))
         mean = _aggregate(dict(point), listed)
         if first is not None and first is not listed and mean.mean is not None:
             compared, why = _mean_pair(listed, first)
             mean = mean._replace(
-                base=first[0].cell.point[base[0]],
                 difference=None if compared is None else compared.difference.value,
                 p=None if compared is None else compared.p_sampling,
                 uncompared=why,

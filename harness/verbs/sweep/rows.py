@@ -13,8 +13,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: its entries on the axes of the file, its numbers as fractions (None: unknown), and why it has no score.
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
-    difference, p: against the base cell. change, p_change: of a checkpoint's cell, against the last step before
-    with a score that does not lack samples; None for another cell. pass_at_k: pass@k for this k. reported: the
+    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the
     nearest published pass@1 of the model; reported_as: the same with the digits that its source printed;
     reported_by: its source; reported_under: settings that differ (attention budget, token budget, prompt, number of
     samples). vendor: the pass@1 that the model's own authors report, as printed. sources: every source with its
@@ -52,8 +51,6 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     reported_under: str
     vendor: str
     sources: str
-    change: float | None
-    p_change: float | None
     reported_at_k: str
     error_per_question: str
     reported_error: str

@@ -10,18 +10,14 @@ from harness.verbs.sweep.cells import Sweep
 
 def note_cells(sweep: Sweep) -> None:
     """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, the run of the step before, whether the
-    file asks for more samples, and which steps have no run. A run may be read without its sweep.
+    attention budget) that the suite states for its server, the training step, the run of the step before, and whether
+    the file asks for more samples. A run may be read without its sweep.
 
     Raises `StoreError`.
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
     cells = [(*(sweep.step_of(cell) or ("", None)), cell) for cell in sweep.cells]
     latest: dict[tuple[str, str], str] = {}
-    unsampled: dict[tuple[str, str], list[int]] = {}
-    for curve, step, cell in cells:
-        if step is not None and not RunFolder(sweep.folder(cell)).manifest.is_file():
-            unsampled.setdefault((cell.benchmark, curve), []).append(step)
     for curve, step, cell in sorted(cells, key=lambda item: item[1] or 0):
         folder = RunFolder(sweep.folder(cell))
         if folder.manifest.is_file():
@@ -34,7 +30,6 @@ def note_cells(sweep: Sweep) -> None:
                 curve=curve,
                 before="" if step is None else latest.get(of_curve, ""),
                 is_whole=stamps.is_whole(sweep, cell, record.read(sweep.out, cell.name)),
-                unsampled=tuple(unsampled.get(of_curve, ())),
             )
             suite_file.write(folder, note)
             latest[of_curve] = folder.path.name

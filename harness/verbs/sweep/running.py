@@ -50,12 +50,6 @@ if TYPE_CHECKING:
 Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 """Grades and scores a run folder: `score_cell`, which works in a process of its own."""
 
-UNSCORED = "scoring ended with "
-"""The reason of a cell begins with these words if all its samples are stored and only its scoring failed."""
-
-UNSENT = "the score is stored, but was not sent: "
-"""The reason of a cell begins with these words if only a tracker failed."""
-
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, with or without success."""
 
@@ -287,9 +281,9 @@ class _Group:
         ended = self._score(sweep.folder(cell), options, sweep.judge)
         for sentence in ended.addresses:
             self._watcher.standing(f"{cell.name}: {sentence}")
-        reason = f"{UNSCORED}{ended.code}: {ended.reason}" if ended.code else ""
+        reason = f"scoring ended with {ended.code}: {ended.reason}" if ended.code else ""
         if ended.unsent:
-            reason = UNSENT + ended.reason
+            reason = f"the score is stored, but was not sent: {ended.reason}"
         done = stamps.stamp(sweep, cell) if ended.unsent or not ended.code else ""
         sent = {name: to for name, to in owed.items() if name not in ended.unsent} if done else {}
         self.ended(cell, reason, ended.code, sampled=sampled, done=done, tracked={**has, **sent})

@@ -1,14 +1,8 @@
-"""Finds servers of a sweep that cannot differ where the sweep needs them to: in their weights, or in their port.
-
-Both are mistakes of the sweep's file that show only after all samples are drawn, or as servers that do not start.
-"""
+"""Finds servers of a sweep that cannot differ in their weights: a mistake that nothing else shows."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 from harness.core.codec import digest
-from harness.core.errors import UsageError
 from harness.verbs.sweep.cells import Sweep
 from server_launchers.engines.table import ANY_PROGRAM
 
@@ -35,15 +29,3 @@ def without_model(sweep: Sweep) -> list[str]:
                 "in another way, for example by {served_name}, needs no change"
             )
     return sentences
-
-
-def refuse_one_port(sweep: Sweep) -> None:
-    """Raise `UsageError` if two servers that may run at once have the same fixed port."""
-    n_slots = len(sweep.slots)
-    specs = [group.spec for group in sweep.groups if group.spec is not None]
-    ports = [spec["port"] for spec in specs if spec.get("port") is not None]
-    if n_slots > 1 and (twice := [port for port, n in Counter(ports).items() if n > 1]):
-        raise UsageError(
-            f"{sweep.file.where(('slots',))}: `slots` lets {n_slots} servers run at once, and `port: {twice[0]}` gives "
-            "several of them the same port: leave `port` out, and each gets a free one"
-        )

@@ -16,7 +16,7 @@ import msgspec
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, csv_file, visible
-from harness.core.nouns import count_noun, in_points
+from harness.core.nouns import count_noun
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -26,7 +26,6 @@ from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_nam
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
-from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
 from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES, Sweep
@@ -54,7 +53,9 @@ def tables(results: Results) -> list[Table]:
     for name, steps in curves.series(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         notes = Notes()
-        legend = _beside_base(results, of_benchmark) + "".join(map(notes.mark, cut_notes(steps)))
+        legend = _beside_base(results, (result.base for result in of_benchmark)) + "".join(
+            map(notes.mark, cut_notes(steps))
+        )
         sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
     # The nearest published score of each metric, beside each cell.
     rows = []
@@ -64,20 +65,6 @@ def tables(results: Results) -> list[Table]:
             if comparison is not None:
                 rows.append((result.cell.name, comparison))
     return [*sections, published_table(rows)] if rows else sections
-
-
-def score_lines(results: Results) -> list[str]:
-    """A line for each cell with a score: the accuracy with its interval and, of a checkpoint, the change since the step
-    before and the remarks on its settings and its model.
-    """
-    lines = []
-    for result in results.results:
-        if (score := result.score) is not None and score.accuracy is not None:
-            change = result.since_before
-            since = "" if change is None else f", {in_points(change.difference.value)} since the step before"
-            remarks = "".join(f"; {words}" for words in (result.apart, result.remark) if words)
-            lines.append(f"{visible(result.cell.name, 200)}: accuracy in %: {accuracy_cell(score)}{since}{remarks}")
-    return lines
 
 
 def plots(results: Results) -> list[Plot]:
@@ -209,8 +196,6 @@ def _row(results: Results, result: CellResult) -> CellRow:
         reported_under="; ".join(differences(reported, result.samples)) if reported else "",
         vendor=result.vendor.published.printed if result.vendor else "",
         sources=sources_text(result),
-        change=result.since_before.difference.value if result.since_before else None,
-        p_change=result.p_since_before,
         **printed,
     )
 
@@ -256,8 +241,9 @@ def _of_cells(results: Results) -> Iterator[Table]:
             rows.append((point, texts))
         title = ", ".join(short(sweep.label(axis, name)) for axis, name in part.items()) or short(sweep.name)
         title += ": accuracy in %" if layout == "grid" else ", in %"
-        measured = f", with its 95 % interval (same questions, asked again){_beside_base(results, shown)}"
-        yield _table(sweep, title + measured, down, heads, rows, notes)
+        title += ", with its 95 % interval (same questions, asked again)"
+        title += _beside_base(results, (result.base for result in shown))
+        yield _table(sweep, title, down, heads, rows, notes)
 
 
 def _table(
@@ -305,21 +291,15 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     return f", reported {published_text(result, nearest, notes)}: {result.standing}"
 
 
-def _beside_base(results: Results, shown: Sequence[CellResult]) -> str:
-    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell shown has a base."""
-    axis = results.base_axis
-    bases = [result.base.point[axis] for result in shown if axis is not None and result.base is not None]
-    return _differs_from(results, bases)
+def _beside_base(results: Results, compared: Iterable[object]) -> str:
+    """The end of a table's title that says what the sign `MARK` (*) means; empty if nothing is `compared`.
 
-
-def _differs_from(results: Results, bases: Sequence[str]) -> str:
-    """What the sign `MARK` (*) means in a table whose cells are compared with these entries; empty without any."""
-    axis, named = results.base_axis, dict.fromkeys(bases)
-    if axis is None or not named:
+    compared: what is compared with each cell of the table; None for nothing.
+    """
+    if results.base is None or all(item is None for item in compared):
         return ""
-    labels = " or ".join(short(results.sweep.label(axis, name)) for name in named)
-    which = ", the first step with all samples there" if len(named) > 1 else ""
-    return f"; * differs from {labels}{which} (p < 0.05, corrected for all comparisons of this sweep)"
+    label = short(results.sweep.label(*results.base))
+    return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
 # ---- means
@@ -333,11 +313,10 @@ def _means(results: Results) -> Table:
         accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
         texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
-    bases = [mean.base for mean in results.aggregates if mean.base and mean.p is not None]
     title = (
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
-        f"{_differs_from(results, bases)}"
+        f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
     )
     heads = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return _table(sweep, title, [axis for axis in AXES[:-1] if axis in sweep.axes] or ["suite"], heads, rows, notes)

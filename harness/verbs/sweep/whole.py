@@ -55,7 +55,6 @@ def plan_of(
         raise UsageError(str(error), field="serve") from error
     file = file or files.read(files.find(name))
     sweep = cells.plan(file, over, serve, JudgeOptions.without_unset(judge))
-    shared_servers.refuse_one_port(sweep)
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=destinations_of(track), remarks=[*sweep.remarks, *shared_servers.without_model(sweep)])
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))

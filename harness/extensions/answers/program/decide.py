@@ -40,11 +40,8 @@ RULES = {
 MAX_SHOWN_CHARS = 400
 """Longest input, output or message of a failed test that is shown."""
 
-MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-"""Largest output of a program for a test; for a test that expects much, the bound is twice the expected output."""
-
-_MAX_FILE_BYTES = 16 * 1024 * 1024
-"""Largest file that a program may write."""
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Largest file that a program may write, also its output; for a test that expects much, twice the expected output."""
 _RECURSION = 50_000
 """Python's recursion limit for programs, as in LiveCodeBench."""
 
@@ -105,8 +102,8 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
     """The job for the sandbox: the program and its limits.
 
-    n: number of tests. each: whether the limit of CPU time holds
-    for each test, instead of for all together. output: bytes that the program may print.
+    n: number of tests. each: whether the limit of CPU time holds for each test, instead of for all together. output:
+    bytes that the program may write at least.
     """
     seconds = tests.limits.seconds
     return {
@@ -116,7 +113,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
         "limits": {
             "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
             "sleep": max(seconds, _SLEEP_SECONDS),
-            "memory": tests.limits.memory_mb << 20, "file": _MAX_FILE_BYTES, "output": max(output, MAX_OUTPUT_BYTES),
+            "memory": tests.limits.memory_mb << 20, "file": max(output, MAX_FILE_BYTES),
             "recursion": _RECURSION, "tests_memory": _TESTS_MEMORY_MB << 20, "tests_cpu": _TESTS_CPU_SECONDS,
         },
     }  # fmt: skip

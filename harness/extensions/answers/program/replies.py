@@ -77,39 +77,16 @@ def _continues(code: str, tests: QuestionTests) -> bool:
     return bool(tests.starter) and first[:1] in (" ", "\t")
 
 
-def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return (start, end) of each line in text[start:end], without its line feed."""
-    spans, begin = [], start
-    while begin <= end:
-        stop = text.find("\n", begin, end)
-        stop = end if stop < 0 else stop
-        spans.append((begin, stop))
-        begin = stop + 1
-    return spans
-
-
 def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return (start, end) of the text between the last two fences (lines of three backticks).
-
-    None without two fences, or with nothing between them."""
-    lines = _lines(text, start, end)
-    fences = [number for number, (a, b) in enumerate(lines) if FENCE in text[a:b]]
-    if len(fences) < 2:
-        return None
-    first, last = fences[-2] + 1, fences[-1] - 1
-    return (lines[first][0], lines[last][1]) if first <= last else None
+    """Return (start, end) of the text between the last two lines with a fence; None without two."""
+    fences = [*re.finditer(rf"^.*{FENCE}.*\n?", text[start:end], re.MULTILINE)]
+    return (start + fences[-2].end(), start + fences[-1].start() - 1) if len(fences) >= 2 else None
 
 
 def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return (start, end) of each block between fences (lines of three backticks); the last may end with the reply."""
-    blocks: list[tuple[int, int]] = []
-    opened = -1  # the start of the block that is open; -1: none is open
-    for a, b in _lines(text, start, end):
-        if not text[a:b].lstrip().startswith(FENCE):
-            continue
-        if opened < 0:
-            opened = min(b + 1, end)
-        else:
-            blocks.append((opened, max(opened, a - 1)))
-            opened = -1
-    return [*blocks, (opened, end)] if 0 <= opened < end else blocks
+    """Return (start, end) of each block between lines that begin with a fence; the last may end with the reply."""
+    fences = re.finditer(rf"^[^\S\n]*{FENCE}.*\n?", text[start:end], re.MULTILINE)
+    borders = [(start + fence.start(), start + fence.end()) for fence in fences]
+    pairs = zip(borders[::2], borders[1::2], strict=False)
+    blocks = [(opened, max(opened, closed - 1)) for (_, opened), (closed, _) in pairs]
+    return [*blocks, (borders[-1][1], end)] if len(borders) % 2 and borders[-1][1] < end else blocks

@@ -6,38 +6,19 @@ carries paths, options and counts between the nodes, never a model's text. The p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from importlib import import_module
+from typing import Any
 
-if TYPE_CHECKING:
-    from harness.asking.options.run import RunOptions
-    from harness.asking.session import Ran
-    from harness.asking.watching import Watcher
-    from harness.presets.grading import GradingOptions
-    from harness.runs import RunFolder
+_MODULES = {"check": "sampling", "run_on": "sampling", "grade_on": "grading"}
 
 
-class Ray:
-    """The extension for Ray. Each method imports its own module when it is called: grading needs no module of a run."""
-
-    def checked(self, options: RunOptions) -> RunOptions:
-        """The options, with an address that other nodes reach. Raises `UsageError` for an option that a run on a
-        cluster refuses."""
-        from harness.extensions.clusters.ray.sampling import check
-
-        return check(options)
-
-    def run(self, on: str, options: RunOptions, watcher: Watcher) -> Ran:
-        """Run the benchmarks in shards, each a Ray task: as many as in the earlier session, or one for each node."""
-        from harness.extensions.clusters.ray.sampling import run_on
-
-        return run_on(on, options, watcher)
-
-    def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-        """Grade the run's samples in Ray tasks. Returns the options for the scoring on this machine, which follows and
-        keeps these grades."""
-        from harness.extensions.clusters.ray.grading import grade_on
-
-        return grade_on(on, folder, grading, watcher)
+def __getattr__(name: str) -> Any:
+    """A function, from its module at first use: grading imports no module of a run."""
+    if name not in _MODULES:
+        raise AttributeError(name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
-CLUSTER = Ray()
+CLUSTER = sys.modules[__name__]
+"""The extension (`harness.verbs.elsewhere.ClusterExtension`): this module with the functions above."""

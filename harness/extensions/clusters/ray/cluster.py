@@ -38,8 +38,8 @@ RETRIES = 20
 class Cluster:
     """A connection to a cluster, for a `with` block; at its end Ray ends the tasks that still run.
 
-    on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT. Raises
-    `UsageError` where the package is missing or no cluster answers.
+    on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT. n_nodes: nodes that can run a task,
+    n_cpus: processors, each at least one. Raises `UsageError` where the package is missing or no cluster answers.
     """
 
     def __init__(self, on: str) -> None:
@@ -57,28 +57,19 @@ class Cluster:
             with warnings.catch_warnings(action="ignore"), chdir("/"):
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except Exception as error:  # Ray raises exceptions of many kinds here
-            where = "" if address == "auto" else f" at {visible(address, 200)}"
             raise UsageError(
-                f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/scaling.md), or set "
-                "RAY_ADDRESS, or give on=ray://HOST:PORT"
+                f"no Ray cluster answers at {visible(address, 200)} ({_last_line(error)}). Start one "
+                "(docs/scaling.md), or set RAY_ADDRESS, or give on=ray://HOST:PORT"
             ) from error
+        able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+        self.n_nodes = max(1, len(able))
+        self.n_cpus = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes that can run a task, at least one."""
-        able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-        return max(1, len(able))
-
-    @property
-    def n_cpus(self) -> int:
-        """Processors of the cluster, at least one."""
-        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def each(
         self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], names: Sequence[str], watcher: Watcher
@@ -120,8 +111,7 @@ class Cluster:
                         if kind == "Interrupted" and signals.caught is None and n_restarts[index] < RETRIES:
                             # No signal came to this process: Ray drains the task's node.
                             n_restarts[index] += 1
-                            restarted = begin(index)
-                            indices[restarted] = index
+                            indices[restarted := begin(index)] = index
                             waiting.append(restarted)
                             continue
                         results[index] = _unpack(kind, value, names[index])

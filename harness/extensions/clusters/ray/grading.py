@@ -1,24 +1,25 @@
 """Grades a run's samples on the nodes of a Ray cluster: each task grades one stretch of a journal.
 
-    journal ── byte ranges ──► one task each ──► grades.part-START.jsonl ──► joined into the file of grades
+    journal ── byte ranges ──► one task each ──► grading-parts/START.jsonl ──► joined into the file of grades
 
 That file is the one that a scoring on this machine writes, so the scoring that follows finds every sample graded.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+import shutil
+from itertools import chain, pairwise
 from pathlib import Path
 
 from harness.asking.watching import Watcher
-from harness.core.records import Grade
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span
+
+PARTS = "grading-parts"
+"""The folder, beside a benchmark's journal, of the grades of single tasks."""
 
 PART_BYTES = 64 * 1024 * 1024
 """Smallest stretch of a journal for a task, in bytes; a smaller one is graded faster than a task starts."""
@@ -37,9 +38,11 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
         for name in Manifest.load(folder).benchmarks:
             files = folder.benchmark(name)
             spans = _spans(files, PARTS_PER_CPU * cluster.n_cpus)
-            parts = [files.path / f"grades.part-{start}.jsonl" for start, _ in spans]
+            folder_of_parts = files.path / PARTS
             # A scoring that was interrupted may have left parts, cut at other places.
-            _remove_parts(files)
+            shutil.rmtree(folder_of_parts, ignore_errors=True)
+            folder_of_parts.mkdir()
+            parts = [folder_of_parts / f"{start}.jsonl" for start, _ in spans]
             arguments = [
                 (str(folder.path), name, span, str(part), grading.deadline_s, grading.fresh)
                 for span, part in zip(spans, parts, strict=True)
@@ -47,8 +50,10 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             counts = cluster.each(grade_part, arguments, labels, watcher)
             watcher.standing(f"{name}: {sum(counts):,} samples graded in {len(parts)} parts")
-            grades.write(files, _join(parts))
-            _remove_parts(files)
+            # If a journal has two records of one sample, the first counts; in a file of grades, the last. So the order
+            # of the parts is reversed: the grade of the first record comes last.
+            grades.write(files, chain.from_iterable(map(grades.read_file, reversed(parts))))
+            shutil.rmtree(folder_of_parts)
     return grading.but(fresh=False)
 
 
@@ -63,17 +68,3 @@ def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
     size = files.samples.stat().st_size if files.has_samples() else 0
     n = max(1, min(most, size // PART_BYTES))
     return list(pairwise([size * i // n for i in range(n + 1)]))
-
-
-def _join(parts: Sequence[Path]) -> Iterator[Grade]:
-    """The grades of all parts, those of the journal's last part first."""
-    # If a journal has two records of one sample, the first counts; in a file of grades, the last. So the order of the
-    # parts is reversed: the grade of the first record comes last.
-    for part in reversed(parts):
-        yield from grades.read_file(part)
-
-
-def _remove_parts(files: BenchmarkFolder) -> None:
-    for part in files.path.glob("grades.part-*.jsonl"):
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()

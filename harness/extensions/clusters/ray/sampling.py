@@ -8,9 +8,7 @@ depends on the number of shards, so a later session keeps the number of the firs
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -93,11 +91,10 @@ def _outcome_of_all(
     outcomes: those of the shards. joined: the benchmarks of the merged run, with their numbers of
     samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
-    counts: Counter[str] = Counter()
-    examples: dict[str, Cause] = {}
+    causes: dict[str, Cause] = {}
     for cause in (cause for outcome in outcomes for cause in outcome.causes):
-        counts[cause.kind] += cause.count
-        examples.setdefault(cause.kind, cause)
+        earlier = causes.get(cause.kind, replace(cause, count=0))
+        causes[cause.kind] = replace(earlier, count=earlier.count + cause.count)
     # All shards ask the same servers and warn of the same things; each warning is shown once.
     sentences = dict.fromkeys([*notes, *(warning for outcome in outcomes for warning in outcome.warnings)])
     return Outcome(
@@ -107,7 +104,7 @@ def _outcome_of_all(
         n_owed=sum(benchmark.n_owed for benchmark in joined),
         elapsed_s=elapsed_s,
         warnings=list(sentences),
-        causes=[replace(examples[kind], count=count) for kind, count in counts.most_common()],
+        causes=sorted(causes.values(), key=lambda cause: -cause.count),
         n_missing=sum(outcome.n_missing for outcome in outcomes),
         tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
@@ -141,9 +138,5 @@ def _folder(options: RunOptions) -> RunFolder:
 
 def _earlier_shards(folder: RunFolder) -> int | None:
     """The number of shards of the earlier sessions; None if there were none."""
-    numbers = {
-        int(match[1])
-        for path in (folder.path / SHARDS).glob("*-of-*")
-        if (match := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
-    }
-    return max(numbers, default=None)
+    ends = (path.name.rpartition("-of-")[2] for path in (folder.path / SHARDS).glob("*-of-*"))
+    return max((int(end) for end in ends if end.isdecimal()), default=None)

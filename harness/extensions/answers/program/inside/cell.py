@@ -22,7 +22,6 @@ import gc
 import importlib
 import os
 import platform
-import select
 import signal
 import sys
 import time
@@ -165,77 +164,48 @@ class _Supervisor:
 
     # --- one program on standard input and output ---
     def _do_stdin(self, job: dict[str, Any]) -> None:
-        """Do one job with standard input: fork the program, hand it the test's input, send back what it printed and how
-        it ended."""
-        # The program has one end of each pipe (`its_…`), this process the other.
-        its_input, to_input = os.pipe()
-        from_output, its_output = os.pipe()
-        from_errors, its_errors = os.pipe()
-        self._fork({0: its_input, 1: its_output, 2: its_errors}, lambda: self._become_program(job))
-        # Copies left open here would keep the pipes from ending with the program.
-        for fd in (its_input, its_output, its_errors):
-            os.close(fd)
+        """Do one job with standard input: fork the program with the test's input, and send back what it printed and how
+        it ended.
+
+        Its standard streams are files in memory, which the kernel bounds like any file that it writes.
+        """
         frames.send(self._channel.sends, {"started": True})
-        test = frames.receive(self._channel.receives)
+        given, output, errors = (os.memfd_create("stream") for _ in range(3))
+        with open(given, "wb", closefd=False) as file:
+            file.write(frames.receive(self._channel.receives)["input"].encode("utf-8", "surrogatepass"))
+        os.lseek(given, 0, os.SEEK_SET)
+        alive, its_end = os.pipe()
+        self._fork({0: given, 1: output, 2: errors, 3: its_end}, lambda: self._become_program(job))
+        os.close(its_end)  # A copy left open here would keep the pipe from ending with the program.
         self._start_clock()
-        text = test["input"].encode("utf-8", "surrogatepass")
-        end, output, error = self._converse(to_input, from_output, from_errors, text)
+        end = self._wait_for_end(alive)
+        size, most = os.fstat(errors).st_size, 4 * MAX_ERROR_CHARS
+        # The end is kept, because the last line of a traceback names the exception.
+        error = os.pread(errors, most, max(0, size - most)).decode("utf-8", "replace")[-MAX_ERROR_CHARS:]
+        n_bytes = os.fstat(output).st_size
+        # A program that goes on printing after the kernel has refused it has still printed too much.
+        end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
         # latin-1 carries any byte through JSON unchanged.
-        status = {"end": end, "cpu": self._cpu_seconds(), "out": output.decode("latin-1"),
-                  "err": error[-MAX_ERROR_CHARS:].decode("utf-8", "replace")}  # fmt: skip
+        status = {"end": end, "cpu": self._cpu_seconds(), "err": error,
+                  "out": os.pread(output, n_bytes, 0).decode("latin-1") if end == "closed" else ""}  # fmt: skip
         if end == "closed":
             status.update(self._exit_status())
         frames.send(self._channel.sends, status)
 
-    def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
-        """Feed `given` to the program and read its output until it ends or exceeds a limit.
+    def _wait_for_end(self, alive: int) -> str:
+        """Wait until the program ends. Returns "closed", or the rule of the limit that it has passed.
 
-        into, out, errors: our descriptors of its standard input, output and error. Returns (the rule of the exceeded
-        limit, or "closed" if it ended by itself; its standard output; the end of its standard error).
+        alive: a pipe that ends with the program, or before it if the program closes its end.
         """
-        # A blocking write could hang: a program that prints much before it reads waits for us to read.
-        os.set_blocking(into, False)
-        parts: list[bytes] = []
-        size, error, left = 0, b"", memoryview(given)
-        watched = [out, errors]
-        while watched:
-            over = self._over()
-            if over:
-                return over, b"".join(parts), error
-            reads, writes, _ = select.select(watched, [into] if left else [], [], self._wait_seconds())
-            if writes:
-                try:
-                    left = left[os.write(into, left[: 1 << 20]) :]
-                except BlockingIOError:
-                    pass
-                except OSError:  # The program has closed its standard input.
-                    left = memoryview(b"")
-            # Closed as soon as all is written: many programs read to the end of their input.
-            if not left and into >= 0:
-                os.close(into)
-                into = -1
-            for fd in reads:
-                data = os.read(fd, 1 << 18)
-                if not data:
-                    watched.remove(fd)
-                elif fd == errors:
-                    # The end is kept, because the last line of a traceback names the exception.
-                    error = (error + data)[-4 * MAX_ERROR_CHARS :]
-                else:
-                    parts.append(data)
-                    size += len(data)
-            if size > self._limits["output"]:
-                return "output limit", b"", error
-        while True:  # The program has closed its output: it is about to end, or goes on silently.
+        while True:
             over = self._over()
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
                 self._pid, self._status = 0, status
-                return over if over == "time limit" else "closed", b"".join(parts), error
-            if over:
-                return over, b"".join(parts), error
-            # waitpid has no timeout, and the limits must be looked at meanwhile.
-            time.sleep(0.0005)
+            if pid or over:
+                return over if over == "time limit" or not pid else "closed"
+            if frames.readable([alive], self._wait_seconds()):
+                time.sleep(0.0005)
 
     def _exit_status(self) -> dict[str, int]:
         status = self._status
