@@ -11,7 +11,7 @@ import click
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunCommand, RunOptions
 from harness.asking.session import Ran
-from harness.cli import dry_run, terminal
+from harness.cli import terminal
 from harness.cli.flags import judge_of, read_variables, run_given
 from harness.cli.following import ScoredTerminal
 from harness.cli.json_output import say
@@ -26,8 +26,6 @@ from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.showing.lines import continued_in_words, duration
 from harness.verbs.run import run_at
-from harness.verbs.sweep import cells, whole
-from harness.verbs.sweep import file as files
 
 SHOWN_CAUSES = 5
 
@@ -47,6 +45,8 @@ def carry_out(options: RunCommand) -> int:
         run_options, judge = _of_file(options) or RunOptions(**run_given(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)
+        from harness.cli import dry_run  # a run needs no judge
+
         dry_run.show(run_options, options.on, judge)
         return EXIT_COMPLETE
 
@@ -72,7 +72,9 @@ def _of_file(options: RunCommand) -> RunOptions | None:
     # A list of cards' files, `a.yaml,b.yaml`, ends as one file does.
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return None
-    if not files.is_sweep(path):
+    from harness.verbs.sweep import cells, file, whole  # a run of benchmarks needs no sweep
+
+    if not file.is_sweep(path):
         return None
     return cells.only_run(whole.plan_of(str(path), run_given(options), {}))
 
