@@ -11,10 +11,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -63,10 +62,10 @@ def carry_out(options: StatusCommand) -> None:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
-            _watch(states[0].folder, as_json)
+            _watch(_folder(states[0]), as_json)
         return
     if as_json:
-        say([_plain(status) for status in states])
+        say(states)
         return
     if sweep is not None:
         for line in _cells(sweep):
@@ -88,36 +87,19 @@ def _steer(run: Path, verb: str, value: int | bool) -> None:
     click.echo(f"{visible(str(run))} follows within a second; its log notes it")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Status:
-    """The state of a run.
-
-    shard: which part of a run the folder holds, such as 2/8; None: a whole run. state: "silent" if a process holds the
-    run and states no progress. progress: of the running process; None without one. files: what the disk shows;
-    None if the process stated its progress. scores: by benchmark.
-    """
-
-    folder: RunFolder
-    shard: str | None
-    state: Literal["running", "paused", "ending", "silent", "ended"]
-    progress: Progress | None
-    files: OnDisk | None
-    scores: dict[str, RunningScore]
-
-
-def look(folder: RunFolder) -> Status:
+def look(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
-    progress, shard = progress_of(folder), _shard(folder)
+    run, progress, shard = str(folder.path), progress_of(folder), _shard(folder)
     scores = RunningScores(folder)
     if progress is not None:
         names = [benchmark.name for benchmark in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
         seen = scores.look(names)
-        return Status(folder=folder, shard=shard, state=state, progress=progress, files=None, scores=seen)
+        return RunStatus(run=run, shard=shard, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return Status(folder=folder, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
+    return RunStatus(run=run, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
 
 
 def _shard(folder: RunFolder) -> str | None:
@@ -130,7 +112,7 @@ def _shard(folder: RunFolder) -> str | None:
     return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
 
 
-def _under_way(results: Path) -> list[Status]:
+def _under_way(results: Path) -> list[RunStatus]:
     """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none.
 
     results: a folder of runs and of sweeps, or a sweep's.
@@ -175,14 +157,18 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
             yield f"failed: {visible(record.cell, 200)}: {visible(record.reason, 300)}"
 
 
-def lines(status: Status) -> Iterator[str]:
+def _folder(status: RunStatus) -> RunFolder:
+    return RunFolder(Path(status.run))
+
+
+def lines(status: RunStatus) -> Iterator[str]:
     """The status as text, safe to print."""
     part = f" · shard {visible(status.shard, 20)}" if status.shard is not None else ""
-    yield f"{visible(str(status.folder.path))}{part}: {status.state}"
+    yield f"{visible(status.run)}{part}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
-        yield from _from_files(status.folder, status.files, status.scores)
+        yield from _from_files(_folder(status), status.files, status.scores)
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
@@ -241,18 +227,6 @@ def _ago(event: dict[str, Any]) -> str:
     return f", {duration(max(0.0, seconds))} ago"
 
 
-def _plain(status: Status) -> RunStatus:
-    """The status as `--json` prints it."""
-    return RunStatus(
-        run=str(status.folder.path),
-        shard=status.shard,
-        state=status.state,
-        progress=status.progress,
-        files=status.files,
-        scores=status.scores,
-    )
-
-
 # ---- --watch
 
 
@@ -271,7 +245,7 @@ def _watch(folder: RunFolder, as_json: bool) -> None:
         while True:
             status = look(folder)
             if as_json:
-                click.echo(codec.encode(_plain(status)).decode())
+                click.echo(codec.encode(status).decode())
             elif status.progress is not None:
                 display(status.progress)
             if status.state == "ended":
