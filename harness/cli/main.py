@@ -23,24 +23,6 @@ from harness.core.inert import visible
 from harness.core.secret import without_user_info
 from server_launchers import isolated
 
-_OTHER_NAMES = {"watch": "sweep FILE --follow", "eval": "run, and then score", "evaluate": "run, and then score"}
-"""Name that people try → the command that does this."""
-
-_GONE = {
-    "demo": "`make demo` in a checkout, or `harness doctor --demo`, plays the whole path on a small model",
-    "experiment": "`repeat: 30` or `samples: [8, 16]` in a sweep's file makes the runs, and `harness report FOLDER "
-    "--plots PICTURES` draws how they differ",
-    "init": "copy a file of datasets/templates and edit it (docs/sweeps.md)",
-    "completion": "`_HARNESS_COMPLETE=bash_source harness` prints the script, also zsh_source and fish_source",
-    "published": "`harness verify RUN` compares with the shipped scores, `--published FILE` with those of a file",
-    "models": "`harness serve --models` lists the models of the embedded server, `harness serve fetch NAME` gets one",
-    "ctl": "`harness status RUN` shows a run, and steers it by --concurrency N, --pause, --resume or --drain",
-    "diff": "`harness compare A B --samples` shows where two runs differ",
-    "schema": "`harness COMMAND --json-schema` prints the JSON schema of what a command prints with --json",
-    "plugins": "`harness doctor` lists and tries the plug-ins",
-}
-"""Former command → what stands for it now."""
-
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
@@ -62,9 +44,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            if args[0] in _GONE:
-                ctx.fail(f"`harness {args[0]}` is gone: {_GONE[args[0]]}.")
-            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], VERBS, _OTHER_NAMES)}")
+            from harness.cli.other_words import COMMANDS  # few words are no command
+
+            if args[0] in COMMANDS:
+                ctx.fail(f"`harness {args[0]}` is no command: {COMMANDS[args[0]]}.")
+            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

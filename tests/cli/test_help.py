@@ -94,14 +94,14 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["run", "--overwrite"], "No run is overwritten"),
         (["report", "r", "--latex"], "LaTeX, always"),
         (["score", "r", "--pass-at-k", "8"], "That is --k here."),
-        (["eval", "r"], "Did you mean run, and then score?"),
+        (["eval", "r"], "`harness eval` is no command: `harness run` asks"),
         (["view", "--host", "0.0.0.0"], "`ssh -L 8765:127.0.0.1:8765 HOST`"),
         (["report", "r", "--format", "latex"], "Markdown, CSV and LaTeX, always"),
         (["export", "r", "--format", "trl"], "That is --to here."),
         (["run", "--batch-file", "f"], "`harness score FILE` grades"),
         (["run", "--max-tokens-field", "max_tokens"], "--provider generic max_tokens"),
         (["run", "--judge-votes", "3"], "stands behind its name"),
-        (["demo"], "`harness demo` is gone: `make demo`"),
+        (["demo"], "`harness demo` is no command: `make demo`"),
         (["run", "--parallel", "8"], "That is --concurrency here."),
         (["run", "--max_workers=8"], "That is --concurrency here."),
         (["score", "x", "--max_workers", "8"], "That is --workers here."),
@@ -124,7 +124,7 @@ def test_each_option_of_a_run_stands_under_a_subject() -> None:
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),
         (["benchmarks", "demo"], "there are fetch, list, schema, show. To see demo: cli benchmarks show demo"),
         (["benchmarks", "shwo"], "Did you mean show?"),
-        (["experiment", "repeats"], "`harness experiment` is gone: `repeat: 30`"),
+        (["experiment", "repeats"], "`harness experiment` is no command: `repeat: 30`"),
     ],
 )
 def test_words_of_other_tools_are_understood(words: list[str], sentence: str) -> None:
@@ -254,8 +254,10 @@ def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
         "diff": "compare A B --samples", "models": "serve --models", "schema": "--json-schema", "ctl": "status RUN",
     }.items():  # fmt: skip
         done = harness(tmp_path, name, "x")
-        assert (done.code, f"`harness {name}` is gone: " in done.err, instead in done.err) == (2, True, True)
-    assert "no command 'watch'. Did you mean sweep FILE --follow?" in harness(tmp_path, "watch", "ck/").err
+        assert (done.code, f"`harness {name}` is no command: " in done.err, instead in done.err) == (2, True, True)
+    assert (
+        "`harness watch` is no command: `harness sweep FILE --follow MINUTES`" in harness(tmp_path, "watch", "ck/").err
+    )
 
 
 def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(

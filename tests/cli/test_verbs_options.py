@@ -112,7 +112,7 @@ def test_no_refused_option_shows_a_key_in_a_traceback_or_on_the_screen(tmp_path:
     assert len(texts) > 800
     assert not [text for text in texts if any(canary in text for canary in CANARIES)]
     for verb in COMMANDS:
-        for typed in ("--api-key=%s", "--apikey %s", "--header %s", "--extra-body {%s"):
+        for typed in ("--api-key=%s", "--apikey %s", "--header %s", "--extra-body {%s", '--extra-body "%s"'):
             done = CliRunner().invoke(cli, [*verb.split(), "demo", *typed.replace("%s", CANARIES[0]).split()])
             assert CANARIES[0] not in f"{done.output}{done.exception!r}", (verb, typed)
     with pytest.raises(UsageError, match=r"^samples=0: expected a number"):
