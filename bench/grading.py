@@ -65,9 +65,10 @@ def main() -> None:
     parser.add_argument("--math-verify", default=os.environ.get("MATH_VERIFY", sys.executable), metavar="PYTHON")
     parser.add_argument("--quick", action="store_true", help="leave out the long responses")
     arguments = parser.parse_args()
-    python = _agreement(arguments.shared / "data", arguments.math_verify)
+    harness.grade("1/2", r"so \boxed{3/7}")
     loop = _seconds(lambda: [harness.grade("1/2", rf"so \boxed{{{n}/{n + 1}}}") for n in range(LOOP_CALLS)])
-    say(f"\nharness.grade in a loop: {1e6 * loop / LOOP_CALLS:.0f} µs a call\n")
+    say(f"harness.grade in a loop: {1e6 * loop / LOOP_CALLS:.0f} µs a call\n\n")
+    python = _agreement(arguments.shared / "data", arguments.math_verify)
     if not arguments.quick:
         _throughput(arguments.shared / "data", python)
         _command(arguments.shared / "data", python)

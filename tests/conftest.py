@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,17 @@ pytest_plugins = [
     *("tests.warm", "tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
     *("tests.processes", "tests.order"),
 ]
+
+
+def _with_whole_rows(item: pytest.Item) -> Generator[None, object, object]:
+    """Tables are 80 columns wide where no terminal is; in tests their rows stay whole, to be looked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "COLUMNS" not in os.environ:
+            patch.setenv("COLUMNS", "1000")
+        return (yield)
+
+
+pytest_runtest_setup = pytest_runtest_call = pytest_runtest_teardown = pytest.hookimpl(wrapper=True)(_with_whole_rows)
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent

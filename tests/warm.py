@@ -50,7 +50,7 @@ IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan", "sweep_processes")),
     *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "sweep.running", "sweep.scorer")),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
-    *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
+    *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.app"),
     *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
     *("harness.showing.display", "harness.showing.lines"),
     *(f"server_launchers.{name}" for name in ("keeping.supervisor", "keeping.registering", "engines.command")),

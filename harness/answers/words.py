@@ -80,6 +80,8 @@ def as_compared(source: str) -> str:
     and `ABC` may: no listed word, and neither written nor spoken like a word (Old, red).
     """
     words = words_of(source)
+    if (said := _PROPERTY.fullmatch(words)) is not None:  # n is odd
+        return f"{said[1] or said[4]} {said[2] or said[3]}"
     if len(words) > MAX_PRODUCT_LETTERS or not words.isascii() or any(words in group for group in _EXCLUSIVE):
         return words
     letters = without_layout(without_text_commands(source))
@@ -87,6 +89,9 @@ def as_compared(source: str) -> str:
     return words if is_word or not letters.isalpha() or letters.lower() != words else letters
 
 
+_PROPERTY = re.compile(
+    r"(?:all )?(odd|even|prime) (?:integers? |numbers? )?([a-z])|([a-z]) (?:is |are |must be )?(odd|even|prime)"
+)
 MAX_PRODUCT_LETTERS = 3
 """Longer words are no product of letters."""
 

@@ -587,7 +587,8 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
-    return RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
+    run = RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
+    return run if options.shard is None else run.of_shard(options.shard)
 
 
 def _settings(

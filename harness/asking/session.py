@@ -18,6 +18,7 @@ from harness.core.nouns import are, count_noun
 from harness.generation import runner
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
+from harness.runs.merging import join_shards
 
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
@@ -63,6 +64,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     watcher = watcher or Watcher()
     # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
     prepared.folder.refuse_foreign()
+    join_shards(prepared.folder, ended=True)
     prepared.folder.create()
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
     return runner.generate(

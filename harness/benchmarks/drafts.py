@@ -14,9 +14,9 @@ import contextlib
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -448,24 +448,19 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     return {"original": name} if end else {}
 
 
-class _Programs(Protocol):
-    """The method of the extension for programs that reads rows (see `harness.grading.elsewhere.AnswerExtension`)."""
-
-    def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
-
-
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
     """Read a row that asks for a program: the question's text, and a reference that holds the tests. text: its cell.
 
     Raises `UsageError`.
     """
-    programs: _Programs | None = plugins.extension("answer", card.rules.grader)
+    programs = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
         raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")
     try:
-        return programs.read(card.program.model_dump(), text, row.value)
+        asked, reference = programs.read(card.program.model_dump(), text, row.value)
     except ValueError as error:
         raise UsageError(f"{row.where} {error}") from error
+    return asked, reference
 
 
 def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:

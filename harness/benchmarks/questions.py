@@ -34,12 +34,11 @@ class ShardPart(NamedTuple):
     """Which part of a run's questions a shard asks.
 
     shard: its number and the number of shards, such as "2/8". selection: the questions of all shards, in the order of
-    the source. digest: of the ids of that selection, in any order.
+    the source.
     """
 
     shard: str
     selection: Sequence[Question]
-    digest: str
 
 
 @dataclass(frozen=True)

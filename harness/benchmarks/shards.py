@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from harness.benchmarks.questions import QuestionSet, ShardPart
-from harness.core.codec import digest, digest_of_each
+from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.packed import Packed
 from harness.core.records import Question
@@ -57,15 +57,11 @@ def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[s
 def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     """The questions of a benchmark that this part asks, in the order of the source; there may be none.
 
-    The result also keeps the selection of all parts, so that the finished parts can be merged in the right order.
+    The result also keeps the selection of all parts: that is the plan of the run.
     """
     part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
     questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
-    return replace(
-        whole,
-        questions=Packed(Question, questions),
-        part=ShardPart(str(shard), whole.questions, digest_of_each(sorted(part_of))),
-    )
+    return replace(whole, questions=Packed(Question, questions), part=ShardPart(str(shard), whole.questions))
 
 
 def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:

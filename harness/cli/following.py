@@ -49,6 +49,7 @@ def follow(
     Each look grades only new samples. The run's own display shows these scores. on_graded: receives the benchmark and
     the number of its samples graded so far. Raises `StoreError`.
     """
+    from harness.runs.merging import join_shards
     from harness.scoring import pipeline
 
     printed = ""
@@ -56,6 +57,7 @@ def follow(
         going = _goes_on(folder)  # Checked before the look, so that nothing is stored after the last look.
         began = clock()
         try:
+            join_shards(folder)
             scores = pipeline.score_run(folder, grading, on_graded)
         except StoreError:
             if not going:
@@ -170,10 +172,10 @@ class ScoredTerminal(Terminal):
 
 
 def _goes_on(folder: RunFolder) -> bool:
-    """Whether a process holds the run. Reads no samples."""
+    """Whether a process holds the run or a shard of it. Reads no samples."""
     from harness.runs.lock import holder_of
 
-    return holder_of(folder) is not None
+    return any(map(holder_of, (folder, *folder.shards())))
 
 
 def _words(score: Score) -> str:

@@ -58,7 +58,7 @@ def _table(report: ProbeReport, reference: str | None) -> None:
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
-    terminal.table(("check", "result", "sent", "came"), rows, prose=True)
+    terminal.table(("check", "result", "sent", "came"), rows)
     for finding in report.findings:
         if finding.outcome in ("spoils", "warns"):
             click.echo(f"{finding.check}: {finding.why} {finding.mend}")

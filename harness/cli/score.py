@@ -47,7 +47,6 @@ def carry_out(options: ScoreCommand) -> int:
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if options.follow:
         _check_follow(sources, grading, judge)
-    _refuse_shards(sources, grading)
     scoring.check(sources, grading, judge, follow=options.follow)
     scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
@@ -136,26 +135,6 @@ def _load_numpy() -> None:
         importlib.import_module("numpy")
     finally:
         del os.environ[name]
-
-
-def _refuse_shards(sources: Sequence[Path], options: ScoreOptions) -> None:
-    """Raise `UsageError` for shards of a run that are not joined yet; one alone is scored as it is."""
-    from harness.verbs.score import are_outputs
-
-    runs = [source for source in sources if not are_outputs(source, options)]
-    if len(sources) > 1 and (parts := [run for run in runs if _is_shard(run)]):
-        raise UsageError(
-            f"{parts[0]} is a shard, and shards are joined before they are scored: `harness merge A B … --out RUN`, "
-            "then `harness score RUN`"
-        )
-
-
-def _is_shard(source: Path) -> bool:
-    """Whether the run folder is one shard of a run."""
-    from harness.runs import Manifest, RunFolder
-    from harness.runs.manifest import SHARD
-
-    return any(SHARD in record.identity for record in Manifest.load(RunFolder.open(source)).benchmarks.values())
 
 
 def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None, *, stderr: bool) -> None:

@@ -187,7 +187,7 @@ def _texts(
             yield "\n"
             yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
             yield f"\n{style.title('why')}\n"
-            yield from (f"  {visible(step)}\n" for step in why(benchmark, question, stored))
+            yield from (f"  {visible(step)}\n" for step in why(benchmark, key))
             if not stored.foreign:
                 yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:

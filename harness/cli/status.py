@@ -27,8 +27,7 @@ from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk, on_disk
-from harness.runs.layout import STATUS, RunFolder, readable, runs_below, runs_in
-from harness.runs.manifest import SHARD, Manifest
+from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
 from harness.runs.sweep_cell import sweep_around
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import duration, panel, percent, score_in_words
@@ -57,7 +56,10 @@ def carry_out(options: StatusCommand) -> None:
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
-    states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
+    if shards := RunFolder(run).shards() if run is not None else []:
+        states = [look(shard) for shard in shards]
+    else:
+        states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if options.watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
@@ -89,27 +91,17 @@ def _steer(run: Path, verb: str, value: int | bool) -> None:
 
 def look(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
-    run, progress, shard = str(folder.path), progress_of(folder), _shard(folder)
+    run, progress = str(folder.path), progress_of(folder)
     scores = RunningScores(folder)
     if progress is not None:
         names = [benchmark.name for benchmark in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
         seen = scores.look(names)
-        return RunStatus(run=run, shard=shard, state=state, progress=progress, files=None, scores=seen)
+        return RunStatus(run=run, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
     names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return RunStatus(run=run, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
-
-
-def _shard(folder: RunFolder) -> str | None:
-    """The part of a run that this folder holds, such as "2/8"; None if it holds a whole run."""
-    try:
-        records = Manifest.load(folder).benchmarks.values()
-    except StoreError:  # The run has only begun.
-        return None
-    parts = (record.identity.get(SHARD) for record in records)
-    return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
+    return RunStatus(run=run, state=state, progress=None, files=files, scores=scores.look(names))
 
 
 def _under_way(results: Path) -> list[RunStatus]:
@@ -117,7 +109,7 @@ def _under_way(results: Path) -> list[RunStatus]:
 
     results: a folder of runs and of sweeps, or a sweep's.
     """
-    runs = runs_below(results)
+    runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
     latest = readable(sorted(runs, key=_time_of_log, reverse=True), look)
@@ -163,8 +155,7 @@ def _folder(status: RunStatus) -> RunFolder:
 
 def lines(status: RunStatus) -> Iterator[str]:
     """The status as text, safe to print."""
-    part = f" · shard {visible(status.shard, 20)}" if status.shard is not None else ""
-    yield f"{visible(status.run)}{part}: {status.state}"
+    yield f"{visible(status.run)}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:

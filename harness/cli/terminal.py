@@ -34,27 +34,19 @@ if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.keeping.waiting import Heartbeat, StartProgress
 
-PIPED_COLUMNS = 1000
-"""Width of output that is no terminal: rows stay whole for grep and cut."""
-
-PROSE_COLUMNS = 160
-"""Width of a table of sentences where the output is no terminal. On one line each, a log would show mostly spaces."""
-
 
 def console(*, stderr: bool = False) -> Console:
-    """Make a console of `rich` that shows text as it is: it reads no markup in it and adds no colours."""
+    """Make a console of `rich` that shows text as it is: it reads no markup in it and adds no colours.
+
+    It is as wide as the terminal, or as the variable COLUMNS says; without either it has 80 columns.
+    """
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_COLUMNS
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, prose: bool = False) -> None:
-    """Print rows under a header; foreign text is made visible.
-
-    prose: the cells hold sentences. They are wrapped in piped output, too; other cells are not.
-    """
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under a header, wrapped to the width of the console; foreign text is made visible."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -63,8 +55,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, prose: bool =
         shown.add_column(name, overflow="fold")
     for row in rows:
         shown.add_row(*(visible(cell) for cell in row))
-    screen = console()
-    screen.print(shown, width=PROSE_COLUMNS if prose and not screen.is_terminal else None)
+    console().print(shown)
 
 
 def note(text: str) -> None:

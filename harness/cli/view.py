@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from harness.asking.options.reading import DEFAULT_PORT, ViewCommand
 from harness.verbs.compare import published_beside
 from harness.verbs.outputs import open_scored
 from harness.verbs.report import run_facts
+from harness.viewer.app import Server
 from harness.viewer.library import Library
-from harness.viewer.serving import Server, serve
 
 
 def carry_out(options: ViewCommand) -> None:
@@ -21,24 +22,15 @@ def carry_out(options: ViewCommand) -> None:
     runs = [open_scored(run).path if run.is_file() else run for run in options.runs]
     library = Library(runs or [Path("results")])
     library.refresh()
-
-    def announce(address: str) -> None:
-        """Print the address of the page, and open it in the browser."""
-        click.echo(address)
-        n = len(library.runs)
-        click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
-        if not options.no_open and _has_screen():
-            click.launch(address)
-
-    serve(
-        Server(
-            library,
-            announce,
-            published=published_beside,
-            facts=run_facts,
-            ports=(DEFAULT_PORT, 0) if options.port is None else (options.port,),
-        )
-    )
+    ports = (DEFAULT_PORT, 0) if options.port is None else (options.port,)
+    server = Server(library, published=published_beside, facts=run_facts, ports=ports)
+    click.echo(server.address)
+    n = len(library.runs)
+    click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
+    if not options.no_open and _has_screen():
+        click.launch(server.address)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
 
 
 def _has_screen() -> bool:

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
@@ -106,13 +106,6 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close all connections."""
         ...
-
-
-class TransportOptions(TypedDict, total=False):
-    """The arguments for making a transport; see `transport.Transport`."""
-
-    insecure: bool
-    secrets: Sequence[Secret]
 
 
 def parser_of(secrets: Sequence[Secret], max_body_bytes: int, arriving: Arriving | None) -> ReplyParser:

@@ -16,13 +16,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import NamedTuple
 
 BEAT_S = 0.05
 """Seconds between two beats."""
 
 _STEPS = 4
-"""Buckets for each factor of two in lateness: a quantile is at most 19 % too large."""
+"""Buckets for each factor of two in lateness: the percentile is at most 19 % too large."""
 
 _SHORTEST_S = 1e-4
 """Lateness that counts as none: timers themselves are about so exact."""
@@ -44,13 +43,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class Lag(NamedTuple):
-    """Median and 99th percentile of the lag, in seconds."""
-
-    p50: float
-    p99: float
-
-
 class LagMeter:
     """Counts how late beats come."""
 
@@ -62,12 +54,9 @@ class LagMeter:
         late = seconds > _SHORTEST_S
         self._late[math.ceil(math.log2(seconds / _SHORTEST_S) * _STEPS) if late else 0] += 1
 
-    def lag(self) -> Lag:
-        """The quantiles so far; zeros before the first beat."""
-        return Lag(self._quantile(0.5), self._quantile(0.99))
-
-    def _quantile(self, q: float) -> float:
-        left = q * self._late.total()
+    def lag(self) -> float:
+        """The 99th percentile so far, in seconds; 0 before the first beat."""
+        left = 0.99 * self._late.total()
         for bucket in sorted(self._late):
             left -= self._late[bucket]
             if left <= 1e-9:
@@ -105,7 +94,7 @@ def measured() -> Iterator[None]:
         _METER.reset(token)
 
 
-def current_lag() -> Lag | None:
-    """The lag so far of the loop that `measured` measures; None outside of it."""
+def current_lag() -> float | None:
+    """The lag so far of the loop that `measured` measures, in seconds; None outside of it."""
     meter = _METER.get()
     return None if meter is None else meter.lag()

@@ -11,7 +11,6 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -32,8 +31,8 @@ Client = TypeVar("Client", openai.OpenAI, openai.AsyncOpenAI)
 class OpenaiTransport:
     """Sends requests with the openai package, one client of it for each endpoint. The arguments are `Transport`'s."""
 
-    def __init__(self, *, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
-        self._insecure, self._secrets = insecure, tuple(secrets)
+    def __init__(self, secrets: Sequence[Secret] = ()) -> None:
+        self._secrets = tuple(secrets)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -86,8 +85,9 @@ class OpenaiTransport:
                     raise failure_of_status(response.status_code, body, response.headers, secrets)
 
             timeout = openai.Timeout(None, connect=deadlines.connect)
-            http = partial(openai.DefaultAsyncHttpxClient, verify=not self._insecure and ssl.create_default_context())
-            self._clients[endpoint] = opened(openai.AsyncOpenAI, http, endpoint, timeout, check)
+            self._clients[endpoint] = opened(
+                openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient, endpoint, timeout, check
+            )
         return self._clients[endpoint]
 
 
@@ -113,7 +113,11 @@ def opened(
         timeout=timeout,
         # With `trust_env` a .netrc would add a password of its own.
         http_client=http(
-            follow_redirects=False, trust_env=False, proxy=proxy_for(endpoint), event_hooks={"response": [check]}
+            follow_redirects=False,
+            trust_env=False,
+            proxy=proxy_for(endpoint),
+            verify=ssl.create_default_context(),
+            event_hooks={"response": [check]},
         ),
     )
 

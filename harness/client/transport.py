@@ -26,7 +26,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohappyeyeballs
@@ -39,7 +39,6 @@ from harness.client.interface import (
     ERROR_BODY_S,
     Arriving,
     Deadlines,
-    TransportOptions,
     parser_of,
     request_head,
     request_headers,
@@ -368,17 +367,11 @@ class Request:
 class Transport:
     """Sends HTTP/1.1 requests. Implements `interface.Transport`. It may be made on any thread and is used on one loop.
 
-    insecure: accept any certificate. secrets: texts in the bodies of requests that no message may show.
+    secrets: texts in the bodies of requests that no message may show.
     """
 
-    def __init__(
-        self,
-        *,
-        insecure: bool = False,
-        secrets: Sequence[Secret] = (),
-    ) -> None:
+    def __init__(self, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
-        self._insecure = insecure
         self._tls: ssl.SSLContext | None = None
         self._servers: dict[str, Server] = {}
         # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
@@ -512,8 +505,6 @@ class Transport:
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = ssl.create_default_context()
-            if self._insecure:
-                self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
         return self._tls
 
 
@@ -566,10 +557,10 @@ def _proxy_authorization(proxy: str) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(words).decode()}"}
 
 
-def open_transport(name: TransportName = "http", **given: Unpack[TransportOptions]) -> interface.Transport:
-    """The transport of that name; `given` are the arguments of `Transport`."""
+def open_transport(name: TransportName = "http", secrets: Sequence[Secret] = ()) -> interface.Transport:
+    """The transport of that name; secrets: as in `Transport`."""
     if name == "http":
-        return Transport(**given)
+        return Transport(secrets)
     from harness.client.openai_sdk import OpenaiTransport
 
-    return OpenaiTransport(**given)
+    return OpenaiTransport(secrets)

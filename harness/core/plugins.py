@@ -86,6 +86,21 @@ def extension(kind: ExtensionKind, name: str) -> Any:
     return getattr(module, kind.upper())
 
 
+class LateFunctions:
+    """An extension whose functions are imported from modules of its package at their first use.
+
+    modules: the name of a function → its module.
+    """
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self._package, self._modules = package, modules
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._modules:
+            raise AttributeError(name)
+        return getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
+
+
 def names(kind: Kind) -> list[str]:
     """The sorted names of the installed plug-ins of a kind, without importing them."""
     return sorted(_points(kind))

@@ -1,16 +1,12 @@
-"""Readers of other tools' outputs, one function for each format: rows of a file → `OutputRow` records.
+"""Readers of other tools' outputs: rows of a file → `OutputRow` records.
 
 A reader says which question was asked, what the reference is and what the model replied. It does not grade, and it does
-not gather the samples of a question. Tools whose outputs are a folder, or one JSON value, are in `layouts`.
+not gather the samples of a question. Most tools are an entry of the table `TOOLS`; in code are
 
-    format         what it reads                                                        needs the questions
-    columns        any file, by the names of its columns                                no
-    llmeval        rows with `prompt`, `gen`, `answer`                                  no
-    limo           rows with `question`, `generated_responses`, `gold_answer`           no
-    lm_eval        sample logs of lm-evaluation-harness                                 no
-    inspect        `.eval` logs                                                         no
-    openai_batch   result files of OpenAI's batches                                     yes
-    sglang         the state dump of SGLang's reasoning benchmark                       yes
+    columns        any file, by the names of its columns
+    inspect        `.eval` logs
+    openai_batch   result files of OpenAI's batches, which need the questions
+    sglang         the state dump of SGLang's reasoning benchmark, which needs the questions
 """
 
 from __future__ import annotations
@@ -18,11 +14,11 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
@@ -91,20 +87,124 @@ class OutputRow:
     model: str | None = None
 
 
+class Tool(NamedTuple):
+    """Where the rows of a tool's outputs state what was asked and replied, after `transform`.
+
+    name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
+    such as `doc.problem|doc.question`: keys that lead to the value, or to the value of another name. once: the place
+    whose value belongs to one row; further rows with it are copies. transform: a row → one with places as above.
+    """
+
+    name: str
+    marks: str
+    question: str
+    reply: str
+    answer: str
+    question_id: str
+    once: str = ""
+    transform: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+
+
+def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row with its responses as one list, and without the worked solution before a reference of GSM8K."""
+    resps = row["resps"] if isinstance(row["resps"], list) else [None]
+    gold = row["target"]
+    return {
+        **row,
+        "resps": [text for resp in resps for text in (resp if isinstance(resp, list) else [resp])],
+        "target": gold.rpartition("####")[2].strip() if isinstance(gold, str) and "####" in gold else gold,
+    }
+
+
+def _of_evalscope(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose prompt is the user's turn: `input` behind `**User**: `, or in newer files a list of messages."""
+    asked = row.get("input")
+    plain = re.sub(r"\A\*\*User\*\*:\s*", "", asked) if isinstance(asked, str) else _last_user_turn(row.get("messages"))
+    return {**row, "input": plain, "index": str(row["index"])}
+
+
+def _of_opencompass(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**row, "origin_prompt": _last_user_turn(row.get("origin_prompt"))}
+
+
+_NEMO = Tool(
+    "NeMo-Skills", "generation expected_answer problem", "problem", "generation", "expected_answer", "id|unique_id"
+)
+TOOLS: dict[Format, Tool] = {
+    # `doc_id` stands in newer files.
+    "llmeval": Tool("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id"),
+    "limo": Tool(
+        "LIMO", "generated_responses", "question|problem", "generated_responses", "|".join(GOLD_COLUMNS), "id"
+    ),
+    # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
+    "lm_eval": Tool(
+        "lm-evaluation-harness", "doc_id doc resps target", "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
+        "resps", "target", "doc.question_id|doc_id", "doc_id", _of_lm_eval,
+    ),
+    "nemo_skills": _NEMO,
+    "sgl_eval": _NEMO,
+    "opencompass": Tool(
+        "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", "", _of_opencompass
+    ),
+    # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
+    "evalscope": Tool(
+        "EvalScope", "index target sample_score", "input", "sample_score.score.prediction", "target",
+        "sample_score.group_id|index", "index", _of_evalscope,
+    ),
+}  # fmt: skip
+"""Tools whose outputs are rows of one question each."""
+
+_RECOGNISED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")
+"""Tools that the columns of a row tell apart, in the order in which they are tried."""
+
+
 def recognise(row: Row) -> Format:
     """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
-    names = row.value.keys()
-    if {"doc_id", "doc", "resps", "target"} <= names:
-        return "lm_eval"
-    if {"custom_id", "response"} <= names and isinstance(row.value["response"], dict | None):
+    if {"custom_id", "response"} <= row.value.keys() and isinstance(row.value["response"], dict | None):
         return "openai_batch"
-    if "generated_responses" in names:
-        return "limo"
-    if {"prompt", "gen", "answer"} <= names:
-        return "llmeval"
-    if {"index", "target", "sample_score"} <= names:
-        return "evalscope"
-    return "columns"
+    return next((tool for tool in _RECOGNISED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
+
+
+def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
+    """Read the rows of a tool of the table. Raises `UsageError`."""
+    seen = set()
+    for where, value in rows:
+        cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
+        row = Row(where, dict(tool.transform(value)))
+        holder, nested, _ = tool.reply.rpartition(".")
+        if nested and not isinstance(_at(row, holder), dict):
+            raise UsageError(f"{where} is no row of {tool.name}: it has no {holder!r}")
+        once = _at(row, tool.once)
+        if once is not None and str(once) in seen:
+            continue
+        seen.add(str(once))
+        yield OutputRow(
+            where,
+            _responses(row, _at(row, tool.reply), tool.reply),
+            question=cells.as_text(_at(row, tool.question)),
+            answer=_at(row, tool.answer),
+            question_id=cells.id_of(_at(row, tool.question_id)),
+            model=cells.text_or_none(value.get("model")) if tool.name == "LLMEval" else None,
+        )
+
+
+def _at(row: Row, places: str) -> Any:
+    """The value at the first of these places (`Tool`) that has one; None if none has."""
+    for place in places.split("|"):
+        value: Any = row.value
+        for key in place.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def _last_user_turn(value: Any) -> str | None:
+    """The last message of the user in a prompt; a prompt that is a text stays as it is."""
+    if isinstance(value, list):
+        turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in ("HUMAN", "human", "user")]
+        return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
+    return cells.text_or_none(value)
 
 
 def by_columns(
@@ -156,65 +256,6 @@ def by_columns(
         )
 
 
-def llmeval(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read LLMEval's rows: `gen` is a text or a list of texts; newer files have the question's id as `doc_id`.
-
-    model: written by `harness export`.
-    """
-    for row in rows:
-        cells.require_columns(row, ("prompt", "gen", "answer"), "LLMEval")
-        yield OutputRow(
-            row.where,
-            _responses(row, row.value["gen"], "gen"),
-            question=cells.as_text(row.value["prompt"]),
-            answer=row.value["answer"],
-            question_id=cells.id_of(row.value.get("doc_id")),
-            model=cells.text_or_none(row.value.get("model")),
-        )
-
-
-def limo(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read rows of LIMO's evaluation and of scripts made from it: a row has all samples of a question."""
-    for row in rows:
-        cells.require_columns(row, ("generated_responses",), "LIMO")
-        gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
-        if gold is None:
-            raise UsageError(f"{row.where} has no reference answer; LIMO's files have one as gold_answer")
-        yield OutputRow(
-            row.where,
-            _responses(row, row.value["generated_responses"], "generated_responses"),
-            question=cells.as_text(row.value.get("question", row.value.get("problem"))),
-            answer=row.value[gold],
-            question_id=cells.id_of(row.value.get("id")),
-        )
-
-
-def lm_eval(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read `samples_*.jsonl` of lm-evaluation-harness: `resps` has the texts before that tool's filters.
-
-    The tool writes a line for each of its filters, all with the same responses; the first line of a `doc_id` counts.
-    """
-    seen: set[str] = set()
-    for row in rows:
-        cells.require_columns(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
-        doc_id = str(row.value["doc_id"])
-        if doc_id in seen:
-            continue
-        seen.add(doc_id)
-        responses = []
-        for resp in row.value["resps"] if isinstance(row.value["resps"], list) else []:
-            responses += _responses(row, resp, "resps")
-        doc = row.value["doc"] if isinstance(row.value["doc"], dict) else {}
-        question = next((doc[name] for name in QUESTION_COLUMNS if isinstance(doc.get(name), str)), None)
-        gold = row.value["target"]
-        # References of GSM8K end in "#### 42", behind a worked solution.
-        if isinstance(gold, str) and "####" in gold:
-            gold = gold.rpartition("####")[2].strip()
-        named = doc.get("question_id")  # written by `harness export`
-        question_id = named if isinstance(named, str) else doc_id
-        yield OutputRow(row.where, responses, question=question, answer=gold, question_id=question_id)
-
-
 def inspect(path: Path) -> Iterator[OutputRow]:
     """Read an `.eval` log of Inspect: a zip archive with a JSON file for each sample and epoch. Raises `UsageError`."""
     shown = visible(str(path))
@@ -255,24 +296,10 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
     output = cells.mapping_or_empty(sample["output"])
-    usage = cells.mapping_or_empty(output.get("usage"))
-    choices = output["choices"] if isinstance(output.get("choices"), list) else []
     epoch = cells.count_or_none(sample.get("epoch"))
-    responses = []
-    for choice in map(cells.mapping_or_empty, choices):
-        text, reasoning = cells.split_content(cells.mapping_or_empty(choice.get("message")).get("content"))
-        reason = str(choice.get("stop_reason", UNSTATED_REASON))
-        responses.append(
-            Response(
-                text,
-                reasoning,
-                "length" if reason in ("max_tokens", "model_length") else reason,
-                cells.count_or_none(usage.get("output_tokens")),
-                cells.count_or_none(usage.get("input_tokens")),
-                # An epoch numbers a sample only if it holds a single choice.
-                epoch - 1 if epoch and len(choices) == 1 else None,
-            )
-        )
+    responses = _of_choices(output, ("output_tokens", "input_tokens"))
+    if epoch and len(responses) == 1:  # an epoch numbers a sample only if it holds a single choice
+        responses[0].index = epoch - 1
     target = sample["target"]
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
@@ -306,25 +333,32 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
         body = cells.mapping_or_empty(cells.mapping_or_empty(row.value["response"]).get("body"))
         if not isinstance(body.get("choices"), list):
             continue  # the request failed, so there is no sample
-        usage = cells.mapping_or_empty(body.get("usage"))
-        for choice in map(cells.mapping_or_empty, body["choices"]):
-            message = cells.mapping_or_empty(choice.get("message"))
-            text, parts = cells.split_content(message.get("content", choice.get("text")))
-            reasoning = message.get("reasoning_content")
-            yield OutputRow(
-                row.where,
-                [
-                    Response(
-                        text,
-                        reasoning if isinstance(reasoning, str) else parts,
-                        str(choice.get("finish_reason") or UNSTATED_REASON),
-                        # The usage is that of all choices together.
-                        cells.count_or_none(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
-                        cells.count_or_none(usage.get("prompt_tokens")),
-                    )
-                ],
-                card_question=question,
+        yield OutputRow(row.where, _of_choices(body, ("completion_tokens", "prompt_tokens")), card_question=question)
+
+
+def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[Response]:
+    """The responses in the `choices` of an answer. counts: names of the usage of completion and prompt.
+
+    The usage is that of all choices together.
+    """
+    choices = body["choices"] if isinstance(body.get("choices"), list) else []
+    usage = cells.mapping_or_empty(body.get("usage"))
+    completion, prompt = (cells.count_or_none(usage.get(name)) for name in counts)
+    responses = []
+    for choice in map(cells.mapping_or_empty, choices):
+        message = cells.mapping_or_empty(choice.get("message"))
+        text, parts = cells.split_content(message.get("content", choice.get("text")))
+        reason = str(choice.get("finish_reason") or choice.get("stop_reason") or UNSTATED_REASON)
+        responses.append(
+            Response(
+                text,
+                cells.text_or_none(message.get("reasoning_content")) or parts,
+                "length" if reason in ("max_tokens", "model_length") else reason,
+                completion if len(choices) == 1 else None,
+                prompt,
             )
+        )
+    return responses
 
 
 _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
@@ -387,7 +421,7 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             texts[0],
             reasoning,
             reasons[0],
-            cells.count_or_none(usage.get("completion_tokens")),
+            cells.count_or_none(usage.get("completion_tokens", usage.get("num_generated_tokens"))),
             cells.count_or_none(usage.get("prompt_tokens")),
             cells.count_or_none(row.value.get("sample_index")),
         )

@@ -1,29 +1,25 @@
-"""Readers of tools whose outputs are a folder of files, or one JSON value: see `formats` for what a reader does.
+"""Files and folders of tools whose names tell the tool, and their rows; `formats` reads these.
 
-format                   files                                                            fields
-nemo_skills, sgl_eval    a folder with `output-rs0.jsonl`, `output-rs1.jsonl` …, one for  `problem`, `generation`,
-                         each sample of all questions                                     `expected_answer`
-opencompass              `predictions/<model>/<set>.json`, a mapping by number            `origin_prompt`, `gold`,
-                                                                                          `prediction`
-evalscope                `reviews/<model>/<set>.jsonl` (version 1)                        `input`, `target`,
-                                                                                          `sample_score`
+format                   files
+nemo_skills, sgl_eval    a folder with `output-rs0.jsonl`, `output-rs1.jsonl` …, one for each sample of all questions
+opencompass              `predictions/<model>/<set>.json`, a mapping by number
+inspect                  a log `.eval`
+sglang                   `tmp_output_*.txt`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
+from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError
 from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.records import UNSTATED_REASON
 from harness.foreign import cells
-from harness.foreign.formats import OutputRow, Response
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl(-async)?")
 """The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in the order of their end."""
@@ -32,56 +28,41 @@ _PARTED = re.compile(r"(.+)_\d{1,6}\.json")
 """The name of a part of a set's predictions, as OpenCompass divides them."""
 
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
-_EVALSCOPE_USER = re.compile(r"\A\*\*User\*\*:\s*")
-_ROLES = ("HUMAN", "human", "user")
 
 
-def nemo_skills(path: Path) -> Iterator[OutputRow]:
-    """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples."""
+def format_of(path: Path) -> Format | None:
+    """The format that the name of a file or folder tells, or how it begins; None if the rows must tell it."""
+    if path.suffix == ".eval":
+        return "inspect"
+    if path.name.startswith("tmp_output_") and path.suffix == ".txt":
+        return "sglang"
+    if is_numbered(path):
+        return "nemo_skills"
+    return "opencompass" if is_by_number(path) else None
+
+
+def numbered_rows(path: Path) -> Iterator[Row]:
+    """The rows of a folder of `output-rs*.jsonl`, or of one such file; `sample_index` is the number of the file."""
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
         positions = set()
-        for row in tables.stream(file, responses=True):
-            cells.require_columns(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
+        for where, value in tables.stream(file, responses=True):
             # A resumed generation may have written a row of its unfinished file again.
-            position = row.value.get("_async_position", row.where)
-            if position in positions:
-                continue
-            positions.add(position)
-            response = Response(
-                cells.text_or_none(row.value["generation"]),
-                finish_reason=cells.text_or_none(row.value.get("finish_reason")) or UNSTATED_REASON,
-                completion_tokens=cells.count_or_none(row.value.get("num_generated_tokens")),
-                index=number,
-            )
-            yield OutputRow(
-                row.where,
-                [response],
-                question=cells.text_or_none(row.value["problem"]),
-                answer=row.value["expected_answer"],
-                question_id=cells.id_of(row.value.get("id", row.value.get("unique_id"))),
-            )
+            position = value.get("_async_position", where)
+            if position not in positions:
+                positions.add(position)
+                yield Row(where, {**value, "sample_index": number})
 
 
-def opencompass(path: Path) -> Iterator[OutputRow]:
-    """Read a file of predictions of OpenCompass; each prediction is a text or a list of texts. Raises `UsageError`."""
+def rows_by_number(path: Path) -> Iterator[Row]:
+    """The rows of a file of predictions of OpenCompass, with their key as `number`. Raises `UsageError`."""
     shown = visible(str(path))
     value = tables.parse_json(cells.decode_file(path), shown)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is no file of OpenCompass: expected an object with a prediction for each number")
     for number, row in rows.items():
-        where = f"{shown}:{visible(number, 20)}"
-        if not isinstance(row, dict) or "prediction" not in row or "gold" not in row:
-            raise UsageError(f"{where} is no prediction of OpenCompass: it needs 'prediction' and 'gold'")
-        predictions = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
-        yield OutputRow(
-            where,
-            [Response(cells.text_or_none(text)) for text in predictions],
-            question=_last_user_turn(row.get("origin_prompt")),
-            answer=row["gold"],
-            question_id=number,
-        )
+        yield Row(f"{shown}:{visible(number, 20)}", {**cells.mapping_or_empty(row), "number": number})
 
 
 def is_by_number(path: Path) -> bool:
@@ -93,32 +74,6 @@ def is_by_number(path: Path) -> bool:
             return _BY_NUMBER.match(file.read(1024)) is not None
     except OSError:
         return False  # the reader of the file will report it
-
-
-def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Read reviews of EvalScope. The question's id is `group_id` if it was asked several times, else `index`.
-
-    A resumed evaluation may have written a review again: the first of an `index` counts. The prompt is the text `input`
-    behind `**User**: `, or in newer files the user's message among `messages`.
-    """
-    seen = set()
-    for row in rows:
-        outer = row.value.get("sample_score")
-        score = outer.get("score") if isinstance(outer, dict) else None
-        if not isinstance(outer, dict) or not isinstance(score, dict) or "target" not in row.value:
-            raise UsageError(f"{row.where} is no review of EvalScope: it needs 'target' and 'sample_score'")
-        group, index = outer.get("group_id"), str(row.value.get("index", row.where))
-        if index in seen:
-            continue
-        seen.add(index)
-        asked = cells.text_or_none(row.value.get("input"))
-        yield OutputRow(
-            row.where,
-            [Response(cells.text_or_none(score.get("prediction")))],
-            question=_last_user_turn(row.value.get("messages")) if asked is None else _EVALSCOPE_USER.sub("", asked),
-            answer=row.value["target"],
-            question_id=index if group is None else str(group),
-        )
 
 
 def is_numbered(path: Path) -> bool:
@@ -164,11 +119,3 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
 def _sample_number(path: Path) -> int | None:
     named = _RS.fullmatch(path.name)
     return int(named[1]) if named else None
-
-
-def _last_user_turn(value: Any) -> str | None:
-    """The last message of the user in a prompt; a prompt that is a text stays as it is."""
-    if isinstance(value, list):
-        turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in _ROLES]
-        return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
-    return cells.text_or_none(value)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
@@ -157,49 +158,34 @@ def _read_rows(
     keys: the columns that the user names for response, reference, question and id. half_done: leave out an unfinished
     last line.
     """
-    if format is None and not any(keys):
-        if path.suffix == ".eval":
-            format = "inspect"
-        elif path.name.startswith("tmp_output_") and path.suffix == ".txt":
-            format = "sglang"
-        elif layouts.is_numbered(path):
-            format = "nemo_skills"
-        elif layouts.is_by_number(path):
-            format = "opencompass"
-    if format in ("openai_batch", "sglang") and not questions:
-        raise _no_questions_error(path, format)
+    format = format or ("columns" if any(keys) else layouts.format_of(path))
     numbered = format in ("nemo_skills", "sgl_eval")
     if path.is_dir() and not numbered:
         raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
     if format == "inspect":
         return formats.inspect(path)
-    if numbered:
-        return layouts.nemo_skills(path)
-    if format == "opencompass":
-        return layouts.opencompass(path)
-    if format == "sglang":
+    if format == "sglang" and questions:
         return formats.sglang(path, questions)
-    rows = tables.stream(path, responses=True, half_done=half_done)
+    rows: Iterator[Row]
+    if numbered:
+        rows = layouts.numbered_rows(path)
+    elif format == "opencompass":
+        rows = layouts.rows_by_number(path)
+    else:
+        rows = tables.stream(path, responses=True, half_done=half_done)
     first = next(rows)
-    format = format or ("columns" if any(keys) else formats.recognise(first))
+    format = format or formats.recognise(first)
     rows = chain([first], rows)
-    if format == "openai_batch":
-        if not questions:
-            raise _no_questions_error(path, format)
-        return formats.openai_batch(rows, questions)
     if format == "columns":
         return formats.by_columns(rows, *keys, questions=questions)
-    if format == "evalscope":
-        return layouts.evalscope(rows)
-    reader = {"llmeval": formats.llmeval, "limo": formats.limo, "lm_eval": formats.lm_eval}[format]
-    return reader(rows)
-
-
-def _no_questions_error(path: Path, format: str) -> UsageError:
-    return UsageError(
-        f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark "
-        f"with `benchmark`"
-    )
+    if tool := formats.TOOLS.get(format):
+        return formats.by_tool(rows, tool)
+    if not questions:
+        raise UsageError(
+            f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its "
+            "benchmark with `benchmark`"
+        )
+    return formats.openai_batch(rows, questions)
 
 
 def _pairs(

@@ -120,28 +120,23 @@ def bodies(template: RequestTemplate) -> list[bytes]:
 
 def most(asker: Asker, neutral: Mapping[str, Any], n: int) -> Spent:
     """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
-    requests = bodies(template(asker, neutral)) * n
-    return Spent(sum(map(_most_prompt, requests)), len(requests) * TOKENS, len(requests))
+    return Spent().plus(*[_billed(body, None) for body in bodies(template(asker, neutral)) * n])
 
 
-def _most_prompt(body: bytes) -> int:
-    return prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS
-
-
-def _billed(body: bytes, reply: Reply | BaseException) -> Spent:
+def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
     """What one request was billed for: as the server states, else the most possible."""
     if isinstance(reply, RequestFailed) and reply.free:
         return Spent()
     usage = reply.usage if isinstance(reply, Reply) else Usage()
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     return Spent(
-        _most_prompt(body) if prompt is None else prompt,
+        prompt_bytes(codec.decode(body)) + TEMPLATE_TOKENS if prompt is None else prompt,
         TOKENS if completion is None else completion,
         int(prompt is None or completion is None),
     )
 
 
-@dataclass
+@dataclass(slots=True)
 class Fingerprints:
     """The fingerprints of some endpoints.
 

@@ -172,7 +172,7 @@ def generate(
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
             runner.ask(network, signals, desk, waits=settings.batching is None)
-            outcome = session.finish(dispatcher, network.progress, network.lag)
+            outcome = session.finish(dispatcher, network.progress)
             # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
                 for warning in outcome.warnings:
@@ -213,25 +213,17 @@ class Runner:
         """Compare the servers' fingerprints with the run's before the first sample.
 
         A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if all
-        beginnings of a server differ from those of the run; `Interrupted`, with the most that it can have cost, for a
-        signal. If fewer differ, but more than batching explains, the session warns.
+        beginnings of a server differ from those of the run. If fewer differ, but more than batching explains, the
+        session warns.
         """
         endpoints = self._settings.endpoints
         # A later stage asks the servers that the first one has just compared.
         if self._takes_fingerprints and not self._settings.stage:
             neutral = self._session.fingerprint_neutral
-            try:
-                taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
-                self._session.spent_first = taken.cost
-            except Signals.Caught as stop:
-                spent = fingerprint.most(self._settings.asker, neutral, len(endpoints))
-                self._session.spent_first = spent
-                raise Interrupted(
-                    f"stopped by {signal.Signals(stop.signum).name} before the first sample of this session."
-                    f"{self._of_session(spent)}{self._of_all(spent, self._session.spent_before)}"
-                    f"{self._listener.resume}",
-                    stop.signum,
-                ) from None
+            # What the session logs if a signal ends it meanwhile.
+            self._session.spent_first = fingerprint.most(self._settings.asker, neutral, len(endpoints))
+            taken = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
+            self._session.spent_first = taken.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
             self._session.check_fingerprints(given, described, taken.failures, resuming=True)

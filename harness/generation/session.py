@@ -24,7 +24,6 @@ import msgspec
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.loop import Lag
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__
@@ -45,13 +44,13 @@ from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import (
-    SELECTED,
     BenchmarkRecord,
     Manifest,
     Provenance,
     changes_of,
     servers_refusal,
 )
+from harness.runs.parts import joined_manifest
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
 
@@ -147,6 +146,9 @@ class SamplingSession:
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
             self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
+        if sibling := next(filter(RunFolder.has_samples, self._folder.siblings()), None):
+            both = [(sibling, Manifest.load(sibling)), (self._folder, self._manifest)]
+            joined_manifest(both, self._settings.accept_server_change)
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
@@ -248,12 +250,12 @@ class SamplingSession:
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
         """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
-        takes_all = len(question_set.questions) == question_set.n_all
+        takes_all = len(question_set.selection) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
             identity=self._settings.identity(question_set, self._fitted[name]),
             plan=self._settings.benchmarks[name].plan(
-                None if takes_all else [q.question_id for q in question_set.questions]
+                None if takes_all else [q.question_id for q in question_set.selection]
             ),
             settings={
                 **self._settings.benchmark_record(name),
@@ -267,7 +269,6 @@ class SamplingSession:
                     if (file := question_set.data_file) is not None
                     else {}
                 ),
-                **_selection_record(question_set),
             },
         )
 
@@ -474,7 +475,7 @@ class SamplingSession:
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
             self._manifest.save(self._folder)
 
-    def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:
+    def finish(self, dispatcher: Dispatcher, progress: Progress) -> Outcome:
         """Record what the session learned, log its end, and return its outcome."""
         self.remember_model(dispatcher.model_name.name)
         self.note_joined()
@@ -493,7 +494,6 @@ class SamplingSession:
         self._log_end(
             outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
             failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
-            lag_s=lag._asdict() if lag else None,
         )  # fmt: skip
         for doubt in doubts(dispatcher, seeded=self._settings.seed is not None):
             self.warn(doubt)
@@ -548,13 +548,3 @@ class SamplingSession:
             elapsed_s=self._clock() - self._started,
             warnings=self._warnings,
         )
-
-
-def _selection_record(question_set: QuestionSet) -> dict[str, list[str]]:
-    """Return the record of the questions that all shards together ask, if these are not all questions.
-
-    The plan of a shard lists only the shard's own questions.
-    """
-    if question_set.part is None or len(question_set.selection) == question_set.n_all:
-        return {}
-    return {SELECTED: [question.question_id for question in question_set.selection]}

@@ -24,7 +24,7 @@ from harness.generation.context import may_lower
 from harness.generation.plan import Order
 from harness.runs import RunFolder
 from harness.runs import questions as stored_questions
-from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, SHARD, BenchmarkRecord, Manifest, differences
+from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest, differences
 from harness.runs.record import Plan
 from server_launchers.engines import table as engines
 
@@ -194,7 +194,6 @@ class RunSettings:
         fitted_max_tokens: the max_tokens that fits the server's context, if it had to be lowered; else None.
         """
         neutral = dict(self.benchmarks[questions.name].neutral)
-        part = questions.part
         return {
             "model": self.model,
             "api": self.spelling.api,
@@ -209,7 +208,6 @@ class RunSettings:
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
             # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
-            **({} if part is None else {SHARD: {"part": part.shard, "selection": part.digest}}),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
@@ -274,7 +272,7 @@ class RunSettings:
 _ROWS = "dataset_digest"
 """The field of a run's identity that changes with any row of the data."""
 
-BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", _ROWS, SHARD)
+BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", _ROWS)
 """The fields of an identity that options and data decide alone. All others may depend on what a server states."""
 
 

@@ -32,9 +32,9 @@ class Spent:
         unstated = total["n_unstated"] + total["n_bounded"] + total["n_estimated"]
         return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
 
-    def plus(self, more: Spent) -> Spent:
-        """Return the tokens of both."""
-        return Spent(*(a + b for a, b in zip(astuple(self), astuple(more), strict=True)))
+    def plus(self, *more: Spent) -> Spent:
+        """Return the tokens of all."""
+        return Spent(*map(sum, zip(*map(astuple, (self, *more)), strict=True)))
 
     @property
     def hedge(self) -> str:

@@ -30,6 +30,8 @@ _LATEX = {
     "≤": r"$\leq$",
     "×": r"$\times$",
     "–": "--",
+    "−": "$-$",
+    "→": r"$\to$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 

@@ -148,8 +148,8 @@ class Report:
         return to_markdown(self.tables) + commands_in_markdown(self._commands)
 
     def latex(self) -> str:
-        """The tables in LaTeX, for a paper."""
-        return to_latex(self.tables)
+        """The first table in LaTeX, for a paper."""
+        return to_latex([summary_table(self.runs)])
 
     def csv(self) -> str:
         """Every number as CSV, one line per run and benchmark, for a spreadsheet."""

@@ -1,6 +1,7 @@
 """The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
+results/<run>/shards/2-of-8/ (the run folder of one of several clients; `join_shards` adds its samples to the run)
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
@@ -39,6 +40,9 @@ RESULTS = Path("results")
 
 MANIFEST = "manifest.json"
 """Name of the file that makes a folder a run's folder."""
+
+SHARDS = "shards"
+"""Name of the folder, in a run's, with the run folders of the clients that each ask a part of its questions."""
 
 _RUN_FILES = (
     MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
@@ -189,9 +193,29 @@ class RunFolder:
 
     @classmethod
     def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`. shard: "2/8" where it is a part of a run."""
-        part = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
-        return cls(named_folder(results, model, part))
+        """The default folder for a run of `model`; the one that an earlier version gave its shard `shard` ("2/8"), if
+        it is there.
+        """
+        former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
+        folder = named_folder(results, model, former)
+        return cls(folder if folder.is_dir() else named_folder(results, model))
+
+    def of_shard(self, shard: str) -> RunFolder:
+        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards.
+
+        That is this folder itself if it has samples and no shards: it then was the shard's by an earlier version.
+        """
+        shards = self.path / SHARDS
+        return self if self.has_samples() and not shards.is_dir() else RunFolder(shards / shard.replace("/", "-of-"))
+
+    def shards(self) -> list[RunFolder]:
+        """The folders of this run's shards that have begun."""
+        return runs_in(self.path / SHARDS)
+
+    def siblings(self) -> list[RunFolder]:
+        """The other shards of the run, if this folder is a shard's."""
+        here = runs_in(self.path.parent) if self.path.parent.name == SHARDS else []
+        return [shard for shard in here if shard.path != self.path]
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -209,6 +233,8 @@ class RunFolder:
                 f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by `harness score "
                 f"{file}`; then `harness show {file}` prints the rows with their verdicts."
             )
+        if folder.shards():
+            raise StoreError(f"{folder.path} holds shards that are not joined yet: `harness score` joins them first.")
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():

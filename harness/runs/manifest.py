@@ -196,14 +196,10 @@ NEUTRAL = "neutral"
 made before this field existed resume without it.
 """
 
-SHARD = "shard"
-"""Field of the identity of a shard (a run with some of the questions).
-
-Its value is `{"part": "2/8", "selection": digest of the ids of all shards}`.
+SHARD, SELECTED = "shard", "selected"
+"""Field of an identity, and setting, of a shard's benchmark by an earlier version: which part of the questions it held,
+and the ids of the questions of all shards, in order, unless they are the whole set.
 """
-
-SELECTED = "selected"
-"""Setting of a shard's benchmark: ids of the questions of all shards, in order, unless they are the whole set."""
 
 ASKED_WITH = "asked_with"
 """Setting of a benchmark: the options by which the user selected its questions and named the columns of the data."""
@@ -299,7 +295,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             # The head first: a newer manifest may not decode as ours, and is not to be called damaged.
             head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
-                manifest = codec.decode(data, Manifest)
+                manifest = _whole(codec.decode(data, Manifest))
                 _refuse_forged(manifest, folder)
                 return manifest
         except codec.DecodeError as error:
@@ -357,6 +353,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if twins:
             raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")
         return msgspec.structs.replace(self, benchmarks={**self.benchmarks, benchmark: record})
+
+
+def _whole(manifest: Manifest) -> Manifest:
+    """The manifest with the plan of the whole run, where an earlier version stored the plan of one shard."""
+    records = {}
+    for name, record in manifest.benchmarks.items():
+        identity, ids = {**record.identity}, record.settings.get(SELECTED)
+        if identity.pop(SHARD, None) is not None:
+            chosen = [each for each in ids if isinstance(each, str)] if isinstance(ids, list) else None
+            plan = msgspec.structs.replace(record.plan, question_ids=chosen)
+            record = msgspec.structs.replace(record, identity=identity, plan=plan)
+        records[name] = record
+    return msgspec.structs.replace(manifest, benchmarks=records)
 
 
 def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:

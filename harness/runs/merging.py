@@ -13,6 +13,7 @@ Not covered: grades, opinions and corrections stay with their folder; the joined
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
@@ -30,10 +31,11 @@ from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
-from harness.runs.lock import hold
+from harness.runs.lock import hold, holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.parts import PartFolder, joined_manifest
+from harness.runs.parts import joined_manifest
 from harness.runs.record import KeySet
+from harness.runs.survey import stored_keys
 
 COPY_BYTES = 1024 * 1024
 
@@ -43,8 +45,7 @@ class Joined:
     """The result of a merge for one benchmark.
 
     n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines that
-    do not count, in all folders.
+    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too.
     """
 
     name: str
@@ -53,7 +54,6 @@ class Joined:
     n_expected: int
     n_owed: int
     n_again: int
-    n_damaged: int
 
     def notes(self) -> Iterator[str]:
         """Sentences to tell the user, safe to print."""
@@ -61,8 +61,6 @@ class Joined:
         if self.n_again:
             n = count_noun(self.n_again, "sample")
             yield f"{name}: two folders have {n}; that of the first folder counts"
-        if self.n_damaged:
-            yield f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,27 +94,39 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     _check_paths(folders, out)
     for path in (path for folder in folders for path in folder.logs()):
         _open_log(path).close()  # Raises before anything is written.
-    sources = [
-        PartFolder(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
-    ]
+    sources = [(folder, Manifest.load(folder)) for folder in folders]
     with hold(out) as target:
         log = target.log
-        before = [] if target.manifest is None else [PartFolder(out, target.manifest, out.path.name)]
-        manifest = joined_manifest([*before, *sources], accept_server_change)
-        question_sets = {name: _together(name, [*before, *sources]) for name in manifest.benchmarks}
+        together = sources if target.manifest is None else [(out, target.manifest), *sources]
+        manifest = joined_manifest(together, accept_server_change)
+        question_sets = {name: _together(name, together) for name in manifest.benchmarks}
         manifest = _with_digests(manifest, question_sets)
         manifest.save(out)
         joined = []
         for name, all_questions in question_sets.items():
             questions.write(out.benchmark(name), all_questions)
             joined.append(_join(out.benchmark(name), manifest.benchmarks[name], all_questions, sources, log))
-        _copy_logs(out, sources)
+        _copy_logs(out, folders)
         log.write(
             "merged",
-            sources=[str(source.folder.path) for source in sources],
+            sources=[str(folder.path) for folder in folders],
             samples=[benchmark.n_samples for benchmark in joined],
         )
     return Merged(folder=out, benchmarks=tuple(joined), notes=tuple(filter(None, [target.warning])))
+
+
+def join_shards(run: RunFolder, *, ended: bool = False) -> None:
+    """Add to `run` the samples of its shards that it lacks, if it has shards. Another process may be doing so.
+
+    ended: whether all shards must have ended. Raises `InUse` if one has not, and what `merge` raises.
+    """
+    shards = [shard for shard in run.shards() if shard.has_samples()]
+    held = next(filter(None, map(holder_of, shards)), None) if ended else None
+    if held is not None:
+        raise InUse(f"a shard of {run.path} is in use by {held}; the whole run goes on when its shards have ended.")
+    if shards:
+        with contextlib.suppress(*() if ended else (InUse,)):
+            merge(shards, run)
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
@@ -134,13 +144,13 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
 # ---- the questions
 
 
-def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
+def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Sequence[Question]:
     """The questions of all folders, in the order of their first occurrence. Raises `StoreError` where two differ."""
     digests: dict[str, str] = {}
     together: Packed[Question] = Packed(Question)
-    for source in sources:
-        folder = source.folder.benchmark(name)
-        if name not in source.manifest.benchmarks or not folder.questions.exists():
+    for run, manifest in sources:
+        folder = run.benchmark(name)
+        if name not in manifest.benchmarks or not folder.questions.exists():
             continue
         theirs = questions.read(folder)
         for question in theirs:
@@ -152,7 +162,7 @@ def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
                     f"{folder.questions}: question {quoted(question.question_id)} differs from that in the folders "
                     f"before it. Join only runs with the same questions."
                 )
-        if not questions.as_sealed(source.manifest.benchmarks[name], theirs):
+        if not questions.as_sealed(manifest.benchmarks[name], theirs):
             raise StoreError(
                 f"{folder.questions} was changed after the run wrote it. Remove the file and give the run's command "
                 f"again to rebuild it."
@@ -181,7 +191,7 @@ def _join(
     out: BenchmarkFolder,
     record: BenchmarkRecord,
     all_questions: Sequence[Question],
-    sources: Sequence[PartFolder],
+    sources: Sequence[tuple[RunFolder, Manifest]],
     log: RunLog,
 ) -> Joined:
     """Append the samples of one benchmark that `out` lacks, and count the repeated ones.
@@ -189,20 +199,21 @@ def _join(
     all_questions: the benchmark's questions, of all folders.
     """
     seen = KeySet()
-    n_again = n_damaged = n_added = 0
+    n_again = n_added = 0
     with Journal.open(out, log=log) as journal:
         keys = journal.keys
-        for source in sources:
-            if out.name not in source.manifest.benchmarks:
+        for folder, manifest in sources:
+            if out.name not in manifest.benchmarks:
                 continue
-            reader = read_samples(source.folder.benchmark(out.name))
-            for sample in reader:
-                # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
-                n_again += not seen.add(sample.key)
-                if keys.add(sample.key):
-                    journal.append(sample)
-                    n_added += 1
-            n_damaged += len(reader.report.damaged)
+            files = folder.benchmark(out.name)
+            # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
+            theirs = stored_keys(files)
+            n_again += sum(not seen.add(key) for key in theirs)
+            new = KeySet(key for key in theirs if key not in keys)
+            for sample in read_samples(files, keys=new) if new else ():
+                keys.add(sample.key)
+                journal.append(sample)
+                n_added += 1
     ids = record.plan.question_ids or [question.question_id for question in all_questions]
     n_expected = record.plan.total(ids)
     return Joined(
@@ -212,19 +223,18 @@ def _join(
         n_expected=n_expected,
         n_owed=n_expected - record.plan.n_stored(keys, ids),
         n_again=n_again,
-        n_damaged=n_damaged,
     )
 
 
 # ---- the logs
 
 
-def _copy_logs(out: RunFolder, sources: Sequence[PartFolder]) -> None:
+def _copy_logs(out: RunFolder, folders: Sequence[RunFolder]) -> None:
     """Copy the folders' logs beside the joined one's, because scores count failed requests in them."""
-    for source in sources:
-        for path in source.folder.logs():
-            rest = path.name.removeprefix(source.folder.log.stem).lstrip(".")
-            target = out.path / f"{out.log.stem}.{safe_name(source.label)}.{rest}"
+    for folder, label in zip(folders, labels(folders), strict=True):
+        for path in folder.logs():
+            rest = path.name.removeprefix(folder.log.stem).lstrip(".")
+            target = out.path / f"{out.log.stem}.{safe_name(label)}.{rest}"
             with _open_log(path) as file:
                 write_atomically(target, iter(partial(file.read, COPY_BYTES), b""))
 

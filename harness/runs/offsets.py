@@ -86,20 +86,17 @@ class SampleOffsets:
     def line(self, key: Key) -> bytes:
         """Return the line of the record, unchanged, without its newline. Raises `StoreError`."""
         location = self.of(key.question_id).get(key.sample_index)
-        path = self._folder.samples
         if location is None:
             question = visible(key.question_id, 100)
-            raise StoreError(f"{path} holds no sample {key.sample_index} of question {question!r}.")
-        try:
-            with open_untrusted(path) as file:
-                data = read_at(file.fileno(), location.length, location.offset)
-        except OSError as error:
-            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
-        return data.removesuffix(b"\n")
+            raise StoreError(f"{self._folder.samples} holds no sample {key.sample_index} of question {question!r}.")
+        return next(self._lines([location]))
 
     def read(self, key: Key) -> Sample:
         """Return the sample of `key`, with its checksum verified. Raises `StoreError` when it is missing or damaged."""
-        data = self.line(key)
+        return self.parsed(key, self.line(key))
+
+    def parsed(self, key: Key, data: bytes) -> Sample:
+        """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` for a damaged one."""
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
         sample = parse(Line(location.number, location.offset, location.length, data, True), self._folder, report)
@@ -110,15 +107,26 @@ class SampleOffsets:
             )
         return sample
 
-    def in_file_order(self) -> Iterator[tuple[Key, RecordLocation]]:
-        """Return (key, location) of every sample, in the order of the file."""
+    def in_file_order(self) -> Iterator[tuple[Key, bytes]]:
+        """Yield (key, line of its record) of every sample, in the order of the file. Raises `StoreError`."""
         with self._lock:
             places = [
-                (Key(question_id, index), location)
+                (location, Key(question_id, index))
                 for question_id, samples in self._by_question.items()
                 for index, location in samples.items()
             ]
-        return iter(sorted(places, key=lambda item: item[1].offset))
+        places.sort(key=lambda item: item[0].offset)
+        return zip((key for _, key in places), self._lines([location for location, _ in places]), strict=True)
+
+    def _lines(self, locations: Sequence[RecordLocation]) -> Iterator[bytes]:
+        """Yield the lines at these places, without their newlines; the file is opened once. Raises `StoreError`."""
+        path = self._folder.samples
+        try:
+            with open_untrusted(path) as file:
+                for location in locations:
+                    yield read_at(file.fileno(), location.length, location.offset).removesuffix(b"\n")
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def _refresh(self, file: BinaryIO) -> None:
         """Note the records that were appended since the last call; all records if the file was replaced or cut."""

@@ -1,23 +1,18 @@
-"""Checks that several run folders are parts of one run, and makes the manifest of the whole.
+"""Checks that several run folders are of one run, and makes the manifest of the whole.
 
-Parts have the same model and, for each benchmark, the same identity. Shards differ only in the number of the shard. One
-part may be a whole run: the folder into which some shards were joined before. Pure, except that `PartFolder` names the
-folder of a manifest for errors.
+They have the same model and, for each benchmark, the same identity; plans and settings may differ. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from harness.core.errors import StoreError
-from harness.core.inert import quoted
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import (
-    SHARD,
     BenchmarkRecord,
     Difference,
     Manifest,
@@ -29,89 +24,42 @@ from harness.runs.manifest import (
 from harness.runs.record import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class PartFolder:
-    """A folder with its manifest. label: a short, unique name."""
-
-    folder: RunFolder
-    manifest: Manifest
-    label: str
-
-
-def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -> Manifest:
+def joined_manifest(sources: Sequence[tuple[RunFolder, Manifest]], accept_server_change: bool) -> Manifest:
     """The manifest of the whole run. Raises `StoreError` that names the differences."""
-    first = sources[0]
-    records: dict[str, BenchmarkRecord] = {}
-    # By benchmark: the first folder that has it, and the first one that has a shard of it.
-    first_with: dict[str, PartFolder] = {}
-    first_shard_of: dict[str, PartFolder] = {}
-    combined = Provenance()
-    environment: dict[str, Any] = {}
-    for source in sources:
-        _same("model", first, source, first.manifest.model, source.manifest.model)
-        for key, value in source.manifest.environment.items():
-            environment.setdefault(key, value)
+    (first, whole), *others = sources
+    for folder, theirs in others:
+        changed = _changed("model", whole.model, theirs.model)
         if not accept_server_change:
-            model, other_model = (part.manifest.environment.get("server_model") for part in (first, source))
-            _same("server_model", first, source, model, other_model)
-        for name, record in source.manifest.benchmarks.items():
-            siblings = [first_with.setdefault(name, source)]
-            # If the first folder is a whole run, only another shard shows whether the shards fit together.
-            if _is_shard(record):
-                siblings.append(first_shard_of.setdefault(name, source))
-            for sibling in siblings:
-                if changed := _apart(sibling.manifest.benchmarks[name].identity, record.identity):
-                    raise _refusal(sibling, source, changed, name)
-            whole = _whole(record)
-            records[name] = _extend(records[name], whole) if name in records else whole
-        changes = changes_of(combined, _servers(source.manifest.provenance))
+            changed += _changed("server_model", *(each.environment.get("server_model") for each in (whole, theirs)))
+        for name, record in theirs.benchmarks.items():
+            mine = whole.benchmarks.get(name, record)
+            changed += [
+                difference._replace(field=f"{name}.{difference.field}")
+                for difference in differences(mine.identity, record.identity)
+            ]
+        if changed:
+            lines = "\n".join(f"  {difference}" for difference in changed)
+            raise StoreError(
+                f"{folder.path} is not of the same run as {first.path}; they differ:\n{lines}\n"
+                "Join only runs with the same settings."
+            )
+        changes = changes_of(whole.provenance, _servers(theirs.provenance))
         if changes.model and not accept_server_change:
             raise servers_refusal(changes.model)
-        combined = _with_sessions(combined, source.manifest.provenance)
-    return msgspec.structs.replace(
-        first.manifest,
-        created=min(source.manifest.created for source in sources),
-        benchmarks=records,
-        environment=environment,
-        provenance=combined,
-    )
+        extended = {name: _extend(mine, theirs.benchmarks.get(name, mine)) for name, mine in whole.benchmarks.items()}
+        whole = msgspec.structs.replace(
+            whole,
+            created=min(whole.created, theirs.created),
+            benchmarks={**whole.benchmarks, **theirs.benchmarks, **extended},
+            environment={**whole.environment, **theirs.environment, **whole.environment},
+            provenance=_with_sessions(whole.provenance, theirs.provenance),
+        )
+    return whole
 
 
-def _same(what: str, first: PartFolder, source: PartFolder, mine: Any, theirs: Any) -> None:
-    """Raise `StoreError` if both folders state the fact `what`, with different values."""
-    if mine is not None and theirs is not None and mine != theirs:
-        raise _refusal(first, source, [Difference(what, mine, theirs)])
-
-
-def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
-    """The differences of two identities, apart from the number of the shard.
-
-    A whole run is compatible with its shards.
-    """
-    if SHARD in mine and SHARD in theirs:
-        return differences({**mine, SHARD: _kind(mine[SHARD])}, {**theirs, SHARD: _kind(theirs[SHARD])})
-    return differences({**mine, SHARD: None}, {**theirs, SHARD: None})
-
-
-def _kind(shard: Any) -> dict[str, Any]:
-    """The fields that the shards of one run have in common. shard: `{"part": "2/8", …}`, or a stranger's."""
-    if not isinstance(shard, dict):
-        return {}
-    return {"of": str(shard.get("part")).partition("/")[2], "selection": shard.get("selection")}
-
-
-def _is_shard(record: BenchmarkRecord) -> bool:
-    return SHARD in record.identity
-
-
-def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
-    """The record of the whole run to which this shard belongs; a record of a whole run stays unchanged."""
-    if not _is_shard(record):
-        return record
-    identity = {name: value for name, value in record.identity.items() if name != SHARD}
-    return msgspec.structs.replace(
-        record, identity=identity, plan=msgspec.structs.replace(record.plan, question_ids=None)
-    )
+def _changed(field: str, mine: Any, theirs: Any) -> list[Difference]:
+    """The difference of a fact of both runs, if both state it."""
+    return [] if mine is None or theirs is None or mine == theirs else [Difference(field, mine, theirs)]
 
 
 def _extend(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
@@ -149,14 +97,4 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
         servers={**mine.servers, **theirs.servers},
         sessions=sessions,
         fingerprint=mine.fingerprint or theirs.fingerprint,
-    )
-
-
-def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference], benchmark: str = "") -> StoreError:
-    """The error that says which settings keep two folders from being joined."""
-    what = f" in {quoted(benchmark)}" if benchmark else ""
-    lines = "\n".join(f"  {difference}" for difference in changed)
-    return StoreError(
-        f"{first.folder.path} and {source.folder.path} are not parts of the same run; they differ{what}:\n{lines}\n"
-        "Join only runs with the same settings."
     )

@@ -22,14 +22,14 @@ OPTIONS = "options"
 
 DECIDED_BY: Mapping[str, str] = {
     **dict.fromkeys(
-        ("prompt_digest", "dataset_digest", "shard.selection", "questions_digest",
+        ("prompt_digest", "dataset_digest", "questions_digest",
          "questions_made.rows_digest", "questions_made.dataset_digest", "outputs.digest"),
         CHECKSUM,
     ),
     **dict.fromkeys(("fitted_max_tokens", "prefill_marks", "never_succeeds", "filled_by_server"), SERVER),
     **dict.fromkeys(("questions_made.n_all", "questions_made.origin", "questions_made.notes"), DATA),
     **dict.fromkeys(
-        ("shard.part", "api_key_env", "card", "data", "without_card", "asked_with", "selected",
+        ("api_key_env", "card", "data", "without_card", "asked_with", "selected",
          "outputs.read"),
         OPTIONS,
     ),

@@ -197,7 +197,8 @@ class OpenBenchmark:
     @_made_of("samples", frozenset)
     def _continued(self) -> frozenset[Key]:
         """The keys of samples that were continued after an interruption."""
-        return frozenset(key for key, _ in self.offsets.in_file_order() if self.offsets.read(key).salvaged_at)
+        offsets = self.offsets
+        return frozenset(key for key, line in offsets.in_file_order() if offsets.parsed(key, line).salvaged_at)
 
     @_made_of("scores", lambda: None)
     def _stored_score(self) -> Score | None:

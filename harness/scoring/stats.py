@@ -19,6 +19,11 @@ Methodology 24:193):
 | difference of two runs, one sample | the same, at most | Q | of the pairs | 3 pairs | 1.96 | a shared difficulty drops out |
 | difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 | the difference itself varies from question to question |
 | mean of benchmarks | both | – | half-widths add as squares | – | – | benchmarks are independent |
+| audited accuracy | both | – | the raw interval, moved, and that of the audits | – | 1.96 | both errors are independent (`audit`) |
+| a published score of the same model | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 | both are pooled (`published_variance`) |
+| difference in a race | all looks | – | of both runs, pooled | 2 | by look | the looks share 4.5 % (`race`) |
+| mean tokens | both | – | of tokens − mean | – | t, by Σd⁴ | lengths are skew: on a scale of logarithms (`tokens`) |
+| deviation of repeated runs | – | – | of one run | – | χ² | runs − 1 degrees of freedom (`repeats`) |
 
 The τ tosses of the coin are mixed in so that samples which all agree never claim an error of 0. `make simulate` prints
 the coverage of each line; `docs/method/statistics.md` shows it. pass@k and maj@k of one question are in `stats_draws`,

@@ -20,7 +20,7 @@ from harness.grading.second.judge_prompts import RUBRIC
 from harness.grading.verifier import TRUST_VARIABLE, own_module
 from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, sampling_fields
 from harness.runs import questions
-from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, SHARD, BenchmarkRecord, Manifest
+from harness.runs.manifest import ASKED_WITH, KEY_VARIABLE, SELECTED, BenchmarkRecord, Manifest
 from harness.scoring.score import Score
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -201,12 +201,8 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     if identity.get("seed", 0) != 0:
         options["seed"] = identity["seed"]
     options |= _prompt(identity, card)
-    ids = record.plan.question_ids
-    if isinstance(shard := identity.get(SHARD), dict):
-        # The plan of a shard lists the shard's own questions; they follow from the option `shard`.
-        options["shard"], ids = shard.get("part"), None
-    # A shard, and a run joined from shards, records which questions all shards together ask.
-    ids = settings.get(SELECTED, ids)
+    # A run that an earlier version joined from shards has its selection among the settings.
+    ids = settings.get(SELECTED, record.plan.question_ids)
     given = settings.get(ASKED_WITH, {})
     if isinstance(given, dict):
         options |= {name: value for name, value in given.items() if name in _SELECTING or name in OF_DATA}

@@ -167,9 +167,6 @@ def judge_of(
     return judge, lambda: _server(options, watcher)
 
 
-WRONG_ANSWER = "no such answer"
-"""The second answer of a judge's trial, which is wrong."""
-
 TRIAL = Question(
     benchmark="trial",
     question_id="sum",
@@ -179,7 +176,10 @@ TRIAL = Question(
     row_digest=digest("What is 2 + 3?"),
     prompt_digest=digest("What is 2 + 3?"),
 )
-"""The question of a judge's trial; the answers to judge are its reference and `WRONG_ANSWER`."""
+"""The question of a judge's trial."""
+
+TRIAL_ANSWERS = {"right": TRIAL.references[0], "wrong": "no such answer"}
+"""The two answers to `TRIAL` that the judge is asked about."""
 
 MIN_ALIKE = 10
 """A warning is given if the judge called at least this many distinct answers correct, and none wrong."""
@@ -209,13 +209,14 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
     caller will start servers, of which one may be the judge; then a judge that cannot be asked yet is only a warning.
     """
     judge, serve = judge_of(options, watcher)
+    judge = dataclasses.replace(judge, votes=1)
     name = visible(judge.model, 80)
     watcher.standing(f"trying the judge {name} on two answers, for at most {TRIAL_SECONDS:.0f} s")
     try:
         with TemporaryDirectory() as folder:
             replies = _trial(judge, serve(), RunFolder(Path(folder) / "trial"))
-    except HarnessError as error:
-        if not may_start or not isinstance(error, ServerError):
+    except ServerError as error:
+        if not may_start:
             raise
         watcher.warn(f"the judge cannot be asked now: {error.sentence}")
         return
@@ -224,23 +225,18 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
             f"the judge {name} replies, but was not done with two answers after {TRIAL_SECONDS:.0f} s: its "
             "verdicts were not tried, and scoring with it may take long"
         )
-        return
-    seconds = max(reply.timing.total for reply in replies)
-    right, wrong = (vote(reply, judge.prompt) for reply in replies)
-    watcher.standing(
-        f"the judge {name} took {seconds:.1f} s for the slower of two replies; it called the right answer "
-        f"{_VERDICT_WORDS[right]} and the wrong answer {_VERDICT_WORDS[wrong]}"
-    )
-    no_verdict = next(filter(None, (_no_verdict(judge, reply) for reply in replies)), "")
-    if no_verdict:
-        watcher.warn(
-            f"the judge {name} gave no verdict when it was tried on two answers: {no_verdict}. "
-            "Where it gives none, the verdict without the judge stays (see docs/judge.md)"
-        )
     is_rubric = judge.prompt.name not in judge_prompts.PROMPTS
-    for which, verdict, answer in (("wrong", wrong, WRONG_ANSWER), ("right", right, TRIAL.references[0])):
-        if verdict is (which == "wrong") and not (is_rubric and which == "right"):
-            called = _VERDICT_WORDS[verdict]
+    for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=False):
+        verdict = vote(reply, judge.prompt)
+        called = _VERDICT_WORDS[verdict]
+        watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
+        if verdict is None:
+            watcher.warn(
+                f"the judge {name} gave no verdict when it was tried on the {which} answer: "
+                f"{_no_verdict(judge, reply)}. Where it gives none, the verdict without the judge stays (see "
+                "docs/judge.md)"
+            )
+        elif verdict is (which == "wrong") and not (is_rubric and which == "right"):
             watcher.warn(
                 f'the judge {name} was tried on the {which} answer "{answer}" to the question '
                 f'"{TRIAL.messages[0].content}" and called it {called}: it may call every answer {called}'
@@ -253,8 +249,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Samp
     Returns no reply if some tokens came and the replies are not complete at the deadline. Raises `ServerError` if the
     judge does not reply, and `Interrupted`.
     """
-    judge = dataclasses.replace(judge, votes=1)
-    questions = [judge_question(judge.prompt, TRIAL, answer) for answer in (TRIAL.references[0], WRONG_ANSWER)]
+    questions = [judge_question(judge.prompt, TRIAL, answer) for answer in TRIAL_ANSWERS.values()]
     cases = _Cases(TRIAL.benchmark, {question.question_id: question for question in questions}, {}, 0)
     addresses = ", ".join(visible(endpoint.base_url, 200) for endpoint in server.endpoints)
     who = f"the judge {visible(judge.model, 80)} at {addresses} did not reply within"
@@ -290,9 +285,7 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> list[Samp
 
 
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
-    """Why a reply of the judge has no verdict; empty if it has one."""
-    if vote(reply, judge.prompt) is not None:
-        return ""
+    """Why this reply of the judge has no verdict."""
     if reply.truncated:
         return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     prompt = judge.prompt
@@ -509,11 +502,9 @@ def _unshown(of: GradedBenchmark, scope: Scope) -> str:
     n = sum(text_for_judge(sample) is not None for sample in read_samples(of.folder, keys=unanswered))
     if not n:
         return ""
-    which = (
-        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge"
-    )
     return (
-        f"{which} and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such "
+        f"{count_noun(n, 'reply', 'replies')} without an answer {'was' if n == 1 else 'were'} not shown to the judge "
+        f"and {'counts' if n == 1 else 'count'} as wrong: the judge's scope `all` shows it the end of such "
         "replies, and with `override` its verdict counts, there and in all benchmarks of the run"
     )
 

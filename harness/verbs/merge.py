@@ -1,4 +1,4 @@
-"""Joins the run folders of one run (its shards) into one folder."""
+"""Joins the run folders of one run into one folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from harness.verbs.outputs import open_scored
 
 
 def merge(sources: Sequence[Path], options: MergeOptions) -> Merged:
-    """Join run folders of one run into `options.out`. Raises `UsageError`, `StoreError` with what differs."""
-    folders = [open_scored(source) for source in sources]
+    """Join run folders of one run, and their shards, into `options.out`.
+
+    Raises `UsageError`, and `StoreError` with what differs.
+    """
+    folders: list[RunFolder] = []
+    for source in sources:
+        shards = RunFolder(source).shards()
+        folders += shards
+        if not shards or RunFolder(source).manifest.is_file():
+            folders.append(open_scored(source))
     return merge_folders(folders, RunFolder(options.out), accept_server_change=options.accept_server_change)

@@ -5,8 +5,7 @@ baseline (the first candidate), or equal to it within a margin.
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
+from harness.generation.outcome import Outcome
 from harness.generation.spending import Account
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.scoring.race import RaceState, confirm, judge_planned, planned_looks
@@ -88,8 +88,6 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
     return raced
 
 
-_NUMBER = re.compile(r"\d[\d,.]*")
-
 OnLook = Callable[[Mapping[str, RaceState]], None]
 """A callback that receives the standings after each look (a comparison of all candidates with the baseline)."""
 
@@ -108,24 +106,25 @@ def race(
     rules = rules or RaceRules()
     if len(candidates) < 2:
         raise UsageError("name at least two candidates: the others are compared with the first")
-    names = [candidate.name for candidate in candidates]
-    if len(set(names)) < len(names):
-        raise UsageError(f"two candidates have the same name: {visible(', '.join(names), 200)}")
+    if len({candidate.name for candidate in candidates}) < len(candidates):
+        names = ", ".join(candidate.name for candidate in candidates)
+        raise UsageError(f"two candidates have the same name: {visible(names, 200)}")
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(candidate.options, name) for candidate in candidates}) > 1:
             raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
     for candidate in candidates:
-        options = candidate.options
-        if options.budget_usd is not None and options.prices is None:
+        if candidate.options.budget_usd is not None and candidate.options.prices is None:
             raise UsageError(
                 f"the candidate {visible(candidate.name, 80)} has no prices, and the budget is for all candidates "
                 "together; if its tokens cost nothing, give it prices=0,0",
                 field="budget_usd",
             )
     with contextlib.ExitStack() as stack:
-        entered = {candidate.name: stack.enter_context(prepare(candidate.options, watcher)) for candidate in candidates}
         account = Account()  # A budget is for all candidates together.
-        entered = {name: replace(prepared, account=account) for name, prepared in entered.items()}
+        entered = {
+            candidate.name: replace(stack.enter_context(prepare(candidate.options, watcher)), account=account)
+            for candidate in candidates
+        }
         return _run(entered, rules, watcher, on_look)
 
 
@@ -203,8 +202,7 @@ def play(
     tests, looks = planned_looks(step, most), (*range(step, most, step), most)
 
     def standing(name: str) -> RaceState:
-        common = min(len(have[name]), len(have[baseline]))
-        ours, theirs = have[name][:common], have[baseline][:common]
+        ours, theirs = (have[each][: min(len(have[name]), len(have[baseline]))] for each in (name, baseline))
         return confirm(judge_planned(ours, theirs, tests, margin, len(others)), ours, theirs, looks)
 
     while True:
@@ -226,42 +224,41 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     entered: the prepared runs by candidate, the baseline first.
     """
-    benchmark = _one_benchmark(entered)
+    benchmark, baseline = _one_benchmark(entered), next(iter(entered))
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
-    n_owed: dict[str, int] = {}
-    warned: set[str] = set()
+    first: dict[str, Outcome] = {}
+    last: dict[str, Outcome] = {}
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
-        """Sample and grade a candidate up to round `n`, and note how many of its samples are missing."""
-        outcome = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in n_owed)
-        n_owed[name] = outcome.n_owed or outcome.n_missing
-        # Each look is a session, and later ones warn of the same with larger numbers.
-        for sentence in outcome.warnings:
-            warning = f"{visible(name, 80)}: {sentence}"
-            if watcher is not None and (without_numbers := _NUMBER.sub("", warning)) not in warned:
-                warned.add(without_numbers)
-                watcher.warn(warning)
+        """Sample and grade a candidate up to round `n`."""
+        last[name] = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in first)
+        # Each look is a session, and later ones warn of the same with larger numbers: the first and the last are told.
+        if name not in first:
+            warn(name, first.setdefault(name, last[name]).warnings)
         return graded[name].of(benchmark)
+
+    def warn(name: str, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            if watcher is not None:
+                watcher.warn(f"{visible(name, 80)}: {sentence}")
 
     have = {name: graded[name].of(benchmark) for name in entered}
     most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
     plan = RacePlan(samples=most, step=rules.step, candidates=len(entered))
-    folder = next(iter(entered.values())).folder.path.parent
-    plan.settle(folder, begun=any(len(rounds) for rounds in have.values()))
-    standings, rounds_of, short = play(
-        have, sample_to, most=most, margin=rules.margin / 100, step=rules.step, on_look=on_look
-    )
+    plan.settle(entered[baseline].folder.path.parent, begun=any(len(rounds) for rounds in have.values()))
+    margin, step = rules.margin / 100, rules.step
+    standings, rounds_of, short = play(have, sample_to, most=most, margin=margin, step=step, on_look=on_look)
+    for name, outcome in last.items():
+        warn(name, (sentence for sentence in outcome.warnings if sentence not in first[name].warnings))
+    n_owed = (last[short].n_owed or last[short].n_missing) if short else 0
     cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(
-        baseline=next(iter(entered)),
-        standings={
-            name: _withhold_equal(state, cautious[name], rules.margin) if name in cautious else state
-            for name, state in standings.items()
-        },
+        baseline=baseline,
+        standings={name: _withhold_equal(state, cautious.get(name), rules.margin) for name, state in standings.items()},
         warnings={name: caution.warnings for name, caution in cautious.items()},
         folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
-        owed=f"{visible(short, 80)} misses {count_noun(n_owed[short], 'sample')}" if short else "",
+        owed=f"{visible(short, 80)} misses {count_noun(n_owed, 'sample')}" if short else "",
     )
 
 
@@ -283,15 +280,13 @@ def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
     return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
 
 
-def _withhold_equal(state: RaceState, caution: Caution, margin: float) -> RaceState:
+def _withhold_equal(state: RaceState, caution: Caution | None, margin: float) -> RaceState:
     """Return the state, but undecided where undecided answers may carry an equal candidate beyond the margin.
 
     margin: in points.
     """
-    if state.verdict != "equal within the margin" or caution.undecided_range is None:
-        return state
-    low, high = caution.undecided_range
-    if max(-low, high) <= margin:
+    low, high = (caution and caution.undecided_range) or (0.0, 0.0)
+    if state.verdict != "equal within the margin" or max(-low, high) <= margin:
         return state
     why = f"undecided answers may carry the difference from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
     return state._replace(verdict="undecided", withheld=why)
@@ -308,8 +303,8 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
         name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
         for name, prepared in entered.items()
     }
-    first, *others = rows
-    for name in others:
-        if rows[name] != rows[first]:
+    first = next(iter(rows))
+    for name, own in rows.items():
+        if own != rows[first]:
             raise UsageError(f"the questions of {visible(name, 80)} differ from those of the first candidate")
     return entered[first].sets[0].name

@@ -23,6 +23,7 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
+from harness.runs.merging import join_shards
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.scoring.score import Score
 from harness.verbs.outputs import check_file, is_outputs, make_run
@@ -104,8 +105,10 @@ def check(
 ) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
-    follow: whether scoring continues while the run grows.
+    The shards of a run are joined first. follow: whether scoring continues while the run grows. Raises `StoreError`.
     """
+    for source in sources:
+        join_shards(RunFolder(source))
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
         if follow:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.core.errors import StoreError
 from harness.core.nouns import in_percent
 from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
+from harness.runs.layout import RunFolder
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
@@ -31,23 +32,12 @@ from harness.viewer.rows import (
     title,
     votes,
 )
+from harness.viewer.search import MAX_HITS, search
 
 MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question that is shown whole; of longer ones the middle is in the raw text only."""
 MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
-
-
-class Shown(NamedTuple):
-    """A text as it is sent to the page. text: without its middle if it is very long. omitted: number of characters left
-    out. cut: the position in `text` where they are missing. answer: (start, end) of the answer in `text`. Positions
-    count UTF-16 units, as JavaScript does.
-    """
-
-    text: str
-    omitted: int
-    cut: int | None
-    answer: tuple[int, int] | None
 
 
 def overview(library: Library) -> list[dict[str, Any]]:
@@ -136,8 +126,8 @@ def shown_question(question: Question) -> dict[str, Any]:
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return {
-        "text": show(question.messages[-1].content if question.messages else question.prompt)._asdict(),
-        "before": [(message.role, show(message.content, limit=limit)._asdict()) for message in earlier[-MAX_MESSAGES:]],
+        "text": show(question.messages[-1].content if question.messages else question.prompt),
+        "before": [(message.role, show(message.content, limit=limit)) for message in earlier[-MAX_MESSAGES:]],
         "n_before": len(earlier),
         "facts": [
             ("reference", "  or  ".join(field(reference) for reference in shown_references(question))),
@@ -151,11 +141,10 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
     """The sample with everything known about it. Raises `UsageError` and `StoreError`."""
     question = benchmark.question(key.question_id)
     sample, grade = benchmark.offsets.read(key), benchmark.grade(key)
-    shown = None if sample.text is None else show(sample.text, None if grade is None else grade.span)._asdict()
     return {
         "row": sample_row(benchmark, key),
-        "text": shown,
-        "reasoning": show(sample.reasoning)._asdict() if sample.reasoning else None,
+        "text": None if sample.text is None else show(sample.text, None if grade is None else grade.span),
+        "reasoning": show(sample.reasoning) if sample.reasoning else None,
         "facts": [
             ("answer", "–" if grade is None else grade.extracted or "–"),
             ("rule", "–" if grade is None else f"{grade.rule} ({grade.grader})"),
@@ -166,8 +155,8 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> dict[str, Any]:
     }
 
 
-def run_page(run: OpenRun, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's page. facts: its settings. prompts: benchmark → its first question as the model got it."""
+def run_page(run: OpenRun, facts: Callable[[RunFolder], Mapping[str, Any]]) -> dict[str, Any]:
+    """The run's page. facts: reads its settings. prompts: benchmark → its first question as the model got it."""
     run.refresh()
     prompts = {}
     for name, benchmark in run.benchmarks.items():
@@ -175,25 +164,26 @@ def run_page(run: OpenRun, facts: Mapping[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
-    return {"facts": facts, "prompts": prompts}
+    return {"facts": facts(run.folder), "prompts": prompts}
 
 
-def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHOWN_CHARS) -> Shown:
-    """Return `text` for a page. span: (start, end) of the answer, in characters. limit: characters that are shown; a
-    longer text loses its middle."""
+def found(benchmark: OpenBenchmark, sought: str) -> dict[str, Any]:
+    """The first hits of a search. complete: whether there are no more."""
+    hits = search(benchmark, sought)
+    return {"hits": list(islice(hits, MAX_HITS)), "complete": next(hits, None) is None}
+
+
+def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHOWN_CHARS) -> dict[str, Any]:
+    """`text` for a page. parts: what stands before the answer, the answer, and what stands behind it. span: (start,
+    end) of the answer. limit: characters that are shown; of a longer text, words stand in place of the middle.
+    """
     omitted = max(0, len(text) - limit)
-    head = text if not omitted else text[: limit // 2]
-    tail = "" if not omitted else text[len(head) + omitted :]
-    answer = None
-    if span is not None and 0 <= span[0] < span[1] <= len(text):
-        if span[1] <= len(head):
-            answer = (_units(text[: span[0]]), _units(text[: span[1]]))
-        elif span[0] >= len(head) + omitted:
-            before, start = _units(head), len(head) + omitted
-            answer = (before + _units(text[start : span[0]]), before + _units(text[start : span[1]]))
-    return Shown(head + tail, omitted, _units(head) if omitted else None, answer)
-
-
-def _units(text: str) -> int:
-    """Length in UTF-16 units."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    left = limit // 2 if omitted else len(text)
+    right = left + omitted
+    words = f" [{omitted:,} characters left out here; the raw text has them] " if omitted else ""
+    start, end = span if span is not None and 0 <= span[0] < span[1] <= len(text) else (len(text), len(text))
+    parts = [
+        text[begin : min(stop, left)] + (words if begin < left <= stop else "") + text[max(begin, right) : stop]
+        for begin, stop in ((0, start), (start, end), (end, len(text)))
+    ]
+    return {"parts": parts, "n": len(text), "omitted": omitted}

@@ -6,8 +6,9 @@ search text without capital letters (A–Z) ignores case. The reason for having 
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,67 +56,45 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
     """
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
         raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
-    folded = sought == sought.lower()
-    yield from _in_questions(benchmark, sought, folded)
+    for question in benchmark.questions.values():
+        texts = (text_of(question), question.question_id, *question.references)
+        yield from _hits(benchmark, question.question_id, None, [("question", text) for text in texts], sought)
     # The forms in which a record can hold the text: in UTF-8, or all escaped if the string holds a lone surrogate.
+    folded = sought == sought.lower()
     text = sought.translate(_LOWER) if folded else sought
     needles = {codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1]}
-    for key, _ in list(benchmark.offsets.in_file_order()):
-        line = benchmark.offsets.line(key)
-        if any(needle in (line.lower() if folded else line) for needle in needles):
-            yield from _in_sample(benchmark, key, sought, folded)
+    for key, line in benchmark.offsets.in_file_order():
+        searched = line.lower() if folded else line
+        if any(needle in searched for needle in needles):
+            with contextlib.suppress(StoreError):  # a damaged record
+                sample = benchmark.offsets.parsed(key, line)
+                parts: list[tuple[Part, str]] = [("text", sample.text or ""), ("reasoning", sample.reasoning or "")]
+                yield from _hits(benchmark, key.question_id, key.sample_index, parts, sought)
 
 
-def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> Iterator[Hit]:
-    """Yield a hit for each question whose prompt, id or reference answers contain the text `sought`.
+def _hits(
+    benchmark: OpenBenchmark, question_id: str, index: int | None, parts: Sequence[tuple[Part, str]], sought: str
+) -> Iterator[Hit]:
+    """Yield a hit for the first of these parts that contains `sought`, with the text around it; none if none does.
 
-    folded: whether small letters also find capitals.
+    index: of the sample; None: the parts are the question's.
     """
-    for question in benchmark.questions.values():
-        for text in (text_of(question), question.question_id, *question.references):
-            if (begin := find(text, sought, folded)) >= 0:
-                yield _hit(benchmark, Key(question.question_id, -1), "question", text, begin, len(sought))
-                break
-
-
-def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Iterator[Hit]:
-    """Yield the hit in the sample's text or reasoning; none if neither contains `sought` or the record is damaged.
-
-    folded: whether small letters also find capitals.
-    """
-    try:
-        sample = benchmark.offsets.read(key)
-    except StoreError:
-        return
-    parts: tuple[tuple[Part, str | None], ...] = (("text", sample.text), ("reasoning", sample.reasoning))
     for part, text in parts:
-        if text is not None and (begin := find(text, sought, folded)) >= 0:
-            yield _hit(benchmark, key, part, text, begin, len(sought))
+        # Unlike `str.lower`, this never changes a length.
+        begin = (text.translate(_LOWER) if sought == sought.lower() else text).find(sought)
+        if begin >= 0:
+            question, end = benchmark.questions.get(question_id), begin + len(sought)
+            yield Hit(
+                question_id=question_id,
+                title="" if question is None else title(benchmark, question),
+                sample_index=index,
+                verdict=None if index is None else benchmark.verdict(Key(question_id, index)),
+                part=part,
+                before=text[max(0, begin - CONTEXT_CHARS) : begin],
+                match=text[begin:end],
+                after=text[end : end + CONTEXT_CHARS],
+            )
             return
-
-
-def _hit(benchmark: OpenBenchmark, key: Key, part: Part, text: str, begin: int, length: int) -> Hit:
-    """A hit with the text around it. part: the field of the sample or question that holds `text`. begin, length: where
-    the match stands in `text`."""
-    question, end = benchmark.questions.get(key.question_id), begin + length
-    of_sample = part != "question"
-    return Hit(
-        question_id=key.question_id,
-        title="" if question is None else title(benchmark, question),
-        sample_index=key.sample_index if of_sample else None,
-        verdict=benchmark.verdict(key) if of_sample else None,
-        part=part,
-        before=text[max(0, begin - CONTEXT_CHARS) : begin],
-        match=text[begin:end],
-        after=text[end : end + CONTEXT_CHARS],
-    )
-
-
-def find(text: str, sought: str, folded: bool) -> int:
-    """Position of `sought` in `text`; -1 if `text` does not contain it. folded: capitals A–Z count as small letters."""
-    if not folded:
-        return text.find(sought)
-    return text.translate(_LOWER).find(sought)  # Unlike `str.lower`, this never changes a length.
 
 
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}

@@ -9,7 +9,7 @@ import shlex
 from harness.core.errors import StoreError, UsageError
 from harness.core.hidden_limit import reply_checksum
 from harness.core.inert import visible
-from harness.core.records import Grade, Question, Sample
+from harness.core.records import Grade, Key, Sample
 from harness.grading.processes import pool
 from harness.grading.second.judge import without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict
@@ -23,40 +23,33 @@ _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an an
 _VERDICTS = {True: "calls the answer correct", False: "calls the answer wrong", None: "gives no verdict"}
 
 
-def why(benchmark: OpenBenchmark, question: Question, sample: Sample) -> list[str]:
-    """Return the steps from the sample's text to its verdict, a sentence each, safe to print; may take seconds.
+def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
+    """Return the steps from the text of a sample to its verdict, a sentence each, safe to print; may take seconds.
 
     The replies of judges come after the steps of the rules, or of the benchmark's own verifier. Steps explain a stored
     verdict only if the rules and the grader of that verdict give it again; else a sentence stands in their place.
+    Raises `UsageError` for an unknown question, `StoreError` for a sample that is missing or damaged.
     """
-    grade = benchmark.grade(sample.key)
-    steps = _steps(benchmark.as_graded(question, grade), sample, grade)
-    if grade is None:
-        return steps
-    try:
-        replies = replies_about(benchmark.folder, question, sample, grade)
-    except StoreError as error:
-        return [*steps, f"the judges' replies cannot be read: {error}"]
-    return [*steps, *map(_words, replies)]
-
-
-def _steps(question: Question | None, sample: Sample, grade: Grade | None) -> list[str]:
-    """The steps of the grader to the stored verdict, or a sentence that says why they are not known.
-
-    question: with the rules of the grade; None: not known.
-    """
-    if question is None:
-        return [
+    question, sample, grade = benchmark.question(key.question_id), benchmark.offsets.read(key), benchmark.grade(key)
+    as_graded = benchmark.as_graded(question, grade)
+    if as_graded is None:
+        steps = [
             "this verdict was made neither by the rules with which the run began nor by those that its card has now, "
             "so its steps are not known: score the run again"
         ]
+    else:
+        try:
+            verdict = pool.verdict_on(as_graded, sample)
+            doubt = None if grade is None else _doubt(grade, verdict, sample)
+            steps = list(verdict.steps) if doubt is None else [doubt]
+        # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
+        except UsageError as error:
+            steps = [str(error)]
     try:
-        verdict = pool.verdict_on(question, sample)
-        doubt = None if grade is None else _doubt(grade, verdict, sample)
-        return list(verdict.steps) if doubt is None else [doubt]
-    # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
-    except UsageError as error:
-        return [str(error)]
+        replies = [] if grade is None else replies_about(benchmark.folder, question, sample, grade)
+    except StoreError as error:
+        return [*steps, f"the judges' replies cannot be read: {error}"]
+    return [*steps, *map(_words, replies)]
 
 
 def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:

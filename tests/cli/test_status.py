@@ -117,15 +117,14 @@ def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> N
     assert "results/s/test-model+two: ended\n" in ended
 
 
-def test_a_shard_says_which_part_it_is(tmp_path: Path) -> None:
-    write(tmp_path / "results" / "part", [sampled(0, 0)], n_questions=2, planned=1, shard="2/8")
+def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path) -> None:
+    write(tmp_path / "results" / "run" / "shards" / "2-of-8", [sampled(0, 0)], n_questions=2, planned=1)
+    for words in ((), ("results/run",)):
+        assert "run/shards/2-of-8: ended\nsums  1/2 samples" in harness(tmp_path, "status", *words).out
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
-    assert "part · shard 2/8: ended\n" in harness(tmp_path, "status", "results/part").out
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
     # A folder of several runs that is no sweep has no cells.
     assert harness(tmp_path, "status", "results").out.startswith(str(tmp_path / "results"))
-    reports = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out)[0] for one in ("part", "whole")]
-    assert [one["shard"] for one in reports] == ["2/8", None]
 
 
 def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:

@@ -141,14 +141,6 @@ def test_text_and_reasoning_are_kept_apart_and_as_sent(
     assert (got.text, got.reasoning) == (text, reasoning)
 
 
-def test_raw_completions_are_read() -> None:
-    choice = {"index": 0, "text": "4"}
-    got = reply(
-        event({"choices": [choice]}) + event({"choices": [choice | {"text": "2", "finish_reason": "stop"}]}) + DONE
-    )
-    assert got.text == "42"
-
-
 def test_whole_json_bodies_are_read_in_any_pieces() -> None:
     body = json.dumps(
         {

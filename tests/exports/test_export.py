@@ -160,30 +160,6 @@ def test_csv_holds_the_same_fields_and_no_formula(run: RunFolder, tmp_path: Path
         assert all(cell[:1] not in tuple("=+-@\t\r\n") for cell in cells.values() if cell)
 
 
-def test_csv_has_a_column_for_each_metadata_field(tmp_path: Path) -> None:
-    rows = [("1", "面积", "=2+3"), ("2", "体积", "3")]
-    (tmp_path / "units.csv").write_text(
-        "编号,问题,答案,单元,难度\n"
-        + "".join(f"{number},{number}+0?,{number},{unit},{level}\n" for number, unit, level in rows),
-        encoding="utf-8",
-    )
-    (tmp_path / "units.yaml").write_text(
-        "title: units\nsource: {kind: file, path: units.csv}\nkind: auto\nprompt: boxed_zh\n"
-        "columns: {question: 问题, answer: 答案, id: 编号, metadata: [单元, 难度]}\n",
-        encoding="utf-8",
-    )
-    (tmp_path / "typed.csv").write_text("question,answer,response\n1+0?,1,1\n2+0?,2,3\n", encoding="utf-8")
-    harness.score(tmp_path / "typed.csv", benchmark=str(tmp_path / "units.yaml"))
-    (file,) = harness.export(tmp_path / "typed.csv", "csv", out=tmp_path / "out").files
-    with file.path.open(encoding="utf-8-sig", newline="") as opened:
-        read = list(csv.DictReader(opened))
-    assert [(row["verdict"], row["metadata.单元"], row["metadata.难度"]) for row in read] == [
-        ("correct", "面积", "'=2+3"),
-        ("wrong", "体积", "3"),
-    ]
-    assert [json.loads(row["metadata"])["单元"] for row in read] == ["面积", "体积"], "other tools read the JSON"
-
-
 @pytest.mark.parametrize("text", ["=1+1", "-3", "@sum", "a\0b", "two\r\nlines", 'a "quoted", word', "\ud83d half"])
 def test_a_hostile_text_stays_one_cell(tmp_path: Path, text: str) -> None:
     run = write_run(tmp_path / "run", [sample(0, 0, text)], scored=False)

@@ -141,8 +141,8 @@ def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> N
     [
         ("output-rs0.jsonl", '{"problem": "x"}\n', None, "no row of NeMo-Skills: it has no 'generation'"),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
-        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "p.json:0 is no prediction of OpenCompass"),
-        ("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None, "no review of EvalScope"),
+        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "p.json:0 is no row of OpenCompass"),
+        ("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None, "no row of EvalScope"),
     ],
 )
 def test_another_file_is_one_sentence(

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,24 +367,17 @@ def test_a_paused_session_hands_in_no_more_until_it_goes_on(asked: dict[str, Any
     with FaultServer(provider.answer) as server:
         session = threading.Thread(target=lambda: harness.run(base_url=server.base_url, concurrency=2, **asked))
         session.start()
-        wait_until(lambda: bool(provider.batches))
+        assert server.wait_for(lambda: bool(provider.batches))
         order(folder, paused=True)
-        wait_until(lambda: (now := progress_of(folder)) is not None and now.paused)
+        assert server.wait_for(lambda: (now := progress_of(folder)) is not None and now.paused)
         provider.looks = 0
-        wait_until(lambda: len(texts(asked["out"])) == 2)
+        assert server.wait_for(lambda: len(texts(asked["out"])) == 2)
         time.sleep(0.3)
         assert len(provider.batches) == 1
         order(folder, paused=False)
         session.join(PATIENCE_SECONDS)
     assert set(texts(asked["out"])) == KEYS
     assert len(provider.batches) == 3
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 POSTS = (1, 2, 7, 8)

@@ -383,7 +383,7 @@ def test_a_forecast_gives_one_time_where_both_read_the_same(
     assert forecast_lines(ahead, concurrency)[1].startswith(expected)
 
 
-def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: ControlCommand) -> None:
+def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 4)
     with FaultServer(answering(1.0)) as server:
         ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
@@ -391,12 +391,6 @@ def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path
     lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]
     assert len(lags) == 16
     assert all(lag is not None and 0 <= lag < 10 for lag in lags)
-    (ended,) = (
-        event
-        for line in (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
-        if (event := json.loads(line))["event"] == "session_ended"
-    )
-    assert 0 <= ended["lag_s"]["p50"] <= ended["lag_s"]["p99"]
     (score,) = json.loads(harness("score", "run", "--json").out)
     assert score["speed"]["n_samples"] == 16
     assert score["speed"]["lag"] == sorted(lags)[7]

@@ -98,19 +98,6 @@ def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tm
         assert run(with_max_tokens(settings, 1024), questions, context_of=stated_context).complete
 
 
-def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_path: Path) -> None:
-    with server_with(2048) as server:
-        settings = with_max_tokens(run_settings(tmp_path / "run", server.base_url, fit_context=True), 4096)
-        outcome = run(settings, question_set(tmp_path, 3, limit=2), context_of=stated_context)
-        assert any("from 4096 to 1920" in w for w in outcome.warnings)
-        more = run(settings, question_set(tmp_path, 3, ids=["q2"]), context_of=stated_context)
-        assert (more.complete, more.tally.finished) == (True, 2)
-    posted = {r.json["max_tokens"] for r in server.requests if r.method == "POST"}
-    assert posted == {1920}
-    identity = Manifest.load(RunFolder(settings.out)).benchmarks["sums"].identity
-    assert (identity["sampling"]["max_tokens"], identity["fitted_max_tokens"]) == (4096, 1920)
-
-
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:
     """The words of a run of one's own file of questions, of samples in the folder `run`."""
     (folder / "sums.csv").write_text("question,answer\nWhat is 1 + 1?,2\n", encoding="utf-8")

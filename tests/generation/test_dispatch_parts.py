@@ -73,6 +73,3 @@ def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_rai
     verdicts = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
     assert "were cut by the server at 40 tokens, below the max_tokens of 64" in str(verdicts[-1])
     assert "Raise" not in str(verdicts[-1])
-
-
-# -- lanes ---------------------------------------------------------------------------------------------------------

@@ -80,29 +80,6 @@ def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
     assert at(lanes, 0).in_flight == at(lanes, 0).limit == 8
 
 
-def test_failures_in_a_row_set_an_endpoint_aside_and_single_probes_find_it_again() -> None:
-    lanes, clock = two()
-    fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
-    assert at(lanes, 0).state(clock.now) == "set aside"
-    assert at(lanes, 0) not in lanes.at_work()
-    waits = []
-    for _ in range(8):
-        start = clock.now
-        while 0 not in room(lanes):
-            pause = lanes.next_change()
-            assert pause is not None
-            clock.now += pause + 1e-6
-        waits.append(round(clock.now - start))
-        probe = lanes.sent(at(lanes, 0))
-        assert 0 not in room(lanes), "one probe at a time"
-        lanes.failed(probe, RequestFailed("connect", "refused"))
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
-    clock.now += 61
-    answer(lanes, 0)
-    assert at(lanes, 0).state(clock.now) == "open"
-    assert fill(lanes) == [8, 8]
-
-
 def test_an_answer_between_failures_keeps_an_endpoint_open() -> None:
     lanes, clock = two()
     for _ in range(3):
@@ -148,19 +125,6 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
     assert change is not None
     assert change > 0.5, "who waits for it must not spin"
     assert room(lanes) == []
-
-
-def test_a_server_that_says_429_for_ever_ends_the_run() -> None:
-    lanes, clock = two(weights=(1.0,))
-    for _ in range(200):
-        if lanes.gave_up():
-            break
-        clock.now += max(0.001, at(lanes, 0).pause(clock.now))
-        lanes.advance()
-        if 0 in room(lanes):
-            fail(lanes, clock, 0, "rate_limited")
-    else:
-        pytest.fail("it never gave up")
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import ServerError, StoppedByRule, StoreError
+from harness.core.money import Prices
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
 from harness.runs.layout import RunFolder
@@ -102,9 +103,9 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: P
         run(settings, question_set(tmp_path, 5))
 
 
-@pytest.mark.parametrize(("status", "n_paid"), [(402, 0), (402, 5), (401, 5)])
-def test_a_refusal_says_what_is_stored_and_how_to_resume_if_that_may_help(
-    tmp_path: Path, status: int, n_paid: int
+@pytest.mark.parametrize(("status", "n_paid", "prices"), [(402, 0, None), (402, 5, Prices(1.0, 10.0)), (401, 5, None)])
+def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_may_help(
+    tmp_path: Path, status: int, n_paid: int, prices: Prices | None
 ) -> None:
     numbers = itertools.count()
     empty = http(status, {"error": {"message": "insufficient balance"}})
@@ -113,10 +114,11 @@ def test_a_refusal_says_what_is_stored_and_how_to_resume_if_that_may_help(
         return well(request) if next(numbers) < n_paid else [empty]
 
     with FaultServer(answer) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1)
+        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=prices)
         with pytest.raises(ServerError, match=f"refuses: HTTP {status}: insufficient balance") as refused:
             run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
     kept = f". 5 of 20 samples are stored in {settings.out}."
+    kept += " This session: 0.00040 USD for 45 tokens in, 35 out." if prices else ""
     kept += " Resume with: harness run sums" if status == 402 else ""
     assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
     assert len(keys_of(settings)) == n_paid

@@ -16,7 +16,6 @@ import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.spelling import Spelling
 from harness.core.codec import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoreError
 from harness.generation.progress import Progress
@@ -27,7 +26,6 @@ from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, delta, event_stream, http
 from tests.generation.small_runs import (
-    changed,
     expected_keys,
     keys_of,
     question_set,
@@ -60,33 +58,6 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     assert (outcome.complete, outcome.n_expected, outcome.tally.finished) == (True, 6, 0)
     assert keys_of(settings) == expected_keys(3, 4)
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "shown"),
-    [
-        ({"model": "other"}, "model"),
-        ({"seed": 1}, "seed"),
-        ({"benchmarks": {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=1.0))}}, "temperature"),
-        (
-            {"benchmarks": {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=0.6, max_tokens=9))}},
-            "max_",
-        ),
-        ({"spelling": Spelling(extra_body={"top_a": 1})}, "top_a"),
-        ({"spelling": Spelling(chat_template_kwargs={"enable_thinking": False})}, "enable_thinking"),
-    ],
-)
-def test_other_settings_are_refused_and_the_difference_is_shown(tmp_path: Path, change: Any, shown: str) -> None:
-    questions = question_set(tmp_path, 2)
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url)
-        run(settings, questions)
-        before = RunFolder(settings.out).benchmark("sums").samples.read_bytes()
-        n_requests = len(server.requests)
-        with pytest.raises(StoreError, match=shown):
-            run(changed(settings, **change), questions)
-    assert RunFolder(settings.out).benchmark("sums").samples.read_bytes() == before
-    assert len(server.requests) == n_requests
 
 
 def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:

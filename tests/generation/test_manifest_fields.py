@@ -142,7 +142,9 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
         before = (settings.out / "manifest.json").read_bytes()
         by_field: dict[str, set[str]] = {}
         for path in fields({name: v for name, v in json.loads(before).items() if name not in BY_ITS_OWN_RULES}):
+            n_asked = len([request for request in server.requests if request.method == "POST"])
             by_field.setdefault(after_a_change(settings, asked, path, before), set()).add(shown(path))
+            assert len([request for request in server.requests if request.method == "POST"]) == n_asked
     rows = re.findall(
         r"^\| (refused|recorded|kept), [^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -160,7 +162,7 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
         run(settings, shards.part(asked, Shard(1, 1)), context_of=lambda endpoint, model: 5000)
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
-    assert digests >= {"prompt_digest", "shard.selection", "questions_digest"}
+    assert digests >= {"prompt_digest", "questions_digest"}
     assert digests == {path for path in by_path if setting_names.always_decided_by(path) == setting_names.CHECKSUM}
     assert setting_names.always_decided_by("never_succeeds.a question.2") == setting_names.SERVER
     assert setting_names.always_decided_by("seed") == ""

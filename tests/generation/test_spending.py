@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from harness.client.spelling import TEMPLATE_TOKENS
-from harness.core.errors import ServerError, StoppedByRule, UsageError
+from harness.core.errors import StoppedByRule
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
-from tests.faults.server import FaultServer, Request, delta, event_stream, http
+from tests.faults.server import FaultServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 
 PRICES = Prices(1.0, 10.0)
@@ -120,23 +120,3 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         with pytest.raises(StoppedByRule, match=r"0.00158 of .* USD used.* \(180 tokens in, 140 out\).* 20 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {4}
-
-
-@pytest.mark.parametrize(
-    ("prices", "cost"),
-    [(PRICES, ". This session: 0.00040 USD for 45 tokens in, 35 out. Resume with: harness run sums"), (None, "")],
-)
-def test_an_empty_account_ends_a_run_with_its_cost(tmp_path: Path, prices: Prices | None, cost: str) -> None:
-    numbers = itertools.count()
-    empty = http(402, {"error": {"message": "insufficient balance"}})
-    with FaultServer(lambda request: well(request) if next(numbers) < 5 else [empty]) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, concurrency=1, prices=prices)
-        with pytest.raises(ServerError, match="5 of 20 samples are stored") as refused:
-            run(settings, question_set(tmp_path, 10), resume_command="harness run sums")
-    assert str(refused.value).endswith(cost)
-    assert ("USD" in str(refused.value)) == bool(prices)
-
-
-def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="prices"):
-        run_settings(tmp_path / "run", budget_usd=1.0)

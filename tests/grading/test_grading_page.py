@@ -153,6 +153,8 @@ ROWS: list[tuple[str, Examples]] = [
         (r"(3, \infty)", "x > 3", True), ("[0,1]", "(0,1)", False), ("[0,1]", "0, 1", False),
         (r"[0,1]\cup[1,2]", "[0,2]", True), (r"(0,1)\cup(1,2)", "(0,2)", False), ("(1, 3)", "2 < 2x < 6", True),
         (r"(-\infty,0)\cup(1,\infty)", r"(-\infty,0), (1,\infty)", True), ("(1, 3)", "2 < 2x < 8", False),
+        ("(0, 1)", "]0, 1[", True), ("(0, 1]", "]0, 1[", False),
+        (r"[0,1)\cup(2,3)", r"[0,1[\cup\left]2,3\right[", True),
     ]),
     ("`±2` and `2, -2`", [
         (r"\pm2", "2, -2", True), (r"(\pm a, \pm b)", "(a,b), (a,-b), (-a,b), (-a,-b)", True), (r"\pm2", "2", False),
@@ -161,6 +163,8 @@ ROWS: list[tuple[str, Examples]] = [
         (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)", True),
         ("[[1,2],[3,4]]", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}^T", True),
         ("[[1],[2]]", r"\begin{pmatrix}1\\2\end{pmatrix}", True), (r"\begin{pmatrix}1\\2\end{pmatrix}", "(2,1)", False),
+        ("(3,4)", "3i+4j", True), ("(3,0,-1)", r"3\mathbf{i}-\mathbf{k}", True), ("(3,4)", "4i+3j", False),
+        ("(3,4)", "3+4i", False),
     ]),
     ("`2:1` and `2`", [("2:1", "2", True), ("1:2:3", "2:4:6", True), ("1:2:3", "3:2:1", False)]),
     ("`204_5` and `204`", [
@@ -175,14 +179,19 @@ ROWS: list[tuple[str, Examples]] = [
         ("13", r"\text{thirty}", False),
     ]),
     (r"`\ln\|x\| + C` and", [
-        (r"\ln|x|+C", r"\ln|x|+c", True), (r"\ln|x|+C", r"C_1+\ln|x|", True), (r"\ln|x|+C", r"\ln|3x|+C", False),
-        (r"\ln|x|+C", r"\ln|x|", False),
+        (r"\ln|x|+C", r"\ln|x|+c", True), (r"\ln|x|+C", r"C_1+\ln|x|", True), (r"\ln|x|+C", r"\ln|3x|+C", True),
+        (r"\ln|x|+C", r"\ln|x|", False), (r"\ln|x|+C", r"\ln|x^2|+C", False), ("x^2+C", "x^2+x+C", False),
     ]),
     ("`7k + 3`, `n", [
         ("7k+3", r"n\equiv 3\pmod 7", True), ("7k+3", r"n\equiv 3\pmod 8", False),
     ]),
     ("`[-3, 3]` and `x² ≤ 9`", [
         ("[-3,3]", r"x^2\le9", True), ("[2,2]", "2", True), ("[-3,3]", "x^2<9", False), ("[2,3]", "2", False),
+    ]),
+    ("`3:30 p.m.`", [
+        ("3:30 p.m.", "15:30", True), ("3:30 p.m.", "3:30", True), ("12:30 a.m.", r"0:30", True),
+        ("3:30", "3:30 p.m.", False), ("3:30 p.m.", "3:30 a.m.", False), ("3:30 p.m.", "4:30 p.m.", False),
+        ("3:30 p.m.", "15:31", False),
     ]),
     ("`B`, `(B)`, `b`", [
         ("B", "(B)", True), ("B", "b", True), ("B", r"\textbf{(B)} 12", True), ("B", "Option B", True),

@@ -224,7 +224,7 @@ def alone(folder: Path) -> Iterator[None]:
         if name.startswith(OWN_VARIABLES) or name.endswith(OWN_ENDS):
             del os.environ[name]
     own = {"HARNESS_STATE": str(folder / "state"), "HARNESS_CACHE": str(folder / "cache")}
-    os.environ |= own | {"COLUMNS": "110", "TZ": "UTC", "NO_COLOR": "1"}
+    os.environ |= own | {"COLUMNS": "1000", "TZ": "UTC", "NO_COLOR": "1"}
     os.chdir(folder)
     try:
         yield

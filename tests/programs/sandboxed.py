@@ -9,7 +9,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.decide import ProgramDecision, Sandbox, decide
+from harness.extensions.answers.program.decide import ProgramDecision, decide
 from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
 
 
@@ -39,7 +39,7 @@ def cell() -> Iterator[SandboxCell]:
 
 
 def script(
-    cell: Sandbox, code: str, *cases: tuple[str, str], seconds: float = 2.0, memory_mb: int = 1024
+    cell: SandboxCell, code: str, *cases: tuple[str, str], seconds: float = 2.0, memory_mb: int = 1024
 ) -> ProgramDecision:
     """The verdict on a whole program."""
     tests = QuestionTests(
@@ -49,7 +49,7 @@ def script(
 
 
 def called(
-    cell: Sandbox, code: str, *cases: tuple[str, str], function: str = "f", seconds: float = 2.0
+    cell: SandboxCell, code: str, *cases: tuple[str, str], function: str = "f", seconds: float = 2.0
 ) -> ProgramDecision:
     """The verdict on a function by its results."""
     tests = QuestionTests(
@@ -62,7 +62,7 @@ def called(
 
 
 def checked(
-    cell: Sandbox, code: str, *checks: str, function: str = "f", setup: str = "", seconds: float = 2.0
+    cell: SandboxCell, code: str, *checks: str, function: str = "f", setup: str = "", seconds: float = 2.0
 ) -> ProgramDecision:
     """The verdict on a function by test code."""
     tests = QuestionTests(

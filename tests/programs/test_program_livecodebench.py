@@ -167,7 +167,7 @@ def as_read(submission: Submission) -> QuestionTests:
         "metadata": json.dumps({"func_name": submission.function} if submission.function else {}),
     }
     settings = {"format": "livecodebench", "seconds": SECONDS, "memory_mb": 2048}
-    return rows.read(settings, submission.name, row).tests
+    return rows.read_row(settings, submission.name, row).tests
 
 
 def _their_seconds(code: str) -> int:

@@ -90,11 +90,12 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
         return SimpleNamespace(engine=words[0])
 
     monkeypatch.setattr(sandboxes, "ContainerEngine", noted)
-    names = [sandboxes.sandbox_kind(word).name() for word in (None, "bwrap", "podman:localhost/python")]
+    words = (None, "bwrap", "podman:localhost/python")
+    names = [sandboxes.name_of(*sandboxes.maker_of(word)) for word in words]
     assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12"]
     assert calls == [("podman", "localhost/python")]
     with pytest.raises(UsageError, match=r"there are bwrap and docker, podman \(docker:IMAGE\)"):
-        sandboxes.sandbox_kind("bwrap:image")
+        sandboxes.maker_of("bwrap:image")
     assert cell.n_closed == 3, "each was asked for its version"
 
 

@@ -110,7 +110,7 @@ def test_a_run_of_programs_warns_before_sampling_where_no_sandbox_works(
 ) -> None:
     a_run(tmp_path)  # for its card
     if works:
-        monkeypatch.setattr(sandboxes, "_named", lambda *_: "bwrap python3")
+        monkeypatch.setattr(sandboxes, "name_of", lambda *_: "bwrap python3")
     else:
         monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
     with FaultServer(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -31,9 +33,11 @@ from harness.scoring.score import accuracy_cell, interval_cell, percent, score_b
 from harness.scoring.stats import Interval
 from harness.verbs.compare import compare
 from tests.budget import thinned
+from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 from tests.scoring.graded import graded
+from tests.system.command import harness as command
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +81,7 @@ def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
     assert shown(5, q1="cwwww", q2="cwwww") == "2 × 5"
 
 
-def test_the_settings_that_differ_stand_in_every_document(tmp_path: Path) -> None:
+def test_the_settings_that_differ_stand_in_a_report(tmp_path: Path) -> None:
     ours = write_run(tmp_path / "ours", settings={"sampling": {"max_tokens": 32768, "top_k": 7}})
     theirs = write_run(tmp_path / "theirs", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
     twin = write_run(tmp_path / "twin", settings={"sampling": {"max_tokens": 4096, "top_k": 7}})
@@ -86,7 +90,6 @@ def test_the_settings_that_differ_stand_in_every_document(tmp_path: Path) -> Non
     assert "| setting | ours | theirs |" in rest
     assert "32,768 | 4,096 |" in rest
     assert "top" not in rest
-    assert re.search(r"caption{Settings of demo that differ.*32,768 & 4,096", shown.latex(), re.DOTALL)
     assert "that differ" not in report([theirs, twin]).markdown()
 
 
@@ -228,15 +231,28 @@ def test_no_format_lets_a_foreign_text_act(tmp_path: Path, payload: str) -> None
     assert not any(cell[:1] in ("=", "+", "@", "\t", "\r") for row in rows for cell in row)
 
 
-def test_latex_escapes_what_is_special_to_it() -> None:
-    table = Table("t", (r"50% & \input{x}",), (("a_b^c~d#$ ±",),), ("of 4",))
-    latex = to_latex([table])
+SPECIAL_TO_LATEX = r"50% & \input{x} a_b^c~d#$ ± × ≤ – − → “”’ …·"
+
+
+def test_a_report_is_one_table_for_a_paper(two_runs: Report) -> None:
+    latex = two_runs.latex()
+    assert latex.count(r"\begin{table}") == latex.count(r"\caption{") == latex.count(r"\label{") == 1
     assert latex.count("{") == latex.count("}") > 0, "notes are in a group, so that the text behind keeps its size"
-    assert re.search(
-        r"\\caption\{t\}.*\\label\{.*\{\\footnotesize\n\\par \[1\] of 4\n\\par\}\n\\end\{table\}", latex, re.DOTALL
-    )
-    assert r"50\% \& \textbackslash{}input\{x\} \\" in latex
-    assert r"a\_b\textasciicircum{}c\textasciitilde{}d\#\$ $\pm$ \\" in latex
+    assert re.search(r"\\end\{tabular\}\n\{\\footnotesize\n(\\par \[\d\] .*\n)+\\par\}\n\\end\{table\}", latex)
+
+
+def test_latex_is_set_by_tex_as_it_was_written(two_runs: Report, tmp_path: Path) -> None:
+    if not shutil.which("pdflatex") or subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True).returncode:
+        pytest.skip("no pdflatex with booktabs here (Debian: texlive-latex-recommended): LaTeX is not set")
+    table = Table(SPECIAL_TO_LATEX, (SPECIAL_TO_LATEX,), ((SPECIAL_TO_LATEX,),), (SPECIAL_TO_LATEX,))
+    lines = [r"\documentclass[a4paper]{article}\usepackage{booktabs}\begin{document}", two_runs.latex()]
+    lines += [to_latex([table]), r"\makeatletter\typeout{Size behind: \f@size}\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(lines))
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Size behind: 10" in done.stdout
+    assert "Overfull" not in done.stdout, "the table is no wider than a page"
 
 
 def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_path: Path) -> None:
@@ -252,7 +268,7 @@ def test_a_breakdown_stands_in_every_format_and_its_csv_has_a_line_a_value(tmp_p
     shown = report([folder])
     shown.write(folder.path)
     (groups,) = (score.breakdowns["level"] for _, _, score in shown.scores)
-    for name in ("report.html", "report.md", "report.tex"):
+    for name in ("report.html", "report.md"):
         assert "run, demo by level, in" in (folder.path / name).read_text("utf-8"), name
     assert "| 3 | 2 | " in shown.markdown()
     lines = list(csv.DictReader((folder.path / "report_breakdowns.csv").read_text("utf-8").splitlines()))
@@ -301,6 +317,18 @@ def test_no_number_is_broken_in_a_narrow_terminal(numbers: list[list[str]], widt
     assert max(map(cell_len, shown.splitlines())) <= width
     cells = Counter(cell for row in rows for cell in row[2:])
     assert all(shown.count(cell) >= times for cell, times in cells.items())
+
+
+def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
+    names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
+    for number, name in enumerate(names):
+        write_run(tmp_path / name, model="org/" + name, benchmarks=[(f"set{i}", 3, 2) for i in range(6)], seed=number)
+    for words in (["benchmarks"], ["report", *names, "--out", "report"]):
+        shown, wide = (
+            command(tmp_path, *words, extra={"COLUMNS": columns}).out.partition("report: ")[0].splitlines()
+            for columns in ("", "300")
+        )
+        assert max(map(cell_len, shown)) <= 80 < max(map(cell_len, wide))
 
 
 @given(st.text(max_size=40))

@@ -17,7 +17,7 @@ from harness.core.errors import StoreError
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.manifest import Fingerprint, Provenance, Session
 from harness.runs.merging import merge
-from harness.runs.parts import PartFolder, joined_manifest
+from harness.runs.parts import joined_manifest
 from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
 
 MODEL = "m"
@@ -26,7 +26,6 @@ MODEL = "m"
 def part(
     name: str,
     *,
-    shard: str | None = None,
     settings: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
     sessions: list[Session] | None = None,
@@ -34,10 +33,9 @@ def part(
     created: str = "2026-01-01T00:00:00+00:00",
     fingerprint: Fingerprint | None = None,
     **environment: str,
-) -> PartFolder:
+) -> tuple[RunFolder, Manifest]:
     """A folder of which only the manifest matters."""
-    of = {} if shard is None else {"shard": {"part": shard, "selection": "s"}}
-    record = BenchmarkRecord(identity={**IDENTITY, **of}, plan=plan or Plan(samples=1), settings=dict(settings or {}))
+    record = BenchmarkRecord(identity=IDENTITY, plan=plan or Plan(samples=1), settings=dict(settings or {}))
     manifest = Manifest(
         harness_version="1",
         created=created,
@@ -46,7 +44,7 @@ def part(
         provenance=Provenance(sessions=sessions or [], fingerprint=fingerprint),
         benchmarks={NAME: record},
     )
-    return PartFolder(RunFolder(Path(name)), manifest, name)
+    return RunFolder(name), manifest
 
 
 def session(minute: int) -> Session:
@@ -72,7 +70,7 @@ def test_the_whole_has_the_earliest_beginning_the_larger_plan_and_the_first_fing
     early = part("b", created="2026-01-01T00:00:00+00:00", fingerprint=first)
     late = part("c", created="2026-01-02T00:00:00+00:00", fingerprint=second)
     joined = joined_manifest([none, early, late], False)
-    assert joined.created == early.manifest.created
+    assert joined.created == early[1].created
     assert joined.benchmarks[NAME].plan.samples == joined_manifest([early, none], False).benchmarks[NAME].plan.samples
     assert joined.benchmarks[NAME].plan.samples == 3
     assert joined.provenance.fingerprint == first
@@ -85,23 +83,15 @@ def test_sessions_are_those_of_all_folders_once_in_order_of_time() -> None:
     assert joined.provenance.sessions == [first, both, last]
 
 
-def test_two_models_are_no_parts_of_one_run_and_the_folders_are_named_in_their_order() -> None:
-    with pytest.raises(StoreError, match=r'^\S*/a and \S*/b are not parts .*; they differ:\n  model: "m" → "other"'):
+def test_two_models_are_no_parts_of_one_run_and_the_folders_are_named() -> None:
+    with pytest.raises(
+        StoreError, match=r'^\S*/b is not of the same run as \S*/a; they differ:\n  model: "m" → "other"'
+    ):
         joined_manifest([part("a"), part("b", model="other")], False)
     parts = [part("a", server_model="one"), part("b", server_model="other")]
     with pytest.raises(StoreError, match=r'they differ:\n  server_model: "one" → "other"'):
         joined_manifest(parts, False)
     assert joined_manifest(parts, True).environment["server_model"] == "one"
-    with pytest.raises(StoreError, match=r"^\S*/a and \S*/c are not parts .* differ in sums:"):
-        joined_manifest([part("a", shard="1/2"), part("b", shard="2/2"), part("c", shard="1/3")], False)
-
-
-def test_shards_of_two_divisions_are_refused_behind_a_whole_run_too() -> None:
-    """A whole run fits each of them; they don't fit each other."""
-    whole, half, third = part("a"), part("b", shard="1/2"), part("c", shard="1/3")
-    joined_manifest([whole, half], False)
-    with pytest.raises(StoreError, match=r'shard\.of: "2" → "3"'):
-        joined_manifest([whole, half, third], False)
 
 
 def test_questions_stand_in_the_order_of_the_folders(quick_path: Path) -> None:

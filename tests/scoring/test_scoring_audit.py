@@ -162,12 +162,6 @@ def test_each_verdict_gets_its_part() -> None:
     assert set(draw(items, 2, only_wrong)) == {*draw(items, 2), *only_wrong}
 
 
-def test_a_quarter_of_the_audits_go_to_the_smaller_stratum() -> None:
-    items = items_of({}, **{f"q{i}": "c" * 49 + "w" for i in range(40)})
-    verdicts = {g.key: g.verdict for item in items for g in item.grades}
-    assert sum(verdicts[key] == "wrong" for key in draw(items, 100)) == 25
-
-
 def test_the_order_does_not_tell_the_verdict() -> None:
     items = items_of({}, **{f"q{i}": "cw" for i in range(100)})
     verdicts = {g.key: g.verdict for item in items for g in item.grades}

@@ -38,59 +38,81 @@ def test_a_complete_run_has_the_hand_worked_numbers() -> None:
     assert score.sentences == []
 
 
-def test_accuracy_is_the_mean_over_questions_not_over_rows() -> None:
-    score = score_benchmark(*graded(q1="cccc", q2="w"), None)
+@pytest.mark.parametrize(
+    ("letters", "planned", "accuracy", "bounds", "said", "facts"),
+    [
+        ({"q1": "cccc", "q2": "w"}, None, 0.5, (0.5, 0.5), "one sample", {"n_imputed": 1}),  # of questions, not of rows
+        ({"q1": "c", "q2": "w", "q3": "w", "q4": "w"}, 1, 0.25, (0.25, 0.25), "one sample", {
+            "sampling_error": None, "sampling_error_bound": pytest.approx(math.sqrt(0.25 * 0.75 / 4)),
+            "question_error": pytest.approx(0.25),
+        }),
+        # Rounds that every question has; none; a handful lost; undecided; no sample; not given by another tool.
+        ({"q1": "cc..", "q2": "wcc.", "q3": ".w.."}, 4, 2 / 3, (2 / 3, 2 / 3), "missing + one sample", {
+            "rounds": 1, "n_samples": 3, "n_missing": 6, "partial": False
+        }),
+        ({"q1": "c...", "q2": ".wcc", "q3": "...."}, 4, 5 / 6, (1 / 4, 11 / 12), "missing + one sample", {
+            "partial": True, "pass_at": {}, "n_missing": 8
+        }),
+        ({"q1": "c" * 150, "q2": "w" * 149 + "."}, 150, 0.5, (0.5, 0.5 + 1 / 300), "missing", {
+            "partial": True, "n_samples": 299
+        }),
+        ({"q1": "cu", "q2": "cc"}, 2, 0.75, (0.75, 1.0), "undecided", {"n_undecided": 1}),
+        ({"q1": ".", "q2": "."}, 1, None, (0.0, 1.0), "missing", {
+            "n_missing": 2, "sampling_error": None, "mean_completion_tokens": None
+        }),
+        ({"q1": "cc", "q2": ""}, None, 1.0, (0.5, 1.0), "missing", {"pass_at": {}}),
+        ({"q1": "c"}, 1, 1.0, (1.0, 1.0), "one sample", {"question_error": None}),
+    ],
+)  # fmt: skip
+def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
+    letters: dict[str, str],
+    planned: int | None,
+    accuracy: float | None,
+    bounds: object,
+    said: str,
+    facts: dict[str, object],
+) -> None:
+    score = score_benchmark(*graded(**letters), planned)
+    assert (score.accuracy and score.accuracy.value) == (accuracy if accuracy is None else pytest.approx(accuracy))
+    assert (score.bounds.low, score.bounds.high) == pytest.approx(bounds)
+    assert {name: getattr(score, name) for name in facts} == facts
+    assert " + ".join(sorted({one.kind for one in score.warnings})) == said
+
+
+def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out_aloud() -> None:
+    questions, grades = graded(q1="cc", q2="ww")
+    score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
     assert score.accuracy.value == 0.5
-    assert score.n_imputed == 1
-    assert any("one sample" in warning for warning in score.sentences)
+    assert score.sentences == ["2 grades with a repeated key left out: q2 #1, q2 #0"]
+    questions, grades = graded(q1="wwc", q2="wwc")
+    score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
+    assert (score.accuracy.value, len(score.sentences)) == (0, 2)
 
 
-def test_one_sample_everywhere_says_that_the_sampling_error_is_unknown() -> None:
-    score = score_benchmark(*graded(q1="c", q2="w", q3="w", q4="w"), 1)
-    assert score.sampling_error is None
-    assert score.sampling_error_bound == pytest.approx(math.sqrt(0.25 * 0.75 / 4))
-    assert score.question_error == pytest.approx(0.25)
+@pytest.mark.parametrize(
+    ("letters", "fields", "majority", "mean_tokens"),
+    [
+        ("cww", [{"vote": "x"}, {"vote": "x"}, {"vote": "y"}], 0.5, 100),  # a mixed group counts its share
+        ("cnn", [{}, {"vote": "9"}, {"vote": "9"}], 1.0, 100),  # no answer does not vote, whatever stands in its grade
+        ("ccc", [{"completion_tokens": n} for n in (10, 30, None)], 1.0, 20),  # tokens where the server counted them
+    ],
+)
+def test_votes_and_tokens_of_one_question(
+    letters: str, fields: list[dict[str, object]], majority: float, mean_tokens: float
+) -> None:
+    grades = [grade("q1", i, letter, **fields[i]) for i, letter in enumerate(letters)]
+    score = score_benchmark([question("q1")], grades, 3)
+    assert (score.maj_at[3].value, score.mean_completion_tokens) == (majority, mean_tokens)
 
 
-def test_an_unfinished_run_is_scored_on_the_rounds_that_every_question_has() -> None:
-    score = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4)
-    assert score.rounds == 1
-    assert score.accuracy.value == pytest.approx(2 / 3)
-    assert (score.n_samples, score.n_missing, score.partial) == (3, 6, False)
-    assert any("1 of 4 rounds" in warning for warning in score.sentences)
-
-
-def test_without_a_complete_round_the_score_is_partial_and_bounded() -> None:
-    score = score_benchmark(*graded(q1="c...", q2=".wcc", q3="...."), 4)
-    assert score.partial
-    assert score.accuracy.value == pytest.approx((1 + 2 / 3) / 2)
-    assert score.bounds.low == pytest.approx((1 / 4 + 2 / 4 + 0) / 3)
-    assert score.bounds.high == pytest.approx((4 / 4 + 3 / 4 + 4 / 4) / 3)
-    assert score.pass_at == {}
-    assert score.n_missing == 8
-
-
-def test_a_handful_of_lost_samples_keeps_all_the_others_and_prints_bounds() -> None:
-    score = score_benchmark(*graded(q1="c" * 150, q2="w" * 149 + "."), 150)
-    assert score.partial
-    assert score.n_samples == 299
-    assert score.accuracy.value == 0.5
-    assert (score.bounds.low, score.bounds.high) == pytest.approx((0.5, 0.5 + 1 / 300))
-
-
-def test_undecided_counts_as_wrong_and_stands_inside_the_bounds() -> None:
-    score = score_benchmark(*graded(q1="cu", q2="cc"), 2)
-    assert score.accuracy.value == 0.75
-    assert (score.bounds.low, score.bounds.high) == (0.75, 1.0)
-    assert score.n_undecided == 1
-
-
-def test_no_sample_at_all_is_no_accuracy_but_a_range() -> None:
-    score = score_benchmark(*graded(q1=".", q2="."), 1)
-    assert score.accuracy is None
-    assert score.sampling_error is None
-    assert (score.bounds.low, score.bounds.high, score.n_missing) == (0.0, 1.0, 2)
-    assert score.mean_completion_tokens is None
+def test_scores_are_broken_down_by_level_in_natural_order_also_of_chinese_numerals() -> None:
+    ordered = ["7", "10", "五年级", "六年级", "七年级", "八年级", "十二年级", "Level 2", "Level 10", "²", "年级"]
+    questions = [question(f"q{n}", level=level, id=n) for n, level in enumerate([*reversed(ordered), "七年级"])]
+    score = score_benchmark(questions, [grade(one.question_id, n, "wc"[n]) for one in questions for n in range(2)], 2)
+    assert {field: [*groups] for field, groups in score.breakdowns.items()} == {"level": ordered}
+    assert score.breakdowns["level"]["七年级"].n_questions == 2
+    assert score.breakdowns["level"]["7"].accuracy.value == 0.5
+    assert score.breakdowns["level"]["7"].accuracy.question is None
 
 
 def test_k_above_the_samples_present_is_an_error_not_a_number() -> None:
@@ -111,45 +133,6 @@ def test_more_than_one_percent_truncated_is_a_warning() -> None:
     assert score.sentences == ["4 of 200 samples (2.0%) were cut by max_tokens"]
 
 
-def test_token_mean_is_over_the_samples_whose_server_counted() -> None:
-    questions, _ = graded(q1="")
-    grades = [grade("q1", index, "c", completion_tokens=count) for index, count in enumerate([10, 30, None])]
-    score = score_benchmark(questions, grades, 3)
-    assert (score.mean_completion_tokens, score.n_tokens_known) == (20, 2)
-
-
-def test_repeated_keys_count_once_and_are_named() -> None:
-    questions, grades = graded(q1="cc", q2="ww")
-    score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
-    assert score.accuracy.value == 0.5
-    assert score.sentences == ["2 grades with a repeated key left out: q2 #1, q2 #0"]
-
-
-def test_samples_beyond_a_lowered_plan_and_foreign_questions_are_left_out_aloud() -> None:
-    questions, grades = graded(q1="wwc", q2="wwc")
-    score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
-    assert score.accuracy.value == 0
-    assert len(score.sentences) == 2
-
-
-def test_scores_are_broken_down_by_level_in_natural_order() -> None:
-    questions = [question(f"q{n}", level=level, source_id=n) for n, level in enumerate([10, 2, 2])]
-    grades = [grade("q0", 0, "c"), grade("q0", 1, "c"), grade("q1", 0, "w"), grade("q1", 1, "c")]
-    grades += [grade("q2", 0, "w"), grade("q2", 1, "w")]
-    score = score_benchmark(questions, grades, 2)
-    assert list(score.breakdowns) == ["level"]
-    assert list(score.breakdowns["level"]) == ["2", "10"]
-    assert score.breakdowns["level"]["2"].accuracy.value == 0.25
-    assert score.breakdowns["level"]["10"].accuracy.question is None
-
-
-def test_numbers_within_a_level_count_by_their_value_also_in_chinese_numerals() -> None:
-    ordered = ["7", "10", "五年级", "六年级", "七年级", "八年级", "十二年级", "Level 2", "Level 10", "²", "年级"]
-    questions = [question(f"q{n}", level=level) for n, level in enumerate([*reversed(ordered), "七年级"])]
-    score = score_benchmark(questions, [grade(one.question_id, n, "c") for one in questions for n in range(2)], 2)
-    assert list(score.breakdowns["level"]) == ordered
-
-
 def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
     """Too many values, or another value in each question. A field with one value and the harness's own need no word."""
     questions = [
@@ -166,24 +149,6 @@ def test_a_score_says_by_which_fields_it_is_not_broken_down() -> None:
     assert list(whole.breakdowns) == ["level"]
     assert warnings_of_breakdowns(fewer) == []
     assert not [warning for warning in whole.sentences if "breakdown" in warning]
-
-
-def test_votes_are_by_canonical_form_and_a_mixed_group_counts_its_share() -> None:
-    questions, _ = graded(q1="")
-    grades = [grade("q1", 0, "c", vote="x"), grade("q1", 1, "w", vote="x"), grade("q1", 2, "w", vote="y")]
-    assert score_benchmark(questions, grades, 3).maj_at[3].value == 0.5
-
-
-def test_no_answer_does_not_vote_whatever_stands_in_its_grade() -> None:
-    questions, _ = graded(q1="")
-    grades = [grade("q1", 0, "c"), grade("q1", 1, "n", vote="9"), grade("q1", 2, "n", vote="9")]
-    assert score_benchmark(questions, grades, 3).maj_at[3].value == 1.0
-
-
-def test_a_question_that_another_tool_left_out_may_be_right_or_wrong() -> None:
-    score = score_benchmark(*graded(q1="cc", q2=""), None)
-    assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.5, 1.0)
-    assert score.pass_at == {}
 
 
 def test_a_question_without_planned_samples_and_no_questions_are_refused() -> None:
@@ -277,13 +242,6 @@ def test_a_score_of_another_form_is_refused_in_a_sentence(tmp_path: Path) -> Non
         folder.scores.write_bytes(encode({"benchmark": "demo", "accuracy": 0.5, "schema": schema}))
         with pytest.raises(StoreError, match=f"schema {schema}, from {which} harness. Run `harness score` again"):
             Score.load(folder)
-
-
-def test_one_question_has_no_question_interval_but_a_sampling_one() -> None:
-    score = score_benchmark(*graded(q1="c"), 1)
-    assert (score.accuracy.question, score.question_error) == (None, None)
-    assert score.accuracy.sampling is not None
-    assert score.accuracy.sampling.low < 0.5
 
 
 def test_orders_of_one_question_count_as_one_where_questions_are_drawn() -> None:

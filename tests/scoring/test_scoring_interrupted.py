@@ -153,19 +153,6 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
 
 
 @pytest.mark.slow
-def test_a_command_that_grades_all_samples_anew_names_its_flag_when_it_is_interrupted(
-    tmp_path: Path, slow_verifier: Path
-) -> None:
-    run = run_of(tmp_path / "run", 1000)
-    process = start(tmp_path, ["score", str(run.path), "--fresh", "--workers", "1"])
-    until(run.benchmark(NAME).fresh_grades.exists, "grades that are kept")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    n_stored = len(run.benchmark(NAME).fresh_grades.read_bytes().splitlines())
-    assert f"{n_stored} grades are stored; the same command without --fresh continues" in err.replace(",", "")
-
-
-@pytest.mark.slow
 def test_a_second_grading_of_all_samples_anew_reuses_nothing_of_the_first(tmp_path: Path, slow_verifier: Path) -> None:
     run = run_of(tmp_path / "run", 40)
     interrupted(run, 25, GradingOptions(workers=1, fresh=True))

@@ -36,42 +36,38 @@ def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
     return score_benchmark([q for q, _ in drawn], [g for _, grades in drawn for g in grades], samples)
 
 
-def test_a_question_weighs_the_same_or_by_its_parts() -> None:
-    score = scored(with_parts("q1", (1, 2), (2, 2)), with_parts("q2", (3, 6), None))
-    by_name = score.measures
-    assert score.accuracy.value == pytest.approx((0.5 + 0) / 2)
-    assert by_name["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
-    assert by_name["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
+@pytest.mark.parametrize(
+    ("questions", "mean", "by_parts", "at_most"),
+    [
+        # Each question weighs the same, or by its parts; a sample without an answer has no right part.
+        ([("wc", [(1, 2), (2, 2)]), ("wn", [(3, 6), None])], (0.75 + 0.25) / 2, (2 * 0.75 + 6 * 0.25) / 8, False),
+        # An undecided question has no right part, and an unknown weight.
+        ([("w", [(1, 2)]), ("c", [(2, 2)]), ("u", [None])], 0.5, 0.75, True),
+        # An answer that is only called right or wrong is one part.
+        ([("w", [(1, 2)]), ("c", [None])], (0.5 + 1) / 2, (2 * 0.5 + 1) / 3, True),
+        ([("w", [(1, 2)]), ("w", [None])], 0.5 / 2, 2 * 0.5 / 3, True),
+        # A verdict that contradicts the parts counts in their place.
+        ([("cww", [(1, 2), (2, 2), (1, 2)])], (1 + 0 + 0.5) / 3, (1 + 0 + 0.5) / 3, False),
+    ],
+)
+def test_a_share_of_parts(
+    questions: list[tuple[str, list[tuple[int, int] | None]]], mean: float, by_parts: float, at_most: bool
+) -> None:
+    drawn = [
+        (
+            question(f"q{n}"),
+            [grade(f"q{n}", i, x, **({"parts": parts[i]} if parts[i] else {})) for i, x in enumerate(letters)],
+        )
+        for n, (letters, parts) in enumerate(questions)
+    ]
+    by_name = scored(*drawn).measures
+    assert {name: one.value for name, one in by_name.items()} == pytest.approx(
+        {"share of parts": mean, "share of all parts": by_parts}
+    )
     for measure in by_name.values():
         low, high = measure.sampling or (1, 0)
         assert low < measure.value < high
-        assert not measure.at_most
-
-
-def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
-    undecided = question("q3"), [grade("q3", 0, "u")]
-    by_name = scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), undecided).measures
-    assert by_name["share of parts"].value == pytest.approx(0.5)
-    assert by_name["share of all parts"].value == pytest.approx(0.75)
-    assert all(measure.at_most for measure in by_name.values())
-
-
-def test_an_answer_called_right_or_wrong_is_one_part() -> None:
-    """A verifier may count parts for some questions and return true or false for others."""
-    alone = scored(with_parts("q1", (1, 2))).measures
-    score = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "c")]))
-    by_name = score.measures
-    assert (alone["share of parts"].value, score.accuracy.value) == (pytest.approx(0.5), pytest.approx(0.5))
-    assert by_name["share of parts"].value == pytest.approx((0.5 + 1) / 2)
-    assert by_name["share of all parts"].value == pytest.approx((2 * 0.5 + 1 * 1) / 3)
-    wrong = scored(with_parts("q1", (1, 2)), (question("q2"), [grade("q2", 0, "w")])).measures
-    assert wrong["share of parts"].value == pytest.approx((0.5 + 0) / 2)
-
-
-def test_a_verdict_that_contradicts_the_parts_counts_in_their_place() -> None:
-    ruled = [grade("q1", 0, "c", parts=(1, 2)), grade("q1", 1, "w", parts=(2, 2)), grade("q1", 2, "w", parts=(1, 2))]
-    by_name = scored((question("q1"), ruled)).measures
-    assert by_name["share of parts"].value == pytest.approx((1 + 0 + 0.5) / 3)
+        assert measure.at_most == at_most
 
 
 def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:

@@ -116,25 +116,9 @@ def test_the_change_is_worked_by_hand() -> None:
     assert change_after(candidate, candidate, 4) == (0.0, 0.0)
 
 
-def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
-    won, lost = np.ones((24, 30), dtype=bool), np.zeros((24, 30), dtype=bool)
-    looks = planned_looks(2, 24)
-    first = next(look for look in looks if judge_planned(won[:look], lost[:look], looks, 0.0).verdict == "better")
-    early = judge_planned(won[:first], lost[:first], looks, 0.0)
-    waiting = confirm(early, won[:first], lost[:first], range(2, 25, 2))
-    due = 2 * math.ceil(1.5 * first / 2)
-    assert (waiting.verdict, waiting.withheld) == (
-        "undecided",
-        f"better after {first} rounds, to be confirmed by round {due}",
-    )
-    later = judge_planned(won[:due], lost[:due], looks, 0.0)
-    assert confirm(later, won[:due], lost[:due], range(2, 25, 2)).verdict == "better"
-    assert confirm(early, won[:first], lost[:first], [first]).verdict == "better"  # no round is left
-
-
 @pytest.mark.parametrize(
     ("called", "rounds", "due"),
-    [(4, 4, 6), (5, 6, 8), (6, 8, 9), (7, 7, None), (9, 9, None)],
+    [(4, 4, 6), (5, 6, 8), (6, 8, 9), (4, 6, None), (7, 7, None), (9, 9, None), (12, 12, None)],
 )
 def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, rounds: int, due: int | None) -> None:
     won = np.ones((rounds, 30), dtype=bool)

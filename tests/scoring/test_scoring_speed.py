@@ -92,11 +92,14 @@ def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
     assert score.speed.n_samples == 2
 
 
-@pytest.mark.slow
-def test_every_format_holds_it(tmp_path: Path) -> None:
-    run = stored(tmp_path, [question("q0")], [timed(0, streamed(0.1))], 1)
+def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1), 200 * (i + 1)) for i in range(3)], 3)
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert "Speed of one stream" in report([run]).markdown()
-    assert "Speed of one stream" in report([run]).html()
+    of_run = report([run])
+    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
+        for title in ("Speed of one stream", "Accuracy within a budget", "Tokens of a sample"):
+            assert title in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
     assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")
+    assert float(row["within_256_accuracy"]) == pytest.approx(1 / 3)
+    assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")

@@ -5,7 +5,6 @@ For: harness.scoring.tokens, harness.scoring.workload.
 
 from __future__ import annotations
 
-import csv
 import random
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 
 from harness.core.records import Usage
 from harness.presets.grading import GradingOptions
-from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
@@ -113,18 +111,3 @@ def test_the_accuracy_within_a_budget_is_that_of_a_run_with_the_smaller_limit() 
     by_budget = score_benchmark(questions, large, 20).budgets
     other = score_benchmark(questions, small, 20)
     assert by_budget[512].accuracy == other.accuracy
-
-
-def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
-    samples = [
-        msgspec.structs.replace(sample("q0", i, A), usage=Usage(completion_tokens=200 * (i + 1))) for i in range(3)
-    ]
-    run = stored(tmp_path, [question("q0")], samples, 3)
-    (score,) = score_run(run, GradingOptions(workers=1))
-    of_run = report([run])
-    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
-        assert "Accuracy within a budget" in document
-        assert "Tokens of a sample" in document
-    (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
-    assert float(row["within_256_accuracy"]) == pytest.approx(1 / 3)
-    assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")

@@ -35,17 +35,14 @@ def workload(*samples: Sample) -> Workload:
     return found
 
 
-def test_time_without_a_request_in_flight_does_not_count() -> None:
-    # 0–10 and 5–12 overlap; then nothing until 1000–1003.
-    found = workload(sample(0, 0, 10), sample(1, 5, 7), sample(2, 1000, 3))
+def test_time_without_a_request_in_flight_does_not_count_and_unstated_usage_is_counted_apart() -> None:
+    # 0–10 and 5–12 overlap; then nothing until 1000–1003. A clock may run backwards, a reply take no time.
+    found = workload(sample(0, 0, 10, attempts=3), sample(1, 5, 7, None), sample(2, 1000, 3), sample(3, 1, -3))
     assert found.busy_s == pytest.approx(15)
     assert (found.started, found.ended) == (0, 1003)
-
-
-def test_tokens_and_requests_are_summed_and_unstated_usage_is_counted_apart() -> None:
-    found = workload(sample(0, 0, 1, 10, attempts=3), sample(1, 0, 1, None))
-    assert (found.n_samples, found.n_stated, found.requests) == (2, 1, 4)
-    assert (found.prompt_tokens, found.completion_tokens, found.reasoning_tokens) == (7, 10, 3)
+    assert (found.n_samples, found.n_stated, found.requests) == (4, 3, 6)
+    assert (found.prompt_tokens, found.completion_tokens, found.reasoning_tokens) == (21, 30, 9)
+    assert workload(sample(0, 5, 0)).busy_s == 0
 
 
 def test_only_the_rows_asked_for_count() -> None:
@@ -55,11 +52,6 @@ def test_only_the_rows_asked_for_count() -> None:
     assert found is not None
     assert (found.n_samples, found.busy_s, found.requests) == (2, 2, 2)
     assert of_rows(observed, np.array([], dtype=np.int64)) is None
-
-
-def test_a_clock_that_ran_backwards_and_replies_in_no_time_are_survived() -> None:
-    assert workload(sample(0, 5, 0)).busy_s == 0
-    assert workload(sample(0, 5, -3), sample(1, 5, 2)).busy_s == pytest.approx(2)
 
 
 ROWS = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 1e4), st.integers(0, 100_000)), min_size=1, max_size=30)

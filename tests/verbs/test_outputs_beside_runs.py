@@ -24,7 +24,7 @@ from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
 from harness.runs.layout import imported_at
 from harness.runs.lock import RunLock
-from harness.runs.manifest import OUTPUTS, SHARD, BenchmarkRecord, Plan
+from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan
 from tests.reports.run_folders import write_run
 
 
@@ -434,13 +434,11 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
         harness.score(sums(file, 4), workers=1)
 
 
-def test_of_several_sources_each_has_its_scores_and_shards_are_refused(tmp_path: Path) -> None:
+def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
     assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
     assert "it takes one file" in refused("score", *files, "--out", tmp_path / "grades")
-    part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
-    assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")
     alone = refused("score", run.path, "--benchmark", "demo")
     assert "is for files of outputs" in alone

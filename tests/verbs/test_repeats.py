@@ -48,12 +48,16 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
 @pytest.mark.parametrize(
     ("content", "words", "said"),
     [
-        ({"samples": [2], "benchmarks": ["demo:4"]}, (), "s.yaml:1: `samples` sets the numbers of samples"),
-        ({"repeat": 2}, ("--seed", "3"), "the file sets it for each of its repeats: leave it out"),
+        (
+            {"samples": [2], "benchmarks": ["demo:4"]},
+            (),
+            "s.yaml:1: the file's `samples` and `repeat` set samples and seed of each run: leave samples out",
+        ),
+        ({"repeat": 2}, ("--seed", "3"), "set samples and seed of each run: leave seed out"),
         ({"repeat": 0}, (), "s.yaml:1: repeat: expected"),
-        ({"repeat": 2, "benchmarks": [{"data": "sums.jsonl", "seed": 7}]}, (), "`repeat` sets the seed of each run"),
-        ({"samples": [2], "sampling": [{"temperature": 1.0, "samples": 4}]}, (), "sets the samples of each run"),
-        ({"samples": [2, 2]}, (), "a number of samples stands twice"),
+        ({"repeat": 2, "benchmarks": [{"data": "sums.jsonl", "seed": 7}]}, (), "leave seed out"),
+        ({"samples": [2], "sampling": [{"temperature": 1.0, "samples": 4}]}, (), "leave samples out"),
+        ({"samples": [2, 2]}, (), "also has the name samples-2"),
     ],
 )
 def test_repeats_that_cannot_be_are_refused(

@@ -22,7 +22,7 @@ from harness.benchmarks import catalogue
 from harness.core.errors import StoreError
 from harness.reports.tables import Table
 from harness.verbs.compare import published_beside, verify
-from harness.verbs.sweep import run_notes, table, whole
+from harness.verbs.sweep import table, whole
 from harness.verbs.sweep.results import Results, results
 from harness.viewer.library import Library
 from harness.viewer.pages import benchmark_page
@@ -52,7 +52,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
                     identity={"model": cell.model, "sampling": sampling},
                     settings=prompt,
                 )
-    run_notes.note_cells(sweep)
+    whole.note_cells(sweep)
     return results(sweep)
 
 

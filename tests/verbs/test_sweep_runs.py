@@ -21,7 +21,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import harness as reasoning_harness
@@ -29,7 +28,6 @@ from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main
-from harness.scoring import stats
 from harness.verbs.sweep import table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore
@@ -301,39 +299,6 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         assert again.code == 0, again.err
         assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
     assert stages(tmp_path / "results" / "s") == {"scored": 1}
-
-
-def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp_path: Path) -> None:
-    name = write(
-        tmp_path,
-        "s.yaml",
-        {
-            "suite": {"title": "two", "aggregate": "mean"},
-            "servers": [{"name": "x", "command": command("--budget", "60")}],
-            "benchmarks": [{"data": "a.jsonl", "samples": 8}, {"data": "b.jsonl", "samples": 4}],
-            "table": {"layout": "models", "k": {"b": 3}},
-        },
-    )
-    done = harness(tmp_path, "sweep", name)
-    assert done.code == 0, done.err
-    found = [
-        json.loads(path.read_text("utf-8")) for path in sorted((tmp_path / "results" / "s").glob("*/*/scores.json"))
-    ]
-    mean = sum(one["accuracy"]["value"] for one in found) / 2
-    limits = stats.IntervalEnds(*np.array([one["accuracy"]["sampling"] for one in found]).T)
-    low, high = stats.mean_limits(np.array([one["accuracy"]["value"] for one in found]), limits).interval()
-    assert f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})" in done.out
-    assert "±" not in done.out
-    assert "pass@3" in done.out
-    again = harness(tmp_path, "sweep", name, "--json")
-    told = json.loads(again.out)
-    assert (again.code, told["exit_code"], told["complete"], told["sweep"]) == (0, 0, True, "s")
-    assert [one["accuracy"] for one in told["cells"]] == [one["accuracy"]["value"] for one in found]
-    assert (told["means"][0]["mean"], told["means"][0]["sampling_low"]) == (pytest.approx(mean), pytest.approx(low))
-    with (tmp_path / "results" / "s" / "means.csv").open(encoding="utf-8", newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert float(row["sampling_high"]) == pytest.approx(high)
-    assert f"{100 * next(one for one in found if one['benchmark'] == 'a')['pass_at']['8']['value']:.1f}" in done.out
 
 
 def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:

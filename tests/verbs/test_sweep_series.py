@@ -22,7 +22,7 @@ from harness.reports.tables import Table
 from harness.runs import RunFolder
 from harness.scoring.stats_differences import holm
 from harness.verbs.report import report
-from harness.verbs.sweep import record, run_notes, stamps, table
+from harness.verbs.sweep import record, stamps, table
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.cells import Cell, Sweep
 from harness.verbs.sweep.record import CellRecord
@@ -150,7 +150,8 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
                 assert plot is None or (plot.rows[number][2] is not None) == cell.is_point
             before = cell if cell.is_point else before
         if scored:
-            assert f"differs from ck-step_{base} (p" in shown[name].title
+            signs = any(rows[f"ck-step_{cell.step}+{name}"].p is not None for cell in scored)
+            assert (f"differs from ck-step_{base} (p" in shown[name].title) == signs
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
             assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
     assert {name for name in drawn if name != "means"} == {name for name, n in n_points.items() if n > 1}
@@ -176,7 +177,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
 
 
-def test_what_is_missing_or_not_compared_is_named_in_footnotes(training: Path) -> None:
+def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Path) -> None:
     content = {"checkpoints": "ck/step_*", "benchmarks": [*BENCHMARKS], "table": {"base": "ck-step_10"}}
     Path("s.yaml").write_text(json.dumps(content))
     write_suite()
@@ -185,17 +186,12 @@ def test_what_is_missing_or_not_compared_is_named_in_footnotes(training: Path) -
     series = next(one for one in table.tables(swept) if one.title.startswith("aime24: accuracy against step"))
     assert series.rows[0][2] == "missing [1]"
     assert series.notes[0] == "ck-step_10+aime24: not run"
-    uncompared = [note for note in series.notes if "not compared" in note]
-    why = "ck-step_{0}+aime24: not run; ck-step_{0}+aime24 is not compared: ck-step_10+aime24 has no score"
-    assert uncompared == [why.format(20), why.format(30)]
-    assert "differs" not in mean_table(swept).title, "without a comparison it promises no sign"
+    assert "differs" not in series.title + mean_table(swept).title, "without a comparison they promise no sign"
     notes = mean_table(swept).notes
-    assert "the mean is not compared: ck-step_10+aime24 has no score" in notes
     assert "incomplete: demo, aime24; the tables of the benchmarks say why" in notes
     write_runs(training, {"aime24": {10: 0.1}}, missing=0.4)
     shown = mean_table(results(sweeps.plan_of("s.yaml", {}, {})))
     assert "differs" not in shown.title
-    assert any("not compared: samples of aime24 are missing" in note for note in shown.notes)
     assert "(" not in shown.rows[0][-2], "a mean of a run that misses samples has no interval"
 
 
@@ -225,21 +221,21 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
         content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
         Path("s.yaml").write_text(json.dumps(content))
 
-    def bases(*steps: int) -> list[str | None]:
-        """The base of each step. steps: those that are not held."""
+    def compared(*steps: int) -> list[bool]:
+        """Whether each step is compared with the base. steps: those that are not held."""
         planned = sweeps.plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
-        return [one.base and one.base.name for one in results(planned).results]
+        return [one.against_base is not None for one in results(planned).results]
 
     write_file_with("ck-step_40")
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
-    assert bases(10, 20, 30) == [None] * 3
+    assert compared(10, 20, 30) == [False] * 3
     assert "no entry is called 'ck-step_40'" in sweeps.plan_of("s.yaml", {}, {}).remarks[0]
     Path("ck/step_40").mkdir()
     write_runs(training, {"demo": {40: 0.3}})
-    assert bases(10, 20, 30, 40) == ["ck-step_40+demo"] * 3 + [None]
+    assert compared(10, 20, 30, 40) == [True] * 3 + [False]
     assert not sweeps.plan_of("s.yaml", {}, {}).remarks
     # While its folder is written, its row stays.
-    assert bases(10, 20, 30) == ["ck-step_40+demo"] * 3 + [None]
+    assert compared(10, 20, 30) == [True] * 3 + [False]
 
 
 def write_suite() -> None:
@@ -287,7 +283,7 @@ def test_the_mean_has_a_curve_that_names_the_steps_of_which_a_score_is_missing(t
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = sweeps.plan_of("s.yaml", {}, {})
-    run_notes.note_cells(planned)
+    sweeps.note_cells(planned)
     curves = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
     assert [plot.name for plot in curves] == ["series-demo"], "one step of aime24 is no curve"
     drawn = table.plots(results(planned))
@@ -295,7 +291,7 @@ def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: P
     # A step whose run ended early is no point of either.
     shutil.rmtree(training / "ck-step_20+demo")
     write_runs(training, {"demo": {20: 0.2}}, missing=0.7)
-    run_notes.note_cells(planned)
+    sweeps.note_cells(planned)
     (curve,) = [plot for plot in report([training], ReportOptions()).plots() if "series" in plot.name]
     assert curve.rows == table.plots(results(planned))[0].rows
     assert (curve.rows[1][2], "samples are missing: step 20." in curve.summary) == (None, True)
@@ -337,7 +333,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     for step, text_of in texts.items():
         with_replies(RunFolder(training / f"ck-step_{step}+demo"), text_of)
     planned = sweeps.plan_of("s.yaml", {}, {})
-    run_notes.note_cells(planned)
+    sweeps.note_cells(planned)
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
     page = report([training], ReportOptions()).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):

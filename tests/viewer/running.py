@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,8 +14,8 @@ import httpx
 
 from harness.verbs.compare import published_beside
 from harness.verbs.report import run_facts
+from harness.viewer.app import Server
 from harness.viewer.library import Library
-from harness.viewer.serving import Server
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
@@ -70,18 +69,11 @@ def answering_here(runs: Path) -> Iterator[Viewer]:
     """The viewer's server over the runs in this folder, in a thread: a process would import everything anew."""
     library = Library([runs])
     library.refresh()
-    addresses: queue.Queue[str] = queue.Queue()
-    server = Server(
-        library,
-        addresses.put,
-        published=published_beside,
-        facts=run_facts,
-        ports=[0],
-    )
+    server = Server(library, published=published_beside, facts=run_facts, ports=[0])
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        yield _viewer(addresses.get(timeout=PATIENCE_SECONDS))
+        yield _viewer(server.address)
     finally:
         server.should_exit = True
         thread.join()

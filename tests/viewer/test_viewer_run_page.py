@@ -59,7 +59,7 @@ def test_the_page_of_a_run_says_settings_and_who_decided_them(tmp_path: Path, ge
     asked, scored = page["facts"]["commands"]
     assert asked.startswith("harness run demo:3 --model org/model-7b ")
     assert scored == "harness score a-again"
-    assert page["prompts"]["demo"]["text"]["text"].startswith("What is")
+    assert page["prompts"]["demo"]["text"]["parts"][0].startswith("What is")
 
 
 def test_the_page_of_an_unscored_run_has_the_times_and_tokens_of_its_log(tmp_path: Path, get: Get) -> None:
@@ -126,7 +126,7 @@ def test_a_question_is_titled_as_its_data_have_it(tmp_path: Path, get: Get) -> N
     write_run(tmp_path / "results" / "b", {"sums": wrapped}, identity={"prompt": "answer_line"})
     title = lambda run, name: get(f"/api/question?run={run}&benchmark=sums&question={name}")[1]  # noqa: E731
     assert title("a", "own")["title"] == "What is 17 + 25?"
-    assert title("a", "own")["question"]["text"]["text"].endswith(BOXED), "the page shows what was asked"
+    assert title("a", "own")["question"]["text"]["parts"][0].endswith(BOXED), "the page shows what was asked"
     assert title("a", "other")["title"] == asked["other"].text
     assert title("a", "bare")["title"] == BOXED, "a question that is nothing else keeps it"
     assert title("b", "q")["title"] == lines

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.runs import RunFolder
+from harness.runs import RunFolder, offsets
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import search as searching
 from harness.viewer.sample_filter import SampleFilter, matching_samples
@@ -54,12 +54,18 @@ def test_nothing_and_too_much_are_refused(benchmark: OpenBenchmark, sought: str)
         list(searching.search(benchmark, sought))
 
 
-def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(tmp_path: Path) -> None:
+def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     n = searching.MAX_HITS + 20
     samples = [RunReply(rf"it is \boxed{{{i}}}") for i in range(n)]
     write_run(tmp_path / "results" / "many", {"demo": {"q": RunQuestion("?", "1", samples)}}, scored=False)
     many = opened(RunFolder(tmp_path / "results" / "many"))
+    opened_files: list[Path] = []
+    open_once = offsets.open_untrusted
+    monkeypatch.setattr(offsets, "open_untrusted", lambda path: opened_files.append(path) or open_once(path))
     assert [key.sample_index for _, key in matching_samples(many, SampleFilter(text="boxed"))] == list(range(n))
+    assert len(opened_files) == 1, "the journal is opened once, not for each sample"
     with answering_here(tmp_path / "results") as running, running.client() as client:
         parameters = {"run": "many", "benchmark": "demo", "text": "boxed"}
         page = client.get("/api/search", params=parameters).json()

@@ -91,7 +91,7 @@ class Changing:
     def why(self) -> Sequence[str]:
         """The steps to the verdict on the sample."""
         benchmark = OpenBenchmark(self.run.benchmark("numbers"), Manifest.load(self.run).benchmarks["numbers"])
-        return why(benchmark, benchmark.question("q1"), benchmark.offsets.read(KEY))
+        return why(benchmark, KEY)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Only the code points of one table change. Compatibility normalisation of all of 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from harness.answers.grammar.vocabulary import is_command
@@ -102,6 +103,18 @@ r"""`_PRICE`: a dollar sign directly before a number, and behind no letter, digi
 text whose only dollar sign ends it, directly behind a number.
 """
 
+_OPEN_ENDS = regex(
+    r"(?:(?<![\w)}\]])|(?<=cup)|(?<=cap)|(?<=in))(?:\\left\s*)?"
+    r"([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]{1,200}?)(?:\\right\s*)?([\[\])])"
+)
+"""Two ends between brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
+
+_ANGSTROM = regex(r"[Å\u212b]|\\AA(?![A-Za-z])")
+_SOLAR = regex(
+    r"(?:\\(?:text|mathrm|rm)\s*+\{\s*+)?(?<![A-Za-z])([MLR])\s*+\}?\s*+_\s*+\{?\s*+(?:\\odot|\\(?:text|mathrm)\{sun\}|[⊙☉])\s*+\}?"
+)
+"""Units of astronomy, the sun's mass, light and radius: `M_\\odot`."""
+
 _CHEMICAL = regex(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
 _COUNT_OF_ATOMS = regex(r"([A-Za-z]+)(\d+)")
 """Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
@@ -142,11 +155,25 @@ def plain_source(source: str) -> str:
         source = escape_prices(source)
     if "{,}" in source:
         source = _DECIMAL_COMMA.sub(r"\1.", source)
+    if "[" in source or "]" in source:
+        source = _OPEN_ENDS.sub(_open_ends, source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
+    if "Å" in source or "AA" in source or "\u212b" in source:
+        source = _ANGSTROM.sub(" angstrom ", source)
+    if "_" in source:
+        source = _SOLAR.sub(r"\\text{ solar\1}", source)
     if "\\ce" in source:
         source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
+
+
+def _open_ends(interval: re.Match[str]) -> str:
+    """Return `(0, 1)` for `]0, 1[`: some countries write open ends as brackets turned outwards."""
+    opening, ends, closing = interval.groups()
+    if opening != "]" and closing != "[":
+        return interval.group()
+    return f"{'[' if opening == '[' else '('}{ends}{']' if closing == ']' else ')'}"
 
 
 def escape_prices(source: str) -> str:

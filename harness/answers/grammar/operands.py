@@ -13,7 +13,21 @@ from harness.answers.grammar.operators import applied, applies_function, times
 from harness.answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
 from harness.answers.grammar.remarks import leads_to_value
 from harness.answers.grammar.tokens import MathToken
-from harness.answers.grammar.tree import INFINITY, LEFT_OPEN, PI, E, I, Node, names, neg, num, sym, symbols
+from harness.answers.grammar.tree import (
+    INFINITY,
+    LEFT_OPEN,
+    PI,
+    E,
+    I,
+    Node,
+    bound_letters,
+    names,
+    neg,
+    num,
+    substitute,
+    sym,
+    symbols,
+)
 from harness.answers.grammar.units import unit_of
 
 _CURRENCIES = {
@@ -234,7 +248,10 @@ def _big_operator(p: Parser) -> Node:
         return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
     if below is None or below.op != "rel" or (name != "lim" and (above is None or below.args[1] != ("=",))):
         raise Unreadable(f"a {name} without limits")
-    return Node("fn", (name, *below.args[0][:2], *(() if name == "lim" else (above,)), body))
+    variable, start = below.args[0][:2]
+    index = sym(f"k_sum {len(bound_letters(body)) + 1}")  # an integer, whose own letter means nothing outside
+    limits = (index, start) if name == "lim" else (index, start, above)
+    return Node("fn", (name, *limits, substitute(body, variable, index)))
 
 
 _COMMANDS: dict[str, Callable[[Parser], Node]] = {

@@ -34,6 +34,7 @@ _PASSED = re.compile(
     r"(?:(?:for|where|with|over|其中|为任意)\b ?)?"
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
     rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
+    rf"|for (?:all|any|every|each) (?:{_KIND} )*{_LETTER} >=? [01]|where {_LETTER} (?:is|denotes) (?:the|an?) [^.]+"
 )
 """A remark that only says for which letters a value holds, or what kind of numbers they are."""
 

@@ -46,6 +46,10 @@ _TABLE = (
     ("molar", "1000", "mole*metre^-3"),
     ("electronvolt", "1", "electronvolt"),
     ("micron", "1/1000000", "metre"),
+    ("angstrom", "1/10000000000", "metre"),
+    ("erg", "1/10000000", "joule"),
+    ("parsec", "1", "parsec"),
+    *((name, "1", name) for name in ("solarm", "solarl", "solarr")),
     ("dm", "1/10", "metre"),
     ("公分", "1/100", "metre"),
     ("公里", "1000", "metre"),
@@ -88,6 +92,7 @@ _TABLE = (
     ("分钱", "1/100", "yuan"),
     ("degree deg 度 °", "1", "degree"),
     ("arcminute", "1/60", "degree"),
+    ("arcsecond", "1/3600", "degree"),
     ("radian rad 弧度", "1", "radian"),
     ("celsius centigrade 摄氏度", "1", "celsius"),
     ("fahrenheit 华氏度", "5/9", "fahrenheit"),
@@ -101,7 +106,7 @@ that is no unit of a row above is a new dimension.
 _SYMBOLS = {
     "m": "metre", "g": "gram", "s": "second", "A": "ampere", "mol": "mole", "K": "kelvin", "L": "litre", "l": "litre",
     "Hz": "hertz", "N": "newton", "Pa": "pascal", "J": "joule", "W": "watt", "C": "coulomb", "V": "volt", "ohm": "ohm",
-    "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt",
+    "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt", "pc": "parsec",
 }  # fmt: skip
 """Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
 
@@ -122,6 +127,8 @@ _CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
 """Nothing stands before 平方 and 立方 in their unit: 千平方米 is a thousand square metres, no 平方千米."""
 _DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
+_UNDER_SLASH = regex(r"/\s*\(([\w\s·*^-]+)\)")
+"""What a slash divides by: the mol K of J/(mol K)."""
 _FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
 _PURE = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
 _EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
@@ -136,9 +143,12 @@ def unit_of(words: str) -> Unit | None:
 
 def _unit_of(words: str) -> Unit | None:
     text = words.strip().rstrip(".").removesuffix(" old")
-    if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
+    if not text or len(text) > 60:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
+    text = _UNDER_SLASH.sub(lambda m: "/" + "/".join(re.split(r"[\s·*]+", m[1].strip())), text)
+    if _PURE.fullmatch(text) is None:
+        return None
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", with_slashes(text))
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text).replace("squared", "^2").replace("cubed", "^3")
     exponents, factor = Counter[str](), Fraction(1)

@@ -21,14 +21,15 @@ class MergeOptions(Options):
 
 
 class MergeCommand(MergeOptions, CommandOptions):
-    """Join the folders RUNS (shards of one run, or one run that was begun in several places) into one run folder.
+    """Join the folders RUNS (one run that was begun on several machines) into one run folder.
 
-    Each sample is kept once. A folder with other settings is refused, and the differences are named. The same command
-    again adds the samples that have come since. To ask for the missing samples, give `harness run` without --shard and
-    with the joined folder as --out. Exit code 1 if samples are missing.
+    Shards that work in one folder need no merge: `harness score` joins them. Each sample is kept once. A folder with
+    other settings is refused, and the differences are named. The same command again adds the samples that have come
+    since. To ask for the missing samples, give `harness run` without --shard and with the joined folder as --out. Exit
+    code 1 if samples are missing.
 
     \b
-    harness merge results/qwq-32b-shard-*-of-8 --out results/qwq-32b
+    harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
     """
 
     runs: Annotated[tuple[Path, ...], Option("Run folders.", argument=True)]
@@ -52,6 +53,8 @@ class ReportCommand(ReportOptions, CommandOptions):
     harness report results/base
     harness report results/base results/tuned --out comparison
     """
+
+    refused: ClassVar = {"i_know": "a report holds no question and no reply, so nothing is withheld: leave it out"}
 
     runs: Annotated[tuple[Path, ...], Option("Scored runs.", argument=True)]
 

@@ -47,8 +47,7 @@ class WhatIsAsked(Options):
     shard: Annotated[
         str | None,
         Option(
-            "Ask only the I-th of N parts of the questions, while other clients ask the other parts; `harness merge` "
-            "joins their run folders.",
+            "Ask only the I-th of N parts of the questions, while other clients ask the other parts of the same run.",
             under=ASKED,
             metavar="I/N",
             kind=SHARD,

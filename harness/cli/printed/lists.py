@@ -85,13 +85,11 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run.
 
-    shard: `"2/8"` where it is a part of a run. state: `silent` if a process holds the run and does not answer.
-    progress: what the running process reports. files: what the disk shows, if none runs. scores: by benchmark, as far
-    as they exist.
+    state: `silent` if a process holds the run and does not answer. progress: what the running process reports. files:
+    what the disk shows, if none runs. scores: by benchmark, as far as they exist.
     """
 
     run: str
-    shard: str | None
     state: Literal["running", "paused", "ending", "silent", "ended"]
     progress: Progress | None
     files: OnDisk | None

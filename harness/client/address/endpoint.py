@@ -236,12 +236,12 @@ def proxy_for(endpoint: Endpoint) -> str | None:
     """
     if endpoint.local:
         return None
-    import urllib.request as system  # a slow import, for remote hosts only
+    from urllib.request import getproxies_environment, proxy_bypass  # a slow import, for remote hosts only
 
     parts = urlsplit(endpoint.base_url)
-    named = system.getproxies_environment()
+    named = getproxies_environment()
     proxy = named.get(parts.scheme) or named.get("all")
-    if not proxy or system.proxy_bypass_environment(parts.netloc, named):  # type: ignore[attr-defined]
+    if not proxy or proxy_bypass(parts.netloc):
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"

@@ -68,7 +68,6 @@ class Requests:
 
     def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
-        lag = current_lag()
         return Sample(
             benchmark=ask.task.benchmark,
             question_id=ask.task.question_id,
@@ -77,7 +76,7 @@ class Requests:
             reasoning=reply.reasoning,
             finish_reason=reply.finish_reason,
             usage=reply.usage,
-            timing=msgspec.structs.replace(reply.timing, queued=request.queued, lag=lag.p99 if lag else None),
+            timing=msgspec.structs.replace(reply.timing, queued=request.queued, lag=current_lag()),
             endpoint=ask.endpoint.base_url,
             server_model=reply.server_model,
             fingerprint=reply.fingerprint,

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
-from harness.client.loop import Lag, current_lag, measured
+from harness.client.loop import measured
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -40,8 +40,6 @@ class AskingThread:
 
     def __init__(self, dispatcher: Dispatcher, name: str) -> None:
         self._dispatcher = dispatcher
-        self.lag: Lag | None = None
-        """How long arrived data waited for the event loop, in seconds; None where nothing measures it."""
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
         self._next_look = 0.0
@@ -68,7 +66,7 @@ class AskingThread:
 class Network(AskingThread):
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True, then read `lag`. open_sampler: makes the sampler on the thread.
+    Call `start`, then `join` until it returns True. open_sampler: makes the sampler on the thread.
     keeper: stores half-written samples; closed at the end.
     admission: checks endpoints that join later; stopped at the end.
     """
@@ -174,7 +172,6 @@ class Network(AskingThread):
             # After the last request, which may still store its part.
             if self.keeper is not None:
                 self.keeper.close()
-            self.lag = current_lag()
             # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None

@@ -36,6 +36,7 @@ from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
+from harness.grading.compare.times import same_dates, same_times
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
@@ -56,9 +57,13 @@ _FORMS: dict[Form, str] = {
 
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+_TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
+"""Brackets at the end that words open and close: `\\text{(about }18.9\\text{ cards)}`."""
+
+_REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
 # Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _SAID_TWICE = re.compile(
-    r"(?s)\s*+(?P<value>[^()]{1,200}+)\(\s*+(?:\\text\{\s*)?"
+    r"(?s)\s*+(?P<value>.{1,200})\(\s*+(?:\\text\{\s*)?"
     r"(?P<sign>(?:or|i\.e\.,?|that\s+is,?|about|approximately|approx\.?|roughly)(?![a-z])|=|≈|~|\\approx(?![a-z]))?"
     r"\s*\}?\s*(?P<again>[^()]{1,200})\)\s*"
 )
@@ -183,7 +188,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
-    result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    result = (
+        same_dates(reference, answer) or same_times(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    )
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -194,29 +201,23 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     return result
 
 
-def _same_dates(reference: str, answer: str) -> Comparison | None:
-    """Compare dates in digits, 2024-05-01, which are no differences or quotients; None if neither side is one."""
-    dates = [_DATE.fullmatch(text) for text in (reference, answer)]
-    if dates == [None, None]:
-        return None
-    numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
-    return Comparison(None if len(numbers) == 1 else numbers[0] == numbers[1], "date")
-
-
-_DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
-
-
 def _without_remark(answer: str) -> str:
     r"""Return a value that is said twice as a chain, whose parts must agree: `14 (2*7)` as `14 = 2*7`,
     `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
     """
-    twice = _SAID_TWICE.fullmatch(answer.strip("$ ")) if "(" in answer else None
+    if "(" not in answer:
+        return answer
+    answer = _TEXT_IN_BRACKETS.sub(lambda m: f"({m[1]}{m[2]}" + (f"\\text{{{m[3]}}})" if m[3].strip() else ")"), answer)
+    if (plain := _REASON.sub("", answer)) != answer:
+        return plain
+    twice = _SAID_TWICE.fullmatch(answer.strip("$ "))
     if twice is None:
         return answer
     sign = twice["sign"] or ""
     value, again = twice["value"], twice["again"]
     if not sign and (
-        ("%" not in again and _MULTIPLIES.search(value))
+        "(" in value
+        or ("%" not in again and _MULTIPLIES.search(value))
         or _LETTERS.search(_NUMBER_COMMANDS.sub("", value))
         or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DIGITS.fullmatch(again)))
     ):

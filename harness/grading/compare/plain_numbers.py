@@ -7,6 +7,7 @@ an endless one.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _INTEGER = r"[1-9][0-9]{0,14}"
@@ -26,6 +27,7 @@ class PlainNumber(NamedTuple):
     is_decimal: bool = False
 
 
+@lru_cache(maxsize=1_024)
 def plain_number(text: str) -> PlainNumber | None:
     """The number that is written as the whole of `text`; None for any other text."""
     match = _NUMBER.fullmatch(text)

@@ -112,6 +112,17 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     return abs(after - start) == abs(modulus) and ((start - residue) / modulus).denominator == 1
 
 
+def with_modulus(node: Node) -> Node:
+    """Return `n ≡ 1, 5 (mod 6)` as `n ≡ 1 (mod 6), n ≡ 5 (mod 6)`; any other node unchanged."""
+    if node.op != "list" or node.args[-1].op != "congruence":
+        return node
+    modulus, first = node.args[-1].args[1], node.args[0]
+    named = first.op == "rel" and first.args[1] == ("≡",)
+    residues = [first.args[0][1] if named else first, *node.args[1:-1], node.args[-1].args[0]]
+    classes = [Node("congruence", (residue, modulus)) for residue in residues]
+    return Node("list", tuple(Node("rel", ((first.args[0][0], item), ("≡",))) if named else item for item in classes))
+
+
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a number with its base: by value, or by digits if one has no base."""
     if reference.op == answer.op == "base":

@@ -31,8 +31,11 @@ from harness.answers.grammar.tree import (
     INFINITY,
     SETS,
     STRUCTURES,
+    I,
     Node,
     is_scalar,
+    neg,
+    num,
     substitute,
     sym,
     symbols,
@@ -63,7 +66,7 @@ from harness.grading.compare.families import (
     without_conditions,
 )
 from harness.grading.compare.matrices import compute_matrices
-from harness.grading.compare.ratios import same_base, same_classes, same_ratios
+from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import (
     NotASet,
     is_inequality,
@@ -81,6 +84,7 @@ _UNREAD = Comparison(None, "structure")
 
 
 _CONSTANT = re.compile(r"(?:[CcKkD]|const)(?:_\w+)?")
+_UNIT_VECTORS = (I, sym("j"), sym("k"))
 _WORDS = ("text", "given")
 """Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
@@ -105,8 +109,9 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return named
     if "either" in (reference.op, answer.op):
         return _same_alternatives(reference, answer, rules)
-    # Names are dropped only between different kinds: x ≡ 3 and y ≡ 3 are compared with their names.
-    if reference.op != answer.op and allows(rules, "labels_dropped"):
+    # Names are dropped between different kinds, and if they are equal: x ≡ 3 and y ≡ 3 are compared with their names.
+    one_name = reference.op == answer.op == "rel" and reference.args[0][0] == answer.args[0][0]
+    if one_name or (reference.op != answer.op and allows(rules, "labels_dropped")):
         reference, answer = _class_of(reference), _class_of(answer)
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
@@ -123,6 +128,10 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return same(_member_set(reference), _member_set(answer), rules)
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
+    if allows(rules, "vector_as_tuple"):
+        reference, answer = _by_unit_vectors(reference, answer), _by_unit_vectors(answer, reference)
+    if is_scalar(reference) and is_scalar(answer):
+        return same_scalar(reference, answer, rules)
     if "matrix" in (reference.op, answer.op):
         return _same_matrices(reference, answer, rules)
     if "ratio" in (reference.op, answer.op):
@@ -146,9 +155,24 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
     result = same_scalar(reference, answer, rules)
     if result.equal:
         return result
+    if None not in constants and _differ_by_number(reference, answer, rules):
+        return Comparison(True, "constant")
     if result.equal is False and "C" in symbols(reference) & symbols(answer):
         return Comparison(None, "constant")  # C may be any constant: ln|x| + C and ln|3x| + C
     return _same_family(reference, answer, rules) or result
+
+
+def _differ_by_number(left: Node, right: Node, rules: GradeRules) -> bool:
+    """Whether left − right is the same number for all values of the letters: ln|x| + C and ln|3x| + C."""
+    difference = Node("add", (left, neg(right)))
+    # More than one point: the difference may have no value at the first, as 1/(x − 2) at 2 or ln x at -1.
+    for point in (2, 1, -1):
+        value = difference
+        for name in symbols(difference):
+            value = substitute(value, sym(name), num(point))
+        if same_scalar(difference, value, rules).equal:
+            return True
+    return False
 
 
 def _constant_of(node: Node) -> Node | None:
@@ -196,7 +220,7 @@ def _count(node: Node) -> int | None:
 
 def _prepare(node: Node) -> Node:
     """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
-    return compute_matrices(without_ellipsis(_drop_point_name(node)))
+    return compute_matrices(without_ellipsis(with_modulus(_drop_point_name(node))))
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
@@ -336,8 +360,10 @@ def _compare_list_with_structure(
         # A set has no order, so that it states one only by chance.
         is_open = result.equal and rules.ordered and not _in_order(listed.args, counterpart.args, rules, "set").equal
         return Comparison(None, "set") if is_open else result
-    if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
-        return _in_any_order(listed.args, counterpart.args, rules, "list")
+    # Two items in square brackets are a closed interval, which an answer may have meant as a list.
+    if counterpart.op == "bracket" and (len(counterpart.args) != 2 or not swapped):
+        result = _in_any_order(listed.args, counterpart.args, rules, "list")
+        return Comparison(None, "list") if len(counterpart.args) == 2 and result.equal else result
     if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):
         if _values_of_one_name(listed):
             return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
@@ -591,7 +617,7 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     pairs = ((left, right) for left in reference.values for right in answer.values)
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
         verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
-        if verdict and not result.equal and answer.values[-1].op == "quantity":
+        if verdict and not result.equal and reference.values[-1].op == answer.values[-1].op == "quantity":
             verdict = None  # 6 * 2 = 12 cm beside 12 m
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
@@ -709,6 +735,24 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
         return Comparison(False if _count(vector) is not None else None, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
+
+
+def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
+    """Return a vector beside a sum of unit vectors, `(3, 4)` beside `3i + 4j`, as such a sum, and the sum with the
+    letter i in place of the imaginary unit; any other node unchanged.
+    """
+    vector, total = (counterpart, node) if is_scalar(node) else (node, counterpart)
+    entries = _vector(vector) if vector.op == "matrix" else vector.args if vector.op in ("tuple", "bracket") else ()
+    terms = total.args if total.op == "add" else (total,)
+    used = [unit for unit in _UNIT_VECTORS if unit in walk(total)] if is_scalar(total) else []
+    if any(not set(used) & set(walk(term)) for term in terms):
+        return node  # 1 + 2i
+    # A vector has an i or a j: k alone is more often a letter.
+    if not {I, sym("j")} & set(used) or len(entries or ()) not in (2, 3) or used != used[: len(entries or ())]:
+        return node
+    if vector is node:
+        node = Node("add", tuple(Node("mul", pair) for pair in zip(entries or (), _UNIT_VECTORS, strict=False)))
+    return substitute(node, I, sym("i"))
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

@@ -250,7 +250,7 @@ def _axis(
     for index, given in enumerate(content.get(axis, ())):
         entries += _entries(file, axis, (axis, index), given)
     if axis == "sampling":
-        entries = _repeated(file, entries, over)
+        entries = _repeated(file, entries)
     names: dict[str, str] = {}
     for entry in entries:
         if entry.name in names:
@@ -262,51 +262,33 @@ def _axis(
     return entries
 
 
-def _repeated(file: SweepFile, entries: list[Entry], over: Mapping[str, Any]) -> list[Entry]:
-    """The entries of the sampling, each with every seed of the file's `repeat` and every number of its `samples`.
+_REPEATED = {"samples": "samples", "repeat": "seed"}
+"""Key of the file that repeats each run → the option that it sets."""
 
-    over: options from the command line. Raises `UsageError` if they, or a benchmark, set the same.
+
+def _repeated(file: SweepFile, entries: list[Entry]) -> list[Entry]:
+    """The entries of the sampling, each with every number of the file's `samples` and every seed of its `repeat`.
+
+    Raises `UsageError` if an entry sets the same.
     """
     content = file.content
-    by_option = {"samples": content.get("samples"), "seed": range(1, content.get("repeat", 0) + 1)}
-    chosen_by_file = {name: values for name, values in by_option.items() if values}
-    if not chosen_by_file:
+    by_key = {"samples": content.get("samples"), "repeat": range(1, content.get("repeat", 0) + 1)}
+    axes = [[(_REPEATED[key], value) for value in values] for key, values in by_key.items() if values]
+    if not axes:
         return entries
-    sizes = content.get("samples") or ()
-    if len(set(sizes)) < len(sizes):
-        raise UsageError(f"{file.where(('samples',))}: a number of samples stands twice")
-    for name in chosen_by_file:
-        own = [entry.where for entry in entries if name in entry.options]
-        benchmarks = [*enumerate(content.get("benchmarks", ()))] if name == "seed" else []
-        own += [file.where(("benchmarks", i)) for i, one in benchmarks if not isinstance(one, str) and "seed" in one]
-        if own:
-            key = "repeat" if name == "seed" else name
-            raise UsageError(f"{own[0]}: the file's `{key}` sets the {name} of each run: leave {name} out here")
-    numbered = [given for given in content.get("benchmarks", ()) if _has_number(given)]
-    if content.get("samples") and numbered:
-        raise UsageError(
-            f"{file.where(('samples',))}: `samples` sets the numbers of samples: leave the number out of `benchmarks`"
-        )
-    if clash := [name for name in chosen_by_file if over.get(name) is not None]:
-        raise UsageError("the file sets it for each of its repeats: leave it out", field=clash[0])
-    axes = [[(name, value) for value in values] for name, values in chosen_by_file.items()]
-    return [
-        replace(
-            entry,
-            name="-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in chosen)])),
-            label=" ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in chosen)])),
-            options={**entry.options, **dict(chosen)},
-        )
-        for entry in entries or [Entry(name="", label="")]
-        for chosen in itertools.product(*axes)
-    ]
+    where = file.where((next(key for key in by_key if key in content),))
+    repeated = []
+    for entry in entries or [Entry(name="", label="", where=where)]:
+        for chosen in itertools.product(*axes):
+            if own := [option for option, _ in chosen if option in entry.options]:
+                raise UsageError(f"{entry.where}: {_SET_BY_FILE.format(own[0])}")
+            name = "-".join(filter(None, [entry.name, *(f"{option}-{value}" for option, value in chosen)]))
+            label = " ".join(filter(None, [entry.label, *(f"{option} {value}" for option, value in chosen)]))
+            repeated.append(replace(entry, name=name, label=label, options={**entry.options, **dict(chosen)}))
+    return repeated
 
 
-def _has_number(benchmark: Any) -> bool:
-    """Whether this entry of `benchmarks` has a number of samples of its own."""
-    if isinstance(benchmark, str):
-        return benchmark.rpartition(":")[2].isdigit()
-    return "samples" in benchmark or _has_number(str(benchmark.get("benchmark", "")))
+_SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
 
 
 # The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
@@ -485,6 +467,10 @@ def _cell(
     given = merged | dict(over)
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
+    sampling = entries["sampling"]
+    for key, option in _REPEATED.items():
+        if file.content.get(key) and sampling is not None and given[option] != sampling.options[option]:
+            raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
     if spec is not None and (twice := [key for key in ("base_url", "provider") if given.get(key)]):
         raise UsageError(
             f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of the two"

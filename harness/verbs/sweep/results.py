@@ -22,7 +22,7 @@ from harness.scoring import beside
 from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import LEVEL
-from harness.scoring.mean_difference import MeanComparison, mean_comparison
+from harness.scoring.mean_difference import mean_comparison
 from harness.scoring.mean_score import mean_score
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
@@ -48,26 +48,22 @@ class CellResult:
     """The result of one cell.
 
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. up_to_date: the run
-    has all samples that the sweep now plans, which may be more than the run was asked for. base: the cell that it is
-    compared with; None for the base itself, and without a base. against_base: the cell minus its base cell; None
-    without a comparison. uncompared: why a scored cell with a base is not compared; else empty. p: of the difference,
-    for the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest
-    settings first, as `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any.
-    suite: address of the suite's own source; empty without one. other_questions: why scores published under the
-    benchmark's name are not compared; empty if they are. remark: that the files of the model or the server's entry are
-    no longer those that made the samples, or that the step repeats the step before; often empty. apart: how the
-    settings of a step differ from those of its curve, so that it is compared with no other step; else empty. history:
-    what the log of its run records.
+    has all samples that the sweep now plans, which may be more than the run was asked for. against_base: the cell minus
+    its base cell; None without a comparison. p: of the difference, for the same questions asked again, corrected by
+    Holm. published: comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders
+    them. standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
+    without one. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
+    remark: that the files of the model or the server's entry are no longer those that made the samples, or that the
+    step repeats the step before; often empty. apart: how the settings of a step differ from those of its curve, so that
+    it is compared with no other step; else empty. history: what the log of its run records.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
     up_to_date: bool = False
-    base: Cell | None = None
     against_base: PairedComparison | None = None
     p: float | None = None
-    uncompared: str = ""
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
     suite: str = ""
@@ -88,10 +84,10 @@ class CellResult:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The footnotes of its score: what is missing or of other settings, undecided, not compared; some are empty."""
+        """The footnotes of its score: what is missing or of other settings, undecided, a remark; some are empty."""
         why = self.apart or self.reason
         lost = f"{self.cell.name}: {why}" if why else ""
-        return lost, self.note_on_undecided, self.uncompared, self.remark
+        return lost, self.note_on_undecided, self.remark
 
     @property
     def note_on_undecided(self) -> str:
@@ -120,10 +116,9 @@ class Aggregate(NamedTuple):
     """The mean accuracy over a suite's benchmarks at one point; each benchmark counts once.
 
     point: axis → name of the entry, for all axes except the benchmarks. difference, p: the mean minus the base's mean,
-    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. uncompared: why they
-    cannot; else empty. missing: benchmarks without a complete score of the samples that the sweep asks for. mean is
-    None if one of them has no score; the intervals are None if a run misses samples that it was asked for, since these
-    may have any result.
+    and its p value, corrected by Holm; None without a base, and if the two cannot be compared. missing: benchmarks
+    without a complete score of the samples that the sweep asks for. mean is None if one of them has no score; the
+    intervals are None if a run misses samples that it was asked for, since these may have any result.
     """
 
     point: Mapping[str, str]
@@ -131,7 +126,6 @@ class Aggregate(NamedTuple):
     missing: Sequence[str]
     difference: float | None = None
     p: float | None = None
-    uncompared: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +166,7 @@ def results(sweep: Sweep) -> Results:
     base, said = _base(sweep), remarks()
     read = _with_apart(sweep, [_read(sweep, group, cell, said) for group in sweep.groups for cell in group.cells])
     compared = _against_base(read, base)
-    means = _aggregates(sweep, compared, base) if sweep.suite is not None else []
+    means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
     return Results(
@@ -261,14 +255,8 @@ def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> 
     of_row = {_without(axis, result.cell.point): result for result in cells if result.cell.point[axis] == name}
     compared = []
     for result in cells:
-        first = of_row.get(_without(axis, result.cell.point))
-        if first is None or first is result:
-            compared.append(result)
-            continue
-        paired = _compare_pair(result, first)
-        is_told = paired is not None or _accuracy(result) is None or result.apart
-        why = "" if is_told else f"{result.cell.name} is not compared: {_obstacle(first)}"
-        compared.append(replace(result, base=first.cell, against_base=paired, uncompared=why))
+        reference = of_row.get(_without(axis, result.cell.point), result)
+        compared.append(result if reference is result else replace(result, against_base=_pair(result, reference)))
     return compared
 
 
@@ -282,7 +270,7 @@ def _accuracy(result: CellResult) -> float | None:
     return None if result.score is None or result.score.accuracy is None else result.score.accuracy.value
 
 
-def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
+def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
     """A cell minus its reference on the questions that both have; None without scores or common questions, and for a
     step with other settings than its curve.
     """
@@ -294,61 +282,24 @@ def _compare_pair(result: CellResult, reference: CellResult) -> PairedComparison
         return None
 
 
-def _obstacle(base: CellResult) -> str:
-    """Why a scored cell cannot be compared with its base."""
-    if base.apart:
-        return f"{base.cell.name} has other settings: {base.apart}"
-    return (
-        f"{base.cell.name} has no score" if _accuracy(base) is None else f"{base.cell.name} shares no question with it"
-    )
-
-
-def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult], base: tuple[str, str] | None) -> list[Aggregate]:
+def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggregate]:
     """The mean over the benchmarks, for each combination of entries of the other axes, compared with its base's."""
     by_point: dict[OtherEntries, list[CellResult]] = {}
     for result in cell_results:
         by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
     # A point of which the file leaves out benchmarks has no mean.
     n_benchmarks = len(sweep.axes["benchmarks"])
-    by_point = {point: listed for point, listed in by_point.items() if len(listed) == n_benchmarks}
-    if base is None or base[0] == "benchmarks":
-        return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
-    means = []
-    for point, listed in by_point.items():
-        first = by_point.get(tuple((axis, base[1] if axis == base[0] else name) for axis, name in point))
-        mean = _aggregate(dict(point), listed)
-        if first is not None and first is not listed and mean.mean is not None:
-            compared, why = _mean_pair(listed, first)
-            mean = mean._replace(
-                difference=None if compared is None else compared.difference.value,
-                p=None if compared is None else compared.p_sampling,
-                uncompared=why,
-            )
-        means.append(mean)
-    return means
+    return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == n_benchmarks]
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
-    """The mean over the benchmarks at one point, with its intervals.
+    """The mean over the benchmarks at one point, with its intervals, and its difference from the base's mean.
 
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
     missing = [result.cell.benchmark for result in listed if result.reason or _accuracy(result) is None]
-    return Aggregate(point, mean_score([result.score for result in listed]), missing)
-
-
-def _mean_pair(listed: Sequence[CellResult], base: Sequence[CellResult]) -> tuple[MeanComparison | None, str]:
-    """The mean of a point minus its base's, both over the benchmarks; None, and a footnote that says why, if the two
-    cannot be compared.
-    """
-    of_base = {result.cell.benchmark: result for result in base}
-    pairs = []
-    for result in listed:
-        reference = of_base[result.cell.benchmark]
-        pair = result.against_base if result.base is reference.cell else _compare_pair(result, reference)
-        if _accuracy(reference) is None or pair is None:
-            return None, f"the mean is not compared: {_obstacle(result if result.apart else reference)}"
-        pairs.append(pair)
-    mean = mean_comparison(pairs)
-    names = ", ".join(pair.benchmark for pair in pairs if pair.n_missing)
-    return mean, "" if mean is not None else f"the mean is not compared: samples of {names} are missing here or there"
+    mean = mean_score([result.score for result in listed])
+    pairs = [result.against_base for result in listed if result.against_base is not None]
+    compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
+    difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
+    return Aggregate(point, mean, missing, difference, p)

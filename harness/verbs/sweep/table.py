@@ -22,12 +22,21 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.published import differences
-from harness.reports.series import MEAN_PLOT, benchmark_plot, benchmark_plot_name, cut_notes, series_table
+from harness.reports.series import (
+    MEAN_PLOT,
+    CurvePoint,
+    Step,
+    benchmark_plot,
+    benchmark_plot_name,
+    cut_notes,
+    mean_plot,
+    passed_over,
+    series_table,
+)
 from harness.reports.tables import Table, short
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
-from harness.verbs.sweep import curves
 from harness.verbs.sweep.cells import AXES, Sweep
 from harness.verbs.sweep.columns import (
     MARK,
@@ -50,10 +59,10 @@ def tables(results: Results) -> list[Table]:
     sections = list(_of_cells(results))
     if results.aggregates:
         sections.append(_means(results))
-    for name, steps in curves.series(results).items():
+    for name, steps in curves(results).items():
         of_benchmark = [result for result in results.results if result.cell.benchmark == name]
         notes = Notes()
-        legend = _beside_base(results, (result.base for result in of_benchmark)) + "".join(
+        legend = _beside_base(results, (result.p for result in of_benchmark)) + "".join(
             map(notes.mark, cut_notes(steps))
         )
         sections.append(series_table(steps, subject=short(name), legend=legend, legend_notes=notes.texts))
@@ -69,8 +78,8 @@ def tables(results: Results) -> list[Table]:
 
 def plots(results: Results) -> list[Plot]:
     """The plots of accuracy against training step, where the sweep has checkpoints; last that of a suite's means."""
-    drawn = [benchmark_plot(name, steps) for name, steps in curves.series(results).items()]
-    return [plot for plot in (*drawn, curves.plot_of_means(results)) if plot is not None]
+    drawn = [benchmark_plot(name, steps) for name, steps in curves(results).items()]
+    return [plot for plot in (*drawn, _plot_of_means(results)) if plot is not None]
 
 
 def write(results: Results) -> list[Path]:
@@ -215,7 +224,7 @@ def _of_cells(results: Results) -> Iterator[Table]:
     others = [axis for axis in AXES[:-1] if axis in sweep.axes and axis != across]
     split, down = (others, ["benchmarks"]) if layout == "benchmarks" else (["benchmarks"], others or ["benchmarks"])
     entries = sweep.axes[across] if across is not None else ()
-    by_step = curves.series(results) if layout == "grid" and len(entries) <= 1 else {}
+    by_step = curves(results) if layout == "grid" and len(entries) <= 1 else {}
     for part in _points(results.results, split):
         shown, notes = _with(results.results, part), Notes()
         # The table of a benchmark's steps has the same accuracies.
@@ -242,7 +251,7 @@ def _of_cells(results: Results) -> Iterator[Table]:
         title = ", ".join(short(sweep.label(axis, name)) for axis, name in part.items()) or short(sweep.name)
         title += ": accuracy in %" if layout == "grid" else ", in %"
         title += ", with its 95 % interval (same questions, asked again)"
-        title += _beside_base(results, (result.base for result in shown))
+        title += _beside_base(results, (result.p for result in shown))
         yield _table(sweep, title, down, heads, rows, notes)
 
 
@@ -291,12 +300,12 @@ def _beside(results: Results, result: CellResult, notes: Notes) -> str:
     return f", reported {published_text(result, nearest, notes)}: {result.standing}"
 
 
-def _beside_base(results: Results, compared: Iterable[object]) -> str:
-    """The end of a table's title that says what the sign `MARK` (*) means; empty if nothing is `compared`.
+def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
+    """The end of a table's title that says what the sign `MARK` (*) means; empty if no cell is compared with the base.
 
-    compared: what is compared with each cell of the table; None for nothing.
+    ps: of the cells of the table; None for a cell that is not compared.
     """
-    if results.base is None or all(item is None for item in compared):
+    if results.base is None or all(p is None for p in ps):
         return ""
     label = short(results.sweep.label(*results.base))
     return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
@@ -332,5 +341,36 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
         return f"missing{notes.mark('no mean without ' + names)}", ABSENT
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
     incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
-    lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete, aggregate.uncompared))))
+    lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete))))
     return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
+
+
+# ---- checkpoints
+
+
+def curves(results: Results) -> dict[str, list[Step]]:
+    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
+    by_series: dict[str, list[Step]] = {}
+    for result in results.results:
+        if (place := results.sweep.step_of(result.cell)) is not None:
+            line, step = place
+            curve, remark = f"{result.cell.benchmark} {line}".strip(), "; ".join(filter(None, result.notes))
+            of_curve = curve, step, result.score, result.differs
+            steps = by_series.setdefault(result.cell.benchmark, [])
+            steps.append(Step(*of_curve, remark, bool(result.apart)))
+    # A benchmark without any score has no table.
+    return {name: steps for name, steps in by_series.items() if any(step.score is not None for step in steps)}
+
+
+def _plot_of_means(results: Results) -> Plot | None:
+    """The mean over the benchmarks against the training step; None without means or without two of them in a line."""
+    points: list[CurvePoint] = []
+    incomplete: list[CurvePoint] = []
+    for mean in results.aggregates:
+        of_mean = [result for result in results.results if mean.point.items() <= result.cell.point.items()]
+        if of_mean and (series_step := results.sweep.step_of(of_mean[0].cell)) is not None:
+            line, step = series_step
+            why = [passed_over(item.score, apart=bool(item.apart)) for item in of_mean if item.score is not None]
+            points.append(CurvePoint(f"mean {line}".strip(), step, mean.mean, max(why, default="")))
+            incomplete += points[-1:] if mean.missing and mean.mean is not None else []
+    return mean_plot(points, [benchmark.label for benchmark in results.sweep.axes["benchmarks"]], incomplete)

@@ -16,9 +16,11 @@ from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.runs import RunFolder, suite_file
+from harness.runs.suite_file import SuiteNote
 from harness.verbs.judge import try_judge
 from harness.verbs.score import destinations_of, trackers_named
-from harness.verbs.sweep import cells, run_notes, running, shared_servers, table
+from harness.verbs.sweep import cells, record, running, shared_servers, stamps, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.file import SweepFile
@@ -113,7 +115,7 @@ def carry_out(
 
 def with_tables(sweep: Sweep) -> EndedSweep:
     """Read the results of a sweep and write its tables. Raises `StoreError`."""
-    run_notes.note_cells(sweep)
+    note_cells(sweep)
     cell_results = results(sweep)
     return EndedSweep(results=cell_results, written=table.write(cell_results))
 
@@ -121,3 +123,30 @@ def with_tables(sweep: Sweep) -> EndedSweep:
 def disagreement(result: CellResult) -> str:
     """The error message for a cell that disagrees with published scores."""
     return f"{visible(result.cell.name, 200)} does not agree with published scores of {visible(result.cell.model, 100)}"
+
+
+def note_cells(sweep: Sweep) -> None:
+    """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
+    attention budget) that the suite states for its server, the training step, the run of the step before, and whether
+    the file asks for more samples. A run may be read without its sweep.
+
+    Raises `StoreError`.
+    """
+    source = (sweep.suite.source or "") if sweep.suite is not None else ""
+    cells = [(*(sweep.step_of(cell) or ("", None)), cell) for cell in sweep.cells]
+    latest: dict[tuple[str, str], str] = {}
+    for curve, step, cell in sorted(cells, key=lambda item: item[1] or 0):
+        folder = RunFolder(sweep.folder(cell))
+        if folder.manifest.is_file():
+            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {}) if sweep.suite else {}
+            of_curve = cell.benchmark, curve
+            note = SuiteNote(
+                source=source,
+                conditions=conditions,
+                step=step,
+                curve=curve,
+                before="" if step is None else latest.get(of_curve, ""),
+                is_whole=stamps.is_whole(sweep, cell, record.read(sweep.out, cell.name)),
+            )
+            suite_file.write(folder, note)
+            latest[of_curve] = folder.path.name

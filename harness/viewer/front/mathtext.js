@@ -145,32 +145,21 @@ export function inline(text, maths = true) {
   return pieces(text).map((piece) => (piece.source === undefined ? foreign(text.slice(piece.from, piece.to)) : formula(text, { ...piece, display: false }, h("span"))));
 }
 
-/** The text as an element; answer: [from, to] to be set off, in UTF-16 units; maths: typeset formulas. */
-export function rendered(text, { answer = null, maths = true, cut = null, omitted = 0 } = {}) {
+/** The text of `parts` as an element; the second of them is the answer, which is set off; maths: typeset formulas. */
+export function rendered({ parts: [before, answer, after] }, maths = true) {
   const out = h("div", { class: "text" });
-  const [first, last] = answer ?? [-1, -1];
-  const marked = () => h("mark", { class: "answer", title: "the answer that was graded" });
+  const text = before + answer + after;
+  const [first, last] = [before.length, before.length + answer.length];
+  const marked = (nodes) => h("mark", { class: "answer", title: "the answer that was graded" }, nodes);
   const write = (from, to) => {
-    const edges = [from, first, last, cut ?? -1, to].filter((edge) => edge >= from && edge <= to).sort((a, b) => a - b);
-    for (let i = 0; i + 1 < edges.length; i += 1) {
-      if (edges[i] === cut && omitted) out.append(gap(omitted));
-      const piece = text.slice(edges[i], edges[i + 1]);
-      if (!piece) continue;
-      if (answer && edges[i] >= first && edges[i + 1] <= last) {
-        const mark = marked();
-        mark.append(foreign(piece));
-        out.append(mark);
-      } else out.append(foreign(piece));
-    }
+    const [begin, end] = [Math.min(Math.max(from, first), to), Math.max(Math.min(to, last), from)];
+    out.append(foreign(text.slice(from, begin)));
+    if (begin < end) out.append(marked(foreign(text.slice(begin, end))));
+    out.append(foreign(text.slice(Math.max(begin, end), to)));
   };
   for (const piece of maths ? pieces(text) : [{ from: 0, to: text.length }]) {
-    if (piece.source === undefined || (cut !== null && piece.from < cut && cut < piece.to)) {
-      write(piece.from, piece.to);
-      continue;
-    }
-    if (piece.from === cut && omitted) out.append(gap(omitted));
-    const holdsAnswer = answer !== null && piece.from < last && first < piece.to;
-    out.append(formula(text, piece, holdsAnswer ? marked() : h("span")));
+    if (piece.source === undefined) write(piece.from, piece.to);
+    else out.append(formula(text, piece, answer && piece.from < last && first < piece.to ? marked() : h("span")));
   }
   // Last: with each child of such an element Chromium looks for its first letter again.
   out.dir = "auto";

@@ -70,8 +70,8 @@ function questionText(question, { maths, where }) {
   const summary = `${count(n_before)} messages before${before.length < n_before ? `, the last ${before.length} here` : ""}`;
   const cut = question.text.omitted || before.length < n_before || before.some(([, text]) => text.omitted);
   return [
-    before.length ? h("details", { "data-key": "before" }, h("summary", {}, summary), lazily(() => h("div", {}, before.map(([role, text]) => [h("p", { class: "quiet" }, plain(role)), rendered(text.text, { ...text, maths })])))) : null,
-    rendered(question.text.text, { ...question.text, maths }),
+    before.length ? h("details", { "data-key": "before" }, h("summary", {}, summary), lazily(() => h("div", {}, before.map(([role, text]) => [h("p", { class: "quiet" }, plain(role)), rendered(text, maths)])))) : null,
+    rendered(question.text, maths),
     cut ? h("p", {}, h("a", { href: "/raw?" + queryOf({ ...where, part: "question" }), target: "_blank", rel: "noopener" }, "The whole question as raw text")) : null,
     factsOf(question.facts),
   ];
@@ -105,8 +105,8 @@ export function sampleText(value, { maths, where, who, refresh }) {
   const raw = (part, words) => h("a", { href: "/raw?" + queryOf({ ...where, part }), target: "_blank", rel: "noopener" }, words);
   return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
     h("h2", {}, `Sample ${row.index} `, chip(row.verdict), Object.values(row.marks).map((mark) => h("span", { class: "chip none" }, foreign(mark)))),
-    value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.text.length + value.reasoning.omitted)} characters`), lazily(() => rendered(value.reasoning.text, { ...value.reasoning, answer: null, maths }))) : null,
-    value.text ? rendered(value.text.text, { ...value.text, maths }) : h("p", { class: "quiet" }, "No text came after the reasoning."),
+    value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.n)} characters`), lazily(() => rendered(value.reasoning, maths))) : null,
+    value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, "No text came after the reasoning."),
     factsOf(value.facts),
     h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
     h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),

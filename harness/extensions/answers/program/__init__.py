@@ -14,55 +14,9 @@ others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from harness.core.plugins import LateFunctions
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_READING = {"read": "rows", "written": "rows", "shown": "tests_of", "examples": "tests_of"}
 
-    from harness.extensions.answers.program.grading import ProgramGrader
-
-
-class ProgramAnswer:
-    """The extension for programs. Each method imports its own module when it is called."""
-
-    def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
-        """Return (text of the question, its tests as the reference) of a data row. Raises `ValueError`."""
-        from harness.extensions.answers.program.rows import read
-        from harness.extensions.answers.program.tests_of import reference_of
-
-        read_row = read(settings, text, row)
-        return read_row.text, reference_of(read_row.tests)
-
-    def written(self, text: str) -> str:
-        """Return the reference for tests that a person writes as JSON. Raises `ValueError`."""
-        from harness.extensions.answers.program.rows import tests_of_text
-        from harness.extensions.answers.program.tests_of import reference_of
-
-        return reference_of(tests_of_text(text))
-
-    def shown(self, reference: str) -> str:
-        """Return the tests in a reference as a person reads them."""
-        from harness.extensions.answers.program.shown import in_a_sentence
-
-        return in_a_sentence(reference)
-
-    def examples(self, reference: str) -> tuple[str, str] | None:
-        """Return (a right reply, a wrong reply) made from the reference's solution; None if it holds no solution."""
-        from harness.extensions.answers.program.shown import examples
-
-        return examples(reference)
-
-    def condition(self) -> str:
-        """Return a sentence: which sandbox and compiler work on this machine, or why none does. Both are tried."""
-        from harness.extensions.answers.program.sandboxes import condition
-
-        return condition()
-
-    def start(self, workers: int, sandbox: str | None) -> ProgramGrader:
-        """Return a grader with `workers` threads. Raises `UsageError` for an unknown sandbox."""
-        from harness.extensions.answers.program.grading import ProgramGrader
-
-        return ProgramGrader(workers, sandbox)
-
-
-ANSWER = ProgramAnswer()
+ANSWER = LateFunctions(__name__, {**_READING, "condition": "sandboxes", "start": "grading"})
+"""The extension (`harness.grading.elsewhere.AnswerExtension`)."""

@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 from harness.core.errors import UsageError
@@ -56,14 +55,14 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread.
 
-    _memory: bytes that the running sandbox has. _silence: seconds without a message after which it counts as stuck.
+    _fd: our end of the connection. _memory: bytes that the running sandbox has. _silence: seconds without a message
+    after which it counts as stuck.
     """
 
     def __init__(self, maker: SandboxMaker) -> None:
         self._maker = maker
         self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._memory = 0
+        self._fd, self._memory = -1, 0
         self._silence = _SILENCE_SECONDS
         self.version = ""
         """Version of the sandbox's Python; "" before the first start."""
@@ -81,50 +80,36 @@ class SandboxCell:
         # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
-                with self._job(memory):
-                    # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's
-                    # memory.
-                    self._open_socket().sendall(b"j")
-                    self._say(job)
-                    begun = self._report()
-                    # The program ended before it was ready for its tests.
-                    if "end" in begun:
-                        return {**begun, "begun": False}
-                    self._say(work)
-                    return self._report()
-            except (SandboxFailedError, OSError) as error:
+                return self._done(job, work, memory)
+            except BaseException as error:
+                # Messages of a job that was cut off would be read as those of the next one.
                 self.close()
+                if not isinstance(error, SandboxFailedError | frames.ClosedError | OSError):
+                    raise
                 if attempt == 2:
                     raise SandboxFailedError(str(error)) from error
         raise AssertionError
 
-    def start(self, memory: int) -> None:
-        """Start the sandbox, if none runs. Raises `UsageError` if that fails."""
-        if self._process is None:
-            self._start(memory)
-
-    @contextlib.contextmanager
-    def _job(self, memory: int) -> Iterator[None]:
-        """Context manager of a job: starts a sandbox if none runs. At the end the sandbox is ready for the next job, or
-        closed if the job failed or left files."""
+    def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int) -> dict[str, Any]:
+        """Do a job once, in a sandbox that is started if none runs and closed if the job left files."""
         self.start(memory)
-        try:
-            yield
-        except BaseException:
-            # Messages of a job that was cut off would be read as those of the next one.
-            self.close()
-            raise
-        last = self._hear(self._silence)
-        while "over" not in last:  # a further message of the job that has ended
-            last = self._hear(self._silence)
+        # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
+        os.write(self._fd, b"j")
+        self._say(job)
+        report = self._report()
+        if "end" in report:  # the program ended before it was ready for its tests
+            report["begun"] = False
+        else:
+            self._say(work)
+            report = self._report()
+        while "over" not in (last := self._hear(self._silence)):
+            pass  # a further message of the job that has ended
         if last.get("used"):  # files are left that the next program would find
             self.close()
+        return report
 
     def _say(self, message: Any) -> None:
-        try:
-            frames.send(self._open_socket().fileno(), message)
-        except frames.ClosedError as error:
-            raise SandboxFailedError(str(error)) from error
+        frames.send(self._fd, message)
 
     def _report(self) -> dict[str, Any]:
         """The job's next message. Raises `SandboxFailedError` if the job ended without one or sent none in time."""
@@ -135,39 +120,32 @@ class SandboxCell:
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         """The next message of the sandbox. Raises `SandboxFailedError` if none comes within `seconds`."""
-        fd, deadline = self._open_socket().fileno(), time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
         poller = select.poll()
-        poller.register(fd, select.POLLIN)
+        poller.register(self._fd, select.POLLIN)
 
         def wait() -> None:
             if not poller.poll(max(deadline - time.monotonic(), 0.0) * 1000):
                 raise SandboxFailedError(f"the sandbox sent no message for {seconds:.0f} s")
 
         try:
-            message = frames.receive(fd, wait=wait)
+            message = frames.receive(self._fd, wait=wait)
         except frames.ClosedError as error:
             raise SandboxFailedError(f"the sandbox ended: {error}") from error
         if not isinstance(message, dict):
             raise SandboxFailedError("the sandbox sent a message that is no JSON object")
         return message
 
-    def _open_socket(self) -> socket.socket:
-        assert self._socket is not None
-        return self._socket
-
-    def _start(self, memory: int) -> None:
-        """Start a sandbox. Raises `UsageError` if it does not come up."""
+    def start(self, memory: int) -> None:
+        """Start the sandbox, if none runs. Raises `UsageError` if it does not come up."""
+        if self._process is not None:
+            return
         ours, theirs = socket.socketpair()
-        try:
+        # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
+        with ours, theirs:
             self._process = self._maker.start(theirs.fileno(), memory)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
-            theirs.close()
-        self._socket, self._memory = ours, memory
+            self._fd, self._memory = ours.detach(), memory
         try:
             self.version = str(self._hear(_START_SECONDS).get("ready"))
         except SandboxFailedError as error:
@@ -178,11 +156,9 @@ class SandboxCell:
     def close(self) -> str:
         """Kill the sandbox with all its processes; returns what it wrote to its standard error."""
         process, self._process = self._process, None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
         if process is None:
             return ""
+        os.close(self._fd)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

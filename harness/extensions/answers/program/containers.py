@@ -70,7 +70,8 @@ class ContainerEngine:
             return path
         server = self._ask(path, "version", "--format", "{{.Client.Version}} {{.Server.Version}}")
         if self.engine == "docker" and server.returncode != 0:
-            raise UsageError(f"docker does not answer: {_last_line(server)}; nothing was executed")
+            why = server.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {server.returncode}"
+            raise UsageError(f"docker does not answer: {visible(why, 200)}; nothing was executed")
         raise UsageError(
             f"{self.engine} has no image {visible(self.image, 200)}: `{self.engine} pull {visible(self.image, 200)}`, "
             f"or name another one with python3 in it, {self.engine}:IMAGE; nothing was executed"
@@ -116,8 +117,3 @@ class ContainerEngine:
         if name is not None:
             with contextlib.suppress(UsageError):  # a container that stays changes no verdict
                 self._ask(self.path, "rm", "--force", name)
-
-
-def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
-    text = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
-    return visible(text.rpartition("\n")[2], 200)

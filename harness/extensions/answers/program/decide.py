@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import signal
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from harness.core.inert import visible
 from harness.core.records import VerdictName
-from harness.extensions.answers.program.cells import SandboxFailedError
+from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError
 from harness.extensions.answers.program.inside.served import EXIT_MEMORY
 from harness.extensions.answers.program.tests_of import QuestionTests
 
@@ -52,17 +52,6 @@ _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
 
 
-class Sandbox(Protocol):
-    """A sandbox that does jobs for one thread, one at a time."""
-
-    def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
-        """Do the job and return its report. work: the tests, which are sent once the program's process has begun.
-
-        Raises `SandboxFailedError` if the sandbox failed twice, `UsageError` if there is no sandbox.
-        """
-        ...
-
-
 class Failure(NamedTuple):
     """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given: the test's
     input. expected, came: the output that it expects and the program's. These texts are raw: show them by `visible`."""
@@ -91,7 +80,7 @@ class ProgramDecision(NamedTuple):
     failure: Failure | None = None
 
 
-def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def decide(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
         return _DECIDERS[tests.style](sandbox, tests, code)
@@ -119,7 +108,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
     }  # fmt: skip
 
 
-def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program once for each test, with the test's input, and compare what it prints."""
     for number, case in enumerate(tests.cases, 1):
         report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
@@ -174,7 +163,7 @@ def _same_numbers(came: str, expected: str) -> bool:
         return False
 
 
-def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
     """Have the sandbox call the program's functions, or run the test code, and read its report."""
     calls = tests.style == "calls"
     work: dict[str, Any]

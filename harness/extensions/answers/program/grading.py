@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import queue
 import threading
-from concurrent.futures import Future
-from functools import lru_cache
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
-from harness.extensions.answers.program.decide import RULES, ProgramDecision, Sandbox, decide
+from harness.extensions.answers.program.cells import SandboxCell
+from harness.extensions.answers.program.decide import RULES, ProgramDecision, decide
 from harness.extensions.answers.program.replies import ReplyProgram, program_of
-from harness.extensions.answers.program.sandboxes import SandboxKind, sandbox_kind
+from harness.extensions.answers.program.sandboxes import maker_of, name_of
 from harness.extensions.answers.program.tests_of import QuestionTests, tests_of
 from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
@@ -26,66 +25,46 @@ _VOTE_DIGITS = 16
 """Number of digits of the checksum that is the vote of a program. Only equal programs vote together, so maj@k takes the
 most frequent program."""
 
-_Task = tuple["Future[Verdict]", Question, Sample, bool]
-"""A queued sample: (the future of its verdict, question, sample, whether the verdict shall have its steps)."""
-
 
 class ProgramGrader:
-    """A `Decider` that runs programs against tests. Threads and sandboxes are started when samples come.
+    """A `Decider` that runs programs against tests. Each thread, started when samples come, has a sandbox of its own.
 
-    _size: the largest number of threads. _idle: counts the threads that wait for a sample.
+    _cells: the sandboxes of all threads.
     """
 
     def __init__(self, workers: int, sandbox: str | None) -> None:
-        self._size = workers
-        self._kind: SandboxKind = sandbox_kind(sandbox)
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._idle = threading.Semaphore(0)
+        self._kind, self._maker = maker_of(sandbox)
+        self._threads = ThreadPoolExecutor(workers, "programs")
+        self._own = threading.local()
+        self._cells: list[SandboxCell] = []
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Versions of grader and sandbox. Raises `UsageError` if no sandbox can be made on this machine."""
-        return f"program/{VERSION} {self._kind.name()}"
+        return f"program/{VERSION} {name_of(self._kind, self._maker)}"
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
         """Queue the sample; the future gets its verdict."""
-        future: Future[Verdict] = Future()
-        self._tasks.put((future, question, sample, with_steps))
-        # A thread is started only if no idle one can take the task: each holds a sandbox of its own.
-        if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
-            thread = threading.Thread(target=self._work, name=f"programs-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        return future
+        return self._threads.submit(self._decide, question, sample, with_steps)
 
     def close(self) -> None:
         """Drop the samples still in the queue, and end threads and sandboxes."""
-        with contextlib.suppress(queue.Empty):  # nobody waits for these verdicts any more
-            while True:
-                self._tasks.get_nowait()
-        for _ in self._threads:
-            self._tasks.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+        self._threads.shutdown(cancel_futures=True)
+        for cell in self._cells:
+            cell.close()
 
-    def _work(self) -> None:
-        """Decide the replies in the queue, in one sandbox; the work of one thread."""
-        sandbox = self._kind.start()
-        try:
-            while (task := self._tasks.get()) is not None:
-                future, question, sample, with_steps = task
-                try:
-                    future.set_result(_verdict(sandbox, question, sample, self.name, with_steps=with_steps))
-                except BaseException as error:  # noqa: BLE001 - the future hands the error to its reader
-                    future.set_exception(error)
-                self._idle.release()
-        finally:
-            sandbox.close()
+    def _decide(self, question: Question, sample: Sample, with_steps: bool) -> Verdict:
+        """Decide a reply in the sandbox of this thread."""
+        if not hasattr(self._own, "cell"):
+            self._own.cell = SandboxCell(self._maker)
+            self._cells.append(self._own.cell)
+        return _verdict(self._own.cell, question, sample, self.name, with_steps=with_steps)
 
 
-def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
+start = ProgramGrader
+
+
+def _verdict(sandbox: SandboxCell, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
     """The verdict on one reply, after its program was run in the sandbox.
 
     grader: the name that the grade records. with_steps: whether the verdict has its steps in words.
@@ -109,10 +88,8 @@ def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, 
     )
 
 
-@lru_cache(maxsize=64)
-def _tests(reference: str) -> QuestionTests:
-    """The tests in a reference; cached, since all samples of a question have the same reference."""
-    return tests_of(reference)
+_tests = lru_cache(maxsize=64)(tests_of)
+"""`tests_of` with a cache, since all samples of a question have the same reference."""
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:

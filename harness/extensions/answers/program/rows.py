@@ -20,7 +20,7 @@ import msgspec
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.extensions.answers.program.packed_text import unpacked_text
-from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests, tests_of
+from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests, reference_of, tests_of
 
 T = TypeVar("T")
 
@@ -49,11 +49,8 @@ _LIVECODEBENCH_STAR = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
     "builtins typing"
 )
-_LIVECODEBENCH_HEADER = "".join(
-    [
-        *(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()),
-        *(f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")),
-    ]
+_LIVECODEBENCH_HEADER = "".join(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()) + "".join(
+    f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")
 )
 """The names that LiveCodeBench imports for every program (testing_util.py, `import_string`)."""
 
@@ -68,14 +65,25 @@ _WITHOUT_STARTER = (
 )
 
 
-def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> ReadRow:
+def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return (text of the question, its tests as the reference) of a data row, as `read_row` finds them."""
+    asked, tests = read_row(settings, text, row)
+    return asked, reference_of(tests)
+
+
+def written(text: str) -> str:
+    """Return the reference for tests that a person writes as JSON. Raises `ValueError`."""
+    return reference_of(tests_of_text(text))
+
+
+def read_row(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> ReadRow:
     """The question and the tests in a row. settings: the card's `program`. text: the cell of the question's column.
 
     Raises `ValueError` with the end of a sentence whose subject is the row ("has no list of tests …").
     """
     limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
-    read_row = _FORMATS[settings["format"]](text, row)
-    return read_row._replace(tests=msgspec.structs.replace(read_row.tests, limits=limits))
+    asked, tests = _FORMATS[settings["format"]](text, row)
+    return ReadRow(asked, msgspec.structs.replace(tests, limits=limits))
 
 
 def tests_of_text(text: str) -> QuestionTests:
@@ -96,7 +104,7 @@ def tests_of_text(text: str) -> QuestionTests:
         raise ValueError("the reference has tests of programs in another language than python, which are not run")
     settings = {"format": "tests", **msgspec.structs.asdict(ProgramLimits())}
     try:
-        return read(settings, "", row).tests
+        return read_row(settings, "", row).tests
     except ValueError as error:
         raise ValueError(f"the reference {error}") from error
 

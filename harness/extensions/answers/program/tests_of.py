@@ -1,4 +1,4 @@
-"""A question's tests, which are its reference answer: writing them into the reference and reading them from it.
+"""A question's tests, which are its reference answer: writing them into it, reading them from it, showing them.
 
 A reference is the JSON of a `QuestionTests`. Long tests (LiveCodeBench has megabytes for a question) are stored once,
 in the cache folder, under their checksum; the reference then has the checksum in their place (`stored`), so that run
@@ -27,6 +27,12 @@ MAX_TESTS_BYTES = 512 * 1024 * 1024
 Style = Literal["stdin", "calls", "checks"]
 """How a program is tested. stdin: it is a whole program, whose output is compared · calls: the results of one of its
 functions are compared · checks: test code runs on it."""
+
+
+_STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
+
+MAX_SHOWN_CHARS = 300
+"""Longest test that is shown; a longer one is cut."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -91,22 +97,15 @@ def tests_of(reference: str) -> QuestionTests:
     if not tests.stored:
         return tests
     path = about.cache_folder() / "tests" / f"{tests.stored}.z"
-    whole = damaged = False
-    try:
-        packed = zlib.decompressobj()
+    packed, body = None, b""
+    with contextlib.suppress(OSError, zlib.error):
+        packed = read_named(path, MAX_TESTS_BYTES)
         # Bounded: a small file may unpack to any size.
-        body = packed.decompress(read_named(path, MAX_TESTS_BYTES), MAX_TESTS_BYTES)
-        whole = not packed.unconsumed_tail and hashlib.sha256(body).hexdigest() == tests.stored
-        damaged = not whole
-    except zlib.error:
-        damaged = True
-    except OSError:
-        # A missing file is reported by the error below.
-        pass
-    if damaged:  # the next reading of the benchmark's data writes them again
+        body = zlib.decompressobj().decompress(packed, MAX_TESTS_BYTES)
+    if hashlib.sha256(body).hexdigest() != tests.stored:
         with contextlib.suppress(OSError):
-            path.unlink()
-    if not whole:
+            if packed is not None:  # damaged: the next reading of the benchmark's data writes them again
+                path.unlink()
         raise UsageError(
             f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
             f"with `benchmark` reads the benchmark's data again"
@@ -121,3 +120,27 @@ def summary_of(reference: str) -> QuestionTests:
         return codec.decode(reference.encode("utf-8", "surrogatepass"), QuestionTests)
     except codec.DecodeError as error:
         raise UsageError(f"the reference of a program holds no tests: {error}") from error
+
+
+def shown(reference: str) -> str:
+    """The tests of a reference in a sentence: their number and style, their limits, and the first one."""
+    tests = summary_of(reference)
+    n = tests.n
+    limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
+    named = f" of {tests.function}" if tests.function else ""
+    parts = [part for case in tests.cases[:1] for part in (case.input, case.output)] or tests.checks[:1]
+    first = f"; the first: {' → '.join(map(_clip, parts))}" if parts else ""
+    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, python; {limits}){first}"
+
+
+def examples(reference: str) -> tuple[str, str] | None:
+    """Make a right and a wrong reply for trying a card: the data's solution, and a program that does nothing. None if
+    the data have no solution."""
+    tests = summary_of(reference)
+    nothing = f"def {tests.function}(*values): raise NotImplementedError" if tests.function else "pass"
+    return (f"```python\n{tests.solution}\n```", f"```python\n{nothing}\n```") if tests.solution else None
+
+
+def _clip(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + " …"

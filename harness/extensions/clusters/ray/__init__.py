@@ -6,19 +6,8 @@ carries paths, options and counts between the nodes, never a model's text. The p
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from typing import Any
+from harness.core.plugins import LateFunctions
 
-_MODULES = {"check": "sampling", "run_on": "sampling", "grade_on": "grading"}
-
-
-def __getattr__(name: str) -> Any:
-    """A function, from its module at first use: grading imports no module of a run."""
-    if name not in _MODULES:
-        raise AttributeError(name)
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-CLUSTER = sys.modules[__name__]
-"""The extension (`harness.verbs.elsewhere.ClusterExtension`): this module with the functions above."""
+# Grading imports no module of a run.
+CLUSTER = LateFunctions(__name__, {"check": "sampling", "run_on": "sampling", "grade_on": "grading"})
+"""The extension (`harness.verbs.elsewhere.ClusterExtension`)."""

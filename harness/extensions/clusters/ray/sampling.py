@@ -25,11 +25,10 @@ from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
+from harness.runs.layout import SHARDS
+from harness.runs.line_file import make_folder
 from harness.runs.merging import Joined, merge
 from harness.verbs.run import run
-
-SHARDS = "shards"
-"""The folder of the shards, in the run folder."""
 
 FREED_SECONDS = 60.0
 """Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
@@ -53,13 +52,14 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
-        parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
-        plain = options.for_worker()
-        arguments = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
+        # With this folder there, the run's shards work in it, also where the run has samples of its own.
+        make_folder(folder.path / SHARDS)
+        plain = options.for_worker() | {"out": str(folder.path)}
+        arguments = [(plain | {"shard": f"{i}/{n}"},) for i in range(1, n + 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
         outcomes = cluster.each(run_shard, arguments, names, watcher)
-    merged = merge(parts, folder, accept_server_change=options.accept_server_change)
+    merged = merge(folder.shards(), folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _outcome_of_all(outcomes, merged.benchmarks, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model

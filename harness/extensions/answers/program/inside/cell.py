@@ -25,7 +25,6 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
@@ -156,7 +155,7 @@ class _Supervisor:
         self._limits = job["limits"]
         confinement.hide()
         try:
-            getattr(self, "_do_" + job["style"])(job)
+            (self._do_stdin if job["style"] == "stdin" else self._do_tests)(job)
         finally:
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)
@@ -175,7 +174,7 @@ class _Supervisor:
             file.write(frames.receive(self._channel.receives)["input"].encode("utf-8", "surrogatepass"))
         os.lseek(given, 0, os.SEEK_SET)
         alive, its_end = os.pipe()
-        self._fork({0: given, 1: output, 2: errors, 3: its_end}, lambda: self._become_program(job))
+        self._fork({0: given, 1: output, 2: errors, 3: its_end}, job)
         os.close(its_end)  # A copy left open here would keep the pipe from ending with the program.
         self._start_clock()
         end = self._wait_for_end(alive)
@@ -189,7 +188,8 @@ class _Supervisor:
         status = {"end": end, "cpu": self._cpu_seconds(), "err": error,
                   "out": os.pread(output, n_bytes, 0).decode("latin-1") if end == "closed" else ""}  # fmt: skip
         if end == "closed":
-            status.update(self._exit_status())
+            killed = os.WIFSIGNALED(self._status)
+            status |= {"signal": os.WTERMSIG(self._status)} if killed else {"code": os.WEXITSTATUS(self._status)}
         frames.send(self._channel.sends, status)
 
     def _wait_for_end(self, alive: int) -> str:
@@ -207,29 +207,19 @@ class _Supervisor:
             if frames.readable([alive], self._wait_seconds()):
                 time.sleep(0.0005)
 
-    def _exit_status(self) -> dict[str, int]:
-        status = self._status
-        return {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
-
     # --- functions of a program ---
-    def _do_calls(self, job: dict[str, Any]) -> None:
-        """Call a function of the program for each test, and compare the results with the expected ones here."""
-        self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
-
-    def _do_checks(self, job: dict[str, Any]) -> None:
-        """Run the benchmark's test code in this process."""
-
-        def checked(work: dict[str, Any], names: list[str]) -> dict[str, Any]:
-            return tests_outside.run_tests(work["setup"], work["tests"], work["own"], names, self._ask)
-
-        self._do_tests(job, checked)
-
-    def _do_tests(self, job: dict[str, Any], run: Callable[[dict[str, Any], list[str]], dict[str, Any]]) -> None:
+    def _do_tests(self, job: dict[str, Any]) -> None:
         """Start the program, give up this process's privileges too, run the tests here, and send the report.
 
-        job: the message that began the job. run: (the tests, the program's names) → the report.
+        The tests are calls of a function, whose results are compared here, or the benchmark's test code. job: the
+        message that began the job.
         """
-        self._serve_functions(job)
+        to_program, self._requests = os.pipe()
+        self._replies, answered = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        self._fork({0: null, 1: null, 2: null, 3: to_program, 4: answered}, job)
+        for fd in (to_program, answered):
+            os.close(fd)
         begun = self._begin()
         frames.send(self._channel.sends, begun)
         if "end" in begun:
@@ -239,20 +229,13 @@ class _Supervisor:
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.leave_root(self._user)
         confinement.confine(supervises=True)
-        null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
         os.dup2(null, 2)  # Nobody reads standard error: once its pipe were full, the tests would hang.
-        frames.send(self._channel.sends, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
-
-    def _serve_functions(self, job: dict[str, Any]) -> None:
-        """Fork the program of `job` so that it answers calls over two pipes."""
-        to_program, requests = os.pipe()
-        replies, answered = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
-        self._fork({0: null, 1: null, 2: null, 3: to_program, 4: answered}, lambda: self._become_program(job))
-        for fd in (to_program, answered, null):
-            os.close(fd)
-        self._requests, self._replies = requests, replies
+        if job["style"] == "calls":
+            report = tests_outside.run_calls(work["function"], work["cases"], self._ask)
+        else:
+            report = tests_outside.run_tests(work["setup"], work["tests"], work["own"], begun["names"], self._ask)
+        frames.send(self._channel.sends, {**report, "cpu": self._cpu_seconds()})
 
     def _begin(self) -> dict[str, Any]:
         """Wait until the program's code has run. Returns {"names": […]}, the functions and classes that it defines, or
@@ -319,8 +302,8 @@ class _Supervisor:
         return "bad value"
 
     # --- the process ---
-    def _fork(self, descriptors: dict[int, int], become: Callable[[], None]) -> None:
-        """Start the program's process, in which `become` runs.
+    def _fork(self, descriptors: dict[int, int], job: dict[str, Any]) -> None:
+        """Start the process in which the job's program runs.
 
         descriptors: number in the new process → our descriptor; it has no others.
         """
@@ -342,7 +325,7 @@ class _Supervisor:
             # Above all, the program must not have the channel to the harness.
             os.closerange(max(descriptors) + 1, 4_096)
             confinement.leave_root(self._user)
-            become()
+            self._become_program(job)
         finally:
             # Whatever happens, the fork must not return into the supervisor's code.
             os._exit(served.EXIT_EXCEPTION)

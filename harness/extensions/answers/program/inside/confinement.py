@@ -48,12 +48,6 @@ faccessat2 439 439
 """
 """Name, number on x86_64 and number on aarch64 of each system call that is allowed with any arguments."""
 
-_CONDITIONAL = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
-              "prctl": (157, 167), "prlimit64": (302, 261), "clone3": (435, 435), "execve": (59, 221),
-              "wait4": (61, 260), "execveat": (322, 281), "vfork": (58, 0xFFFFFFFF)}  # fmt: skip
-"""Name and numbers, as in `_CALLS`, of each call that only some processes may make, or that may have only certain
-arguments; aarch64 has no vfork."""
-
 _CLONE_THREAD = 0x00010000
 _PRCTL_NAMES = (15, 16, 0x53564D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (names of memory, which glibc gives)
 _QUESTIONS = (0x5401, 0x541B, 0x5450, 0x5451, 0x5413, 0x5421)  # TCGETS FIONREAD FIONCLEX FIOCLEX TIOCGWINSZ FIONBIO
@@ -82,35 +76,28 @@ def seccomp_filter(pid: int, *, supervises: bool = False) -> bytes:
         number = entry.split()[1 + column]
         if number != "-":
             code += [_step(_EQUAL, int(number), 0, 1), _step(_RETURN, _ALLOW)]
-    unconditional = {"kill", "wait4"} if supervises else set()
-    # Call → (how to compare, number of the argument, the values of which one must match).
-    checks = {
-        "clone": (_ANY_BIT, 0, (_CLONE_THREAD,)),
-        "kill": (_EQUAL, 0, (pid,)),
-        "tgkill": (_EQUAL, 0, (pid,)),
-        "ioctl": (_EQUAL, 1, _QUESTIONS),
-        "socketpair": (_EQUAL, 0, (_AF_UNIX,)),
-        "prctl": (_EQUAL, 0, _PRCTL_NAMES),
-        "prlimit64": (_EQUAL, 0, (0, pid)),
-    }
-    for name, numbers in _CONDITIONAL.items():
-        if name in unconditional:
-            block = [_step(_RETURN, _ALLOW)]
-        elif name == "clone3":
-            # A filter cannot see its flags, which lie in memory; at ENOSYS, glibc falls back to clone.
-            block = [_step(_RETURN, _ENOSYS)]
-        elif name in checks:
-            test, argument, values = checks[name]
-            # Offset of the argument's low 32 bits (both machines are little-endian); the kernel reads no more of these
-            # arguments.
-            block = [_step(_LOAD, 16 + 8 * argument)]
-            for value in values:
-                block += [_step(test, value, 0, 1), _step(_RETURN, _ALLOW)]
-            block.append(_step(_RETURN, _EPERM))
-        else:
-            block = [_step(_RETURN, _EPERM)]
+    for numbers in ((62, 129), (61, 260)) if supervises else ():  # kill, wait4
+        code += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, _ALLOW)]
+    # A filter cannot see the flags of clone3, which lie in memory; at ENOSYS, glibc falls back to clone.
+    code += [_step(_EQUAL, 435, 0, 1), _step(_RETURN, _ENOSYS)]
+    # Numbers of the call, how to compare, number of the argument, the values of which one must match.
+    checks = (
+        ((56, 220), _ANY_BIT, 0, (_CLONE_THREAD,)),  # clone
+        ((62, 129), _EQUAL, 0, (pid,)),  # kill
+        ((234, 131), _EQUAL, 0, (pid,)),  # tgkill
+        ((16, 29), _EQUAL, 1, _QUESTIONS),  # ioctl
+        ((53, 199), _EQUAL, 0, (_AF_UNIX,)),  # socketpair
+        ((157, 167), _EQUAL, 0, _PRCTL_NAMES),  # prctl
+        ((302, 261), _EQUAL, 0, (0, pid)),  # prlimit64
+    )
+    for numbers, test, argument, values in checks:
+        # Offset of the argument's low 32 bits (both machines are little-endian); the kernel reads no more of these
+        # arguments.
+        block = [_step(_LOAD, 16 + 8 * argument)]
+        for value in values:
+            block += [_step(test, value, 0, 1), _step(_RETURN, _ALLOW)]
         # A jump skips at most 255 instructions, which no block here reaches.
-        code += [_step(_EQUAL, numbers[column], 0, len(block)), *block]
+        code += [_step(_EQUAL, numbers[column], 0, len(block) + 1), *block, _step(_RETURN, _EPERM)]
     # Any other call is refused, which does not kill: libraries then fall back from a newer call to an older one.
     return b"".join([*code, _step(_RETURN, _EPERM)])
 

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 import types
+from itertools import islice
 from typing import Any
 
 from harness.extensions.answers.program.inside import frames
@@ -155,9 +156,7 @@ MAX_ITERATED = 1_000_000
 
 def _items_of(iterable: Any) -> list[Any]:
     """Return all items of an iterable. Raises `ValueError` for more than `MAX_ITERATED`."""
-    items = []
-    for item in iterable:
-        items.append(item)
-        if len(items) > MAX_ITERATED:
-            raise ValueError("an iterable has too many items")
+    items = list(islice(iterable, MAX_ITERATED + 1))
+    if len(items) > MAX_ITERATED:
+        raise ValueError("an iterable has too many items")
     return items

@@ -32,15 +32,13 @@ _MAX_PLAIN_INT = 2**53
 """Largest integer that is written as a JSON number; larger ones are written in hexadecimal, which is read in linear
 time."""
 
-_SEQUENCES = (("l", list), ("t", tuple), ("s", set), ("z", frozenset), ("q", deque))
-_RANGE, _KEYS, _VALUES, _PAIRS = "g", "k", "v", "e"
-"""Tags of a range, and of the views of a dictionary: its keys, its values, its pairs of both."""
-
-_VIEWS: tuple[tuple[str, type[Any]], ...] = (
-    (_KEYS, type({}.keys())),
-    (_VALUES, type({}.values())),
-    (_PAIRS, type({}.items())),
+_SEQUENCES: tuple[tuple[str, type[Any], Callable[[list[Any]], Any]], ...] = (
+    *(("l", list, list), ("t", tuple, tuple), ("s", set, set), ("z", frozenset, frozenset), ("q", deque, deque)),
+    ("k", type({}.keys()), lambda keys: dict.fromkeys(keys).keys()),
+    ("v", type({}.values()), lambda values: dict(enumerate(values)).values()),
+    ("e", type({}.items()), lambda pairs: dict(pairs).items()),
 )
+"""Tag, Python type, function from the decoded items."""
 _FORMS: tuple[tuple[str, Any, Callable[[Any], list[Any]], Callable[..., Any]], ...] = (
     ("b", (bytes, bytearray), lambda v: [v.hex()], bytes.fromhex),
     ("c", complex, lambda v: [v.real, v.imag], lambda real, imaginary: complex(float(real), float(imaginary))),
@@ -85,7 +83,7 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
     if isinstance(value, int):
         number = int(value)
         return number if -_MAX_PLAIN_INT <= number <= _MAX_PLAIN_INT else ["i", hex(number)]
-    for tag, sequence in _SEQUENCES:
+    for tag, sequence, _ in _SEQUENCES:
         if isinstance(value, sequence):
             return [tag, [_encode(item, hold, depth + 1, left) for item in value]]
     if isinstance(value, dict):
@@ -100,10 +98,7 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
         if isinstance(value, plain) and isinstance(getattr(value, "tzinfo", None), (timezone, type(None))):
             return [tag, *parts(value)]
     if kind is range and _is_short(value):
-        return [_RANGE, *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
-    for tag, view in _VIEWS:
-        if isinstance(value, view):
-            return [tag, [_encode(item, hold, depth + 1, left) for item in value]]
+        return ["g", *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a number of numpy's
         return _encode(value.tolist(), hold, depth + 1, left)
     return ["o", hold(value)]
@@ -131,15 +126,14 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         raise ValueError("not an encoded value")
     tag, body = value[0], value[1]
     try:
-        for name, sequence in _SEQUENCES:
+        for name, _, from_items in _SEQUENCES:
             if tag == name:
-                return sequence(_decode(item, held, depth + 1) for item in _list(body))
+                return from_items([_decode(item, held, depth + 1) for item in _list(body)])
         if tag == "d":
             pairs = (_list(pair) for pair in _list(body))
             return {_decode(key, held, depth + 1): _decode(item, held, depth + 1) for key, item in pairs}
-        if tag in (_RANGE, _KEYS, _VALUES, _PAIRS):
-            parts = value[1:] if tag == _RANGE else _list(body)
-            return _decode_view(tag, [_decode(item, held, depth + 1) for item in parts])
+        if tag == "g" and _is_short(span := range(*(_decode(item, held, depth + 1) for item in value[1:]))):
+            return span
         if tag in _DECODERS:
             return _DECODERS[tag](*value[1:])
         if tag == "o" and isinstance(body, int):
@@ -149,18 +143,8 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
     raise ValueError(f"not an encoded value: unknown tag {tag[:10]!r}")
 
 
-def _decode_view(tag: str, items: list[Any]) -> Any:
-    """Make a range, or a dictionary's keys, values or items, from its decoded parts. tag: the kind of value."""
-    if tag == _RANGE:
-        if not _is_short(span := range(*items)):  # A test that iterates over it would not end in time.
-            raise ValueError("a range has too many items")
-        return span
-    if tag == _VALUES:
-        return dict(enumerate(items)).values()
-    return dict.fromkeys(items).keys() if tag == _KEYS else dict(items).items()
-
-
 def _is_short(span: range) -> bool:
+    """Whether a test that iterates over the range would end in time."""
     return abs(span.stop - span.start) <= MAX_ITEMS * abs(span.step)
 
 
