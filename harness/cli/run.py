@@ -24,7 +24,7 @@ from harness.core.secret import command_words
 from harness.generation.dispatch.canary import MIN_DUPLICATE_CHARS
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
-from harness.runs.layout import SHARDS
+from harness.runs.layout import RunFolder
 from harness.showing.lines import continued_in_words, duration
 from harness.verbs.run import run_at
 
@@ -98,8 +98,9 @@ def _say_score(folder: Path, options: RunCommand) -> None:
     """Print the command that scores the run, with the judge that was tried; nothing if the run is scored already."""
     words = [] if options.judge is None else ["--judge", options.judge]
     if not options.scores:
-        run = folder.parents[1] if folder.parent.name == SHARDS else folder
-        terminal.note(f"score them with: {shlex.join(['harness', 'score', str(run), *command_words(words)])}")
+        run = RunFolder(folder).run_of_shard()
+        scored = str(folder if run is None else run.path)
+        terminal.note(f"score them with: {shlex.join(['harness', 'score', scored, *command_words(words)])}")
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:

@@ -279,7 +279,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield from _effort(workloads, run)
     else:
         yield "created", manifest.created
-        yield from () if scores else _log_facts(run)
+        yield "times and tokens", None if scores else "score the run first: `harness score` adds them"
     yield "cost of all sessions", cost_of_sessions(run)
     for score in scores:
         if score.judging is not None and score.judging.cost is not None:
@@ -324,20 +324,6 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
     yield "cost of the samples", _cost(run, tokens_in, tokens_out)
-
-
-def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """List as (name, value) what the log says of the time and tokens of a run that is not scored."""
-    history, hedge = run.history, _hedge(run)
-    for name, moment in (("first session began (UTC)", history.began), ("last session ended (UTC)", history.ended)):
-        yield name, None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
-    if history.ended is not None:
-        yield "time of the sessions", duration(history.session_s)
-        yield "samples at their end", history.n_stored
-    # What the sessions were billed for, with the server's fingerprint and replies that were not stored.
-    for name, field in (("tokens in", "prompt_tokens"), ("tokens out", "completion_tokens")):
-        yield f"{name}, of all their requests", f"{hedge}{history.spent[field]:,}" if history.spent else None
-    yield "times and tokens of the samples", "score the run first: `harness score` adds them"
 
 
 def _hedge(run: ScoredRun) -> str:

@@ -13,18 +13,20 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from harness.core import channel
+from harness.core import channel, codec
 from harness.core.errors import StoreError, near_names
-from harness.core.files import disk_error, remove_leftovers
+from harness.core.files import disk_error, open_untrusted, remove_leftovers
 from harness.core.inert import ascii_name, safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
@@ -201,21 +203,16 @@ class RunFolder:
         return cls(folder if folder.is_dir() else named_folder(results, model))
 
     def of_shard(self, shard: str) -> RunFolder:
-        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards.
-
-        That is this folder itself if it has samples and no shards: it then was the shard's by an earlier version.
-        """
-        shards = self.path / SHARDS
-        return self if self.has_samples() and not shards.is_dir() else RunFolder(shards / shard.replace("/", "-of-"))
+        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards."""
+        return RunFolder(self.path / SHARDS / shard.replace("/", "-of-"))
 
     def shards(self) -> list[RunFolder]:
         """The folders of this run's shards that have begun."""
         return runs_in(self.path / SHARDS)
 
-    def siblings(self) -> list[RunFolder]:
-        """The other shards of the run, if this folder is a shard's."""
-        here = runs_in(self.path.parent) if self.path.parent.name == SHARDS else []
-        return [shard for shard in here if shard.path != self.path]
+    def run_of_shard(self) -> RunFolder | None:
+        """The run, if this folder is a shard's."""
+        return RunFolder(self.path.parents[1]) if self.path.parent.name == SHARDS else None
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
@@ -366,6 +363,41 @@ def labels(folders: Sequence[RunFolder]) -> list[str]:
 
 
 # ---- the log
+
+MAX_EVENT_BYTES = 64 * 1024
+"""Longest line of a log that is read; a longer one is skipped."""
+
+
+class LogEvent(Protocol):
+    """A record of the fields of a log's line that are read; `event` is one of them."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+
+
+E = TypeVar("E", bound=LogEvent)
+
+
+def log_events(
+    logs: Iterable[Path], fields: type[E], *names: str, unread: Callable[[Path, OSError], object] = lambda *_: None
+) -> Iterator[E]:
+    """The events of these names in the logs; lines that cannot be read are left out.
+
+    unread: called with a log that cannot be opened, such as a link.
+    """
+    marks = [f'"{name}"'.encode() for name in names]
+    for path in logs:
+        try:
+            with open_untrusted(path) as log:
+                for line in iter(partial(log.readline, MAX_EVENT_BYTES), b""):
+                    if any(mark in line for mark in marks):  # the cheap test first: a log has many other events
+                        with contextlib.suppress(codec.DecodeError):
+                            if (event := codec.decode(line, fields)).event in names:
+                                yield event
+        except OSError as error:
+            unread(path, error)
+
 
 MAX_FIELD_CHARS = 2000
 """Longest string of an event, in characters; `…` marks a cut."""

@@ -89,10 +89,13 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
     assert command(tmp_path, "doctor", "run", "run/shards/1-of-2").code == 0
 
 
-def test_a_run_without_shards_asks_for_what_they_lack(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_a_run_and_its_shards_ask_for_what_the_others_lack(asked: dict[str, Any], tmp_path: Path) -> None:
     part = harness.run(out=tmp_path / "run", shard="1/2", **asked)
     rest = harness.run(out=tmp_path / "run", **asked)
     assert (rest.complete, rest.outcome.tally.finished) == (True, N * 4 - part.outcome.n_done)
+    for shard in ("1/2", "2/2", "3/4"):  # and they ask for nothing that the run has
+        ended = harness.run(out=tmp_path / "run", shard=shard, **asked)
+        assert (ended.complete, ended.outcome.tally.finished) == (True, 0)
 
 
 def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -181,4 +184,4 @@ def test_the_default_folder_is_that_of_the_run_or_that_of_an_earlier_version(
     assert path == tmp_path / "results" / "m" / "shards" / "1-of-2"
     path.rename(tmp_path / "results" / "m-shard-1-of-2")
     again = harness.run(shard="1/2", **asked)
-    assert (again.path.name, again.outcome.tally.finished) == ("m-shard-1-of-2", 0)
+    assert (again.path.parts[-3:], again.outcome.tally.finished) == (("m-shard-1-of-2", "shards", "1-of-2"), 0)

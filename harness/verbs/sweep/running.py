@@ -309,9 +309,6 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
 MAX_REASON_CHARS = 600
 """Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
-REFUSED = "its samples are of other settings: "
-"""The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
-
 
 def _in_one_line(sentence: str) -> str:
     """`sentence` without line breaks, for tables and footnotes."""
@@ -332,7 +329,7 @@ def _whole_sentences(text: str) -> str:
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason of a cell whose run folder holds samples of other settings."""
     remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
-    return _whole_sentences(REFUSED + _in_one_line(error.other_settings)) + remedy
+    return _whole_sentences(f"its samples are of other settings: {_in_one_line(error.other_settings)}") + remedy
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
