@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from harness.asking import servers
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import ServerError
 from tests.faults.server import FaultServer, Pause, Request, Step, http, models

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.cli.score import command
+from harness.cli.flags import command_of
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.exports.trackers import Tracked, destination_of
@@ -148,7 +148,7 @@ def test_names_are_such_as_every_tracker_takes(tmp_path: Path, sent: list[Tracke
 
 def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
-    done = CliRunner().invoke(command, [str(run.path), "--track", "notes", "--json", "--workers", "1"])
+    done = CliRunner().invoke(command_of("score"), [str(run.path), "--track", "notes", "--json", "--workers", "1"])
     assert done.exit_code == 0
     assert [score["benchmark"] for score in json.loads(done.stdout)] == ["own"]
     assert "sent the scores to notes: over there" in done.stderr

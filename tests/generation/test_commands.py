@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.asking.options.reading import StatusCommand
 from harness.cli.forecast import forecast_lines
 from harness.cli.main import main
-from harness.cli.status import command as status
 from harness.core.money import Prices
+from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
 from harness.runs import RunFolder, read_samples
@@ -320,7 +321,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
 
 def test_the_page_and_the_command_know_every_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
-    options = {parameter.name for parameter in status.params} - {"run", "as_json", "watch", "json_schema", "help_all"}
+    options = {*options_of(StatusCommand)} - {"run", "as_json", "watch"}
     assert set(re.findall(r"harness status results/\S+ --(\w+)", page)) - {"watch", "json"} == options
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options import JudgeOptions, ProbeOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.generation import fingerprint

@@ -19,7 +19,7 @@ import pytest
 
 import harness
 from harness.asking.keywords import RunKeywords
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.core.options import options_of
 from server_launchers.keeping import servers
 from tests.conftest import CHECKOUT

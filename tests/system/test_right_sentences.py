@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import questions_of, server_of
 from harness.core.errors import ServerError, StoreError, UsageError
 from harness.presets import preset as presets

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from harness import api
 from harness.api import Judge
-from harness.cli.score import command as score
+from harness.cli.flags import command_of
 from harness.core.errors import UsageError
 from harness.runs import Manifest, RunFolder
 from harness.scoring.judging import JudgeCost
@@ -35,7 +35,7 @@ ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, GOOD]), "q2": (PROSE, [GOOD, GOOD, "", R
 
 
 def output_of(folder: Path, *words: str, keys: str = "") -> str:
-    done = CliRunner().invoke(score, [str(folder), "--judge", f"judge{keys}", "--workers", "1", *words])
+    done = CliRunner().invoke(command_of("score"), [str(folder), "--judge", f"judge{keys}", "--workers", "1", *words])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -59,7 +59,9 @@ def files_in(folder: Path) -> dict[Path, bytes]:
 def judged(server: FaultServer, folder: Path, *words: str, keys: str = "") -> list[Request]:
     """The requests for verdicts that scoring sends."""
     before = len(asked_of(server))
-    CliRunner().invoke(score, [str(folder), "--judge", f"judge@{server.base_url}{keys}", "--workers", "1", *words])
+    CliRunner().invoke(
+        command_of("score"), [str(folder), "--judge", f"judge@{server.base_url}{keys}", "--workers", "1", *words]
+    )
     return [request for request in server.requests if request.method == "POST"][before:]
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.cli.main import cli

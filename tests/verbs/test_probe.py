@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness as product
-from harness.asking.options import ProbeOptions
+from harness.asking.options.probing import ProbeOptions
 from harness.asking.watching import Watcher
 from harness.client.asker import Asker
 from harness.client.spelling import Spelling

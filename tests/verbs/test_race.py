@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.cli import race as race_command
 from harness.core.errors import UsageError
 from harness.grading.verdict import JUDGE_RULE

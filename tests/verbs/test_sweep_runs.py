@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import harness as reasoning_harness
-from harness.asking.options import ScoreOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks import catalogue
 from harness.cli.main import main

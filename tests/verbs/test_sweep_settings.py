@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.asking import prepare
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportOptions
 from harness.asking.watching import Watcher
 from harness.cli import sweep_plan
 from harness.core.errors import StoreError

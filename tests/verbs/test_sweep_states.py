@@ -20,8 +20,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from harness.asking.options import GradingOptions, JudgeOptions
+from harness.asking.options.judge import JudgeOptions
 from harness.asking.watching import Watcher
+from harness.presets.grading import GradingOptions
 from harness.verbs.sweep import whole as sweeps
 from harness.verbs.sweep.scorer import CellScore, score_cell
 from tests.faults.server import FaultServer, Request, Step, completion, http, models

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from harness.asking import prepare
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.benchmarks import catalogue, data, prompts
 from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError

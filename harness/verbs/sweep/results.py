@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from harness.asking.options import VerifyOptions
+from harness.asking.options.deciding import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
