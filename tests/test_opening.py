@@ -34,7 +34,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
-    "harness/verbs/outputs.py": {"path.open"},  # new files in a folder of our own
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier

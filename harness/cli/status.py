@@ -56,15 +56,15 @@ def carry_out(options: StatusCommand) -> None:
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
-    if shards := RunFolder(run).shards() if run is not None else []:
-        states = [look(shard) for shard in shards]
+    if run is not None and (shards := RunFolder(run).shards()):
+        states = [look(folder) for folder in (RunFolder(run), *shards) if folder.manifest.is_file()]
     else:
         states = [look(open_scored(run))] if run is not None and sweep is None else _under_way(run or Path("results"))
     if options.watch:
         if sweep is not None and sweep.running:
             _watch_sweep(sweep.path, as_json)
         else:
-            _watch(_folder(states[0]), as_json)
+            _watch(_folder(next((each for each in states if each.state != "ended"), states[0])), as_json)
         return
     if as_json:
         say(states)

@@ -323,7 +323,8 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
-    yield "cost of the samples", _cost(run, tokens_in, tokens_out)
+    cost = _usd(run, tokens_in, tokens_out)
+    yield "cost of the samples", None if cost is None else usd_in_words(cost)
 
 
 def _hedge(run: ScoredRun) -> str:
@@ -346,12 +347,6 @@ def cost_of_judges(run: ScoredRun) -> str | None:
     costs = [score.judging.cost for score in run.scores if score.judging is not None]
     amounts = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
     return usd_in_words(sum(amounts)) if amounts else None
-
-
-def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost as `_usd` returns it, in words."""
-    cost = _usd(run, tokens_in, tokens_out)
-    return None if cost is None else usd_in_words(cost)
 
 
 def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:

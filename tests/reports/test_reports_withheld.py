@@ -13,6 +13,7 @@ from harness.cli.flags import command_of
 from harness.reports.report import Report, report
 from harness.runs.layout import RunFolder
 from tests.reports.run_folders import write_run
+from tests.system.command import harness
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,11 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
     assert "Questions that moved" in of_runs.html()
     # A level, by which a score is broken down, is one of 1 to 5.
     assert not re.search(r"SECRET-QUESTION|SECRET-ANSWER (0|\d\d)", everything(of_runs))
+
+
+def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path: Path) -> None:
+    done = harness(tmp_path, "report", "run", "--i-know")
+    assert (done.code, "nothing is withheld: leave it out" in done.err, "export" in done.err) == (2, True, False)
 
 
 def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:

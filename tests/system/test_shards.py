@@ -84,7 +84,7 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
 
     seen = command(tmp_path, "status", "run")
     assert [line for line in seen.out.splitlines() if ": ended" in line] == [
-        f"{part.path}: ended" for part in (first, second)
+        f"{path}: ended" for path in (tmp_path / "run", first.path, second.path)
     ]
     assert command(tmp_path, "doctor", "run", "run/shards/1-of-2").code == 0
 
