@@ -21,8 +21,8 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.graded_by import grading_settings
 from harness.scoring.score import Score, score_benchmark
+from harness.testing import FakeServer
 from harness.verbs.again import UNKNOWN_DATA, lines_again, options_again, run_command
-from tests.faults.server import FaultServer
 from tests.scoring.graded import graded
 from tests.system.old_runs import FOLDERS, answer
 
@@ -38,7 +38,7 @@ def parsed(line: str) -> RunOptions:
 
 def identity(given: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
     """What makes the samples that these options ask for, of a server that stands for the one of old."""
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         return _identity(given.but(base_url=(server.base_url,)), name, fitted)
 
 
@@ -87,7 +87,7 @@ def test_a_run_of_ones_own_file_is_repeated_by_the_options_that_it_was_made_with
     column = given.get("question_key", "question")
     lines = [json.dumps({column if key == "asked" else key: value for key, value in row.items()}) for row in rows]
     data.write_text("\n".join(lines), "utf-8")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         asked = {"data": data, "samples": 2, "max_tokens": 512, "base_url": server.base_url}
         made = harness.run(out=tmp_path / "run", **asked, **given)
         (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
@@ -117,7 +117,7 @@ def test_a_benchmark_is_repeated_by_the_name_that_was_typed(
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (tmp_path / "own.yaml").write_text(json.dumps(CARD), "utf-8")
     monkeypatch.chdir(tmp_path)
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         made = harness.run(f"{typed}:2", out=tmp_path / "run", max_tokens=512, base_url=server.base_url)
         (options,) = options_again(Manifest.load(RunFolder(made.path)), "run")
         repeated = harness.run(**{**options, "benchmarks": ",".join(options["benchmarks"]), "out": tmp_path / "again"})
@@ -208,7 +208,7 @@ def test_the_variable_of_the_key_is_named_only_if_it_holds_the_key(
         monkeypatch.setenv("MY_KEY", "sk-of-mine-0123456789")
     data = tmp_path / "sums.jsonl"
     data.write_text('{"id": "a", "question": "1 + 1?", "answer": "2"}', "utf-8")
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         given = {"data": data, "samples": 1, "max_tokens": 512, "base_url": server.base_url, "api_key_env": "MY_KEY"}
         made = harness.run(out=tmp_path / "run", header={"X-Org": "mine-0123456789"}, **given)
     *_, line, _ = lines_again(Manifest.load(RunFolder(made.path)), "run", [])

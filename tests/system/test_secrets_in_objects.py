@@ -28,10 +28,10 @@ from harness.client.interface import Deadlines
 from harness.client.protocol.reply import RequestFailed
 from harness.client.transport import open_transport
 from harness.core.errors import ServerError
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from harness.verbs.judge import judge_of
 from harness.verbs.probe.probed_endpoint import probed
 from tests.faults.able import sums
-from tests.faults.server import FaultServer, Request, Step, completion, http, models
 
 KEY = "sk-objects-canary-0123456789"
 
@@ -128,7 +128,7 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
 @pytest.mark.parametrize("way", WAYS_IN)
 def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with FaultServer(saying) as server, ExitStack() as stack:
+    with FakeServer(saying) as server, ExitStack() as stack:
         who: dict[str, Any] = {"base_url": server.base_url, "model": "m"}
         way(who, tmp_path, monkeypatch)
         held = objects(who, tmp_path, stack)

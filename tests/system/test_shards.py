@@ -21,9 +21,9 @@ import harness
 from harness.benchmarks.shards import assign_parts
 from harness.core.records import Key
 from harness.runs import Manifest, RunFolder, RunLock, read_samples
+from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
 from tests.budget import rounds
-from tests.faults.server import FaultServer, Request, completion, http, models
 from tests.system.command import argv
 from tests.system.command import harness as command
 
@@ -50,7 +50,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "sums.jsonl"
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         yield {
             "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": 4, "model": "m",
             "base_url": server.base_url, "canary": False,
