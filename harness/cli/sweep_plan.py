@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from harness.asking.servers import URL_VARIABLE
 from harness.cli import terminal
+from harness.cli.terminal import Terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-
-if TYPE_CHECKING:
-    from harness.verbs.sweep.cells import ServerGroup, Sweep
-    from harness.verbs.sweep.expected import ExpectedCell
+from harness.verbs.sweep import running
+from harness.verbs.sweep.cells import ServerGroup, Sweep
+from harness.verbs.sweep.expected import ExpectedCell, estimates
 
 
 def show(sweep: Sweep) -> int:
     """Print the plan; nothing is started or asked. Returns the number of cells that would end without a new score."""
-    from harness.verbs.sweep.expected import estimates
 
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep)}
     for group in sweep.groups:
@@ -41,8 +38,7 @@ def show(sweep: Sweep) -> int:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
-        would = "" if ahead.refused else " would end without a score"
-        click.echo(f"harness: {ahead.cell.name}{would}: {visible(ahead.lost)}", err=True)
+        click.echo(f"harness: {ahead.cell.name} would end without a new score: {visible(ahead.lost)}", err=True)
     return len(lost)
 
 
@@ -56,8 +52,6 @@ def _steps(sweep: Sweep) -> list[str]:
 
 def _server(group: ServerGroup) -> str:
     """The processes that would be started, a line each, and what prevents their start on this machine."""
-    from harness.cli.terminal import Terminal
-    from harness.verbs.sweep import running
     from server_launchers.keeping import supervisor
 
     if group.spec is None:
@@ -78,18 +72,16 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
     at_most = "≤ " if expected.at_most else ""
     questions = "?" if expected.n_questions is None else f"{at_most}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
-    state = "refused" if expected.refused else "done" if expected.done else ""
     numbers = (questions, str(expected.samples), most)
-    return expected.cell.name, expected.benchmark, *numbers, expected.settings, expected.published, state
+    words = (expected.settings, expected.published, "done" if expected.done else "")
+    return expected.cell.name, expected.benchmark, *numbers, *words
 
 
 def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:
     """The line below the table: how much is left."""
-    left = [cell for cell in cells if not cell.done and not cell.refused]
-    refused = f"{n} refused, " if (n := sum(cell.refused for cell in cells)) else ""
-    n_samples = sum(cell.n_samples or 0 for cell in left)
+    n_samples = sum(cell.n_samples or 0 for cell in cells if not cell.done and not cell.lost)
     return (
-        f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, {refused}"
-        f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} in the others; folder "
+        f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, "
+        f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} to come; folder "
         f"{visible(str(sweep.out))}"
     )

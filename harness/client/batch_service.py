@@ -156,17 +156,17 @@ class BatchService:
 
         For a caller that lost the answer to `create` and does not know whether the batch exists.
         """
-        after: Any = openai.omit
+        after: dict[str, str] = {}
         for _ in range(MAX_PAGES):
-            page = self._ask(_Page, lambda api, after=after: api.batches.list(limit=100, after=after))  # type: ignore[misc]
+            page = self._ask(_Page, lambda api, after=after: api.batches.list(limit=100, **after))  # type: ignore[misc]
             for entry in page.data:
                 if entry.metadata and entry.metadata.get(MARK) == name:
                     return self.look(entry.id)
             last = page.data[-1].id if page.data else None
             # The same last entry again would turn the pages for ever.
-            if not page.has_more or not last or last == after:
+            if not page.has_more or not last or after == {"after": last}:
                 return None
-            after = last
+            after = {"after": last}
         return None
 
     def words(self, batch: Batch) -> str:

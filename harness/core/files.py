@@ -177,7 +177,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
 # ---- reading
 
 
-READ_BUFFER_BYTES = 1024 * 1024
+READ_BUFFER_BYTES = 256 * 1024
 """Buffer of an open file: journals are read from the first byte to the last."""
 
 _KINDS = {

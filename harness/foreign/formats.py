@@ -1,7 +1,7 @@
 """Readers of other tools' outputs: rows of a file → `OutputRow` records.
 
 A reader says which question was asked, what the reference is and what the model replied. It does not grade, and it does
-not gather the samples of a question. Most tools are an entry of the table `TOOLS`; in code are
+not gather the samples of a question. Most tools are an entry of a table (`tools`); in code are
 
     columns        any file, by the names of its columns
     inspect        `.eval` logs
@@ -14,17 +14,16 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
-from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -87,126 +86,6 @@ class OutputRow:
     model: str | None = None
 
 
-class Tool(NamedTuple):
-    """Where the rows of a tool's outputs state what was asked and replied, after `transform`.
-
-    name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
-    such as `doc.problem|doc.question`: keys that lead to the value, or to the value of another name. once: the place
-    whose value belongs to one row; further rows with it are copies. transform: a row → one with places as above.
-    """
-
-    name: str
-    marks: str
-    question: str
-    reply: str
-    answer: str
-    question_id: str
-    once: str = ""
-    transform: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-
-
-def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row with its responses as one list, and without the worked solution before a reference of GSM8K."""
-    resps = row["resps"] if isinstance(row["resps"], list) else [None]
-    gold = row["target"]
-    return {
-        **row,
-        "resps": [text for resp in resps for text in (resp if isinstance(resp, list) else [resp])],
-        "target": gold.rpartition("####")[2].strip() if isinstance(gold, str) and "####" in gold else gold,
-    }
-
-
-def _of_evalscope(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row whose prompt is the user's turn: `input` behind `**User**: `, or in newer files a list of messages."""
-    asked = row.get("input")
-    plain = re.sub(r"\A\*\*User\*\*:\s*", "", asked) if isinstance(asked, str) else _last_user_turn(row.get("messages"))
-    return {**row, "input": plain, "index": str(row["index"])}
-
-
-def _of_opencompass(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**row, "origin_prompt": _last_user_turn(row.get("origin_prompt"))}
-
-
-_NEMO = Tool(
-    "NeMo-Skills", "generation expected_answer problem", "problem", "generation", "expected_answer", "id|unique_id"
-)
-TOOLS: dict[Format, Tool] = {
-    # `doc_id` stands in newer files.
-    "llmeval": Tool("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id"),
-    "limo": Tool(
-        "LIMO", "generated_responses", "question|problem", "generated_responses", "|".join(GOLD_COLUMNS), "id"
-    ),
-    # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
-    "lm_eval": Tool(
-        "lm-evaluation-harness", "doc_id doc resps target", "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
-        "resps", "target", "doc.question_id|doc_id", "doc_id", _of_lm_eval,
-    ),
-    "nemo_skills": _NEMO,
-    "sgl_eval": _NEMO,
-    "opencompass": Tool(
-        "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", "", _of_opencompass
-    ),
-    # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
-    "evalscope": Tool(
-        "EvalScope", "index target sample_score", "input", "sample_score.score.prediction", "target",
-        "sample_score.group_id|index", "index", _of_evalscope,
-    ),
-}  # fmt: skip
-"""Tools whose outputs are rows of one question each."""
-
-_RECOGNISED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")
-"""Tools that the columns of a row tell apart, in the order in which they are tried."""
-
-
-def recognise(row: Row) -> Format:
-    """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
-    if {"custom_id", "response"} <= row.value.keys() and isinstance(row.value["response"], dict | None):
-        return "openai_batch"
-    return next((tool for tool in _RECOGNISED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
-
-
-def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
-    """Read the rows of a tool of the table. Raises `UsageError`."""
-    seen = set()
-    for where, value in rows:
-        cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
-        row = Row(where, dict(tool.transform(value)))
-        holder, nested, _ = tool.reply.rpartition(".")
-        if nested and not isinstance(_at(row, holder), dict):
-            raise UsageError(f"{where} is no row of {tool.name}: it has no {holder!r}")
-        once = _at(row, tool.once)
-        if once is not None and str(once) in seen:
-            continue
-        seen.add(str(once))
-        yield OutputRow(
-            where,
-            _responses(row, _at(row, tool.reply), tool.reply),
-            question=cells.as_text(_at(row, tool.question)),
-            answer=_at(row, tool.answer),
-            question_id=cells.id_of(_at(row, tool.question_id)),
-            model=cells.text_or_none(value.get("model")) if tool.name == "LLMEval" else None,
-        )
-
-
-def _at(row: Row, places: str) -> Any:
-    """The value at the first of these places (`Tool`) that has one; None if none has."""
-    for place in places.split("|"):
-        value: Any = row.value
-        for key in place.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
-            return value
-    return None
-
-
-def _last_user_turn(value: Any) -> str | None:
-    """The last message of the user in a prompt; a prompt that is a text stays as it is."""
-    if isinstance(value, list):
-        turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in ("HUMAN", "human", "user")]
-        return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
-    return cells.text_or_none(value)
-
-
 def by_columns(
     rows: Iterable[Row],
     response: str | None,
@@ -247,7 +126,7 @@ def by_columns(
         free = Row(row.where, {name: row.value[name] for name in row.value if name not in taken}) if names else row
         yield OutputRow(
             row.where,
-            _responses(free, row.value[response_column], response_column),
+            responses_of(free, row.value[response_column], response_column),
             question=cells.as_text(text),
             answer=None if answer_column is None else row.value[answer_column],
             question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
@@ -397,7 +276,7 @@ def _question_text(question: Question) -> str:
     return without_instruction(text)[0].strip()
 
 
-def _responses(row: Row, value: Any, column: str) -> list[Response]:
+def responses_of(row: Row, value: Any, column: str) -> list[Response]:
     """The responses in a cell, which is a text or a list of texts. If it has only one response, the row's finish reason
     and token counts are added."""
     items = value if isinstance(value, list) else [value]

@@ -20,7 +20,7 @@ from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
-from harness.foreign import formats, layouts
+from harness.foreign import formats, layouts, tools
 from harness.foreign.formats import OutputRow, Response
 from harness.foreign.numbering import SampleNumbers
 from harness.foreign.row_ids import Repeats, RowIdentities, reference_of, row_ids
@@ -174,12 +174,12 @@ def _read_rows(
     else:
         rows = tables.stream(path, responses=True, half_done=half_done)
     first = next(rows)
-    format = format or formats.recognise(first)
+    format = format or tools.recognise(first)
     rows = chain([first], rows)
     if format == "columns":
         return formats.by_columns(rows, *keys, questions=questions)
-    if tool := formats.TOOLS.get(format):
-        return formats.by_tool(rows, tool)
+    if tool := tools.TOOLS.get(format):
+        return tools.by_tool(rows, tool)
     if not questions:
         raise UsageError(
             f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its "

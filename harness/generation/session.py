@@ -50,9 +50,10 @@ from harness.runs.manifest import (
     changes_of,
     servers_refusal,
 )
-from harness.runs.parts import joined_manifest
+from harness.runs.merging import joined_manifest
 from harness.runs.record import KeySet, Owed, missing_samples
 from harness.runs.session_costs import spent_so_far
+from harness.runs.survey import stored_keys
 
 if TYPE_CHECKING:
     from harness.core.records import Question
@@ -84,6 +85,8 @@ class SamplingSession:
         self._started = clock()
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
+        # By benchmark, for a shard: the keys of the samples that its run holds already.
+        self._joined_keys: dict[str, KeySet] = {}
         # By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None.
         self._fitted: dict[str, int | None] = {}
         # By benchmark: id of a question that can never succeed → the server's words.
@@ -146,16 +149,20 @@ class SamplingSession:
         for name, question_set in self._question_sets.items():
             self._fitted[name] = self._recorded_fit(name)
             self._manifest = with_record(self._manifest, self._folder, question_set, self._record(name, question_set))
-        if sibling := next(filter(RunFolder.has_samples, self._folder.siblings()), None):
-            both = [(sibling, Manifest.load(sibling)), (self._folder, self._manifest)]
-            joined_manifest(both, self._settings.accept_server_change)
+        run = self._folder.run_of_shard()
+        for beside in () if run is None else (run, *run.shards()):
+            if beside.path != self._folder.path and beside.has_samples():
+                both = [(beside, Manifest.load(beside)), (self._folder, self._manifest)]
+                joined_manifest(both, self._settings.accept_server_change)
+                break
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if journal.report.damaged:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
-            expected, keys = self._settings.benchmarks[name].plan(), journal.keys
+            self._joined_keys[name] = KeySet() if run is None else stored_keys(run.benchmark(name))
+            expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             ids = question_set.ids
             self._note_surplus(name, expected.samples, ids, keys)
             mine = missing_samples(name, ids, expected.samples, keys)
@@ -510,12 +517,19 @@ class SamplingSession:
         self._log.write("session_ended", done=done, **counts, stopped=stopped)
         self._under_way = False
 
+    def _keys(self, name: str) -> KeySet:
+        """The keys of the stored samples of a benchmark."""
+        keys = self.journals[name].keys
+        for key in self._joined_keys[name]:
+            keys.add(key)
+        return keys
+
     def _n_stored(self) -> int:
         """The number of planned samples that are stored."""
         n_stored = 0
-        for name, journal in self.journals.items():
+        for name in self.journals:
             expected, ids = self._settings.benchmarks[name].plan(), self._question_sets[name].ids
-            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, journal.keys))
+            missing = sum(len(row.indices) for row in missing_samples(name, ids, expected.samples, self._keys(name)))
             n_stored += expected.total(ids) - missing
         return n_stored
 
@@ -536,8 +550,10 @@ class SamplingSession:
         n_expected, n_done = sum(total.values()), sum(done.values())
         n_missing = sum(
             len(row.indices)
-            for name, journal in self.journals.items()
-            for row in missing_samples(name, self._missing[name], self._settings.benchmarks[name].samples, journal.keys)
+            for name in self.journals
+            for row in missing_samples(
+                name, self._missing[name], self._settings.benchmarks[name].samples, self._keys(name)
+            )
         )
         return Outcome(
             complete=n_expected - n_done == n_missing,

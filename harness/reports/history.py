@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from harness.core import codec
-from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.runs.layout import RACE_PLAN, RunFolder
-
-MAX_LINE_BYTES = 64 * 1024
-"""Longest line of a log that is read, in bytes; the harness writes none that long."""
+from harness.runs.log_events import log_events
 
 MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""
@@ -45,19 +38,13 @@ class Failures:
 class History:
     """What a run's log records.
 
-    sessions: number of starts. began: time of the first start. ended: of the last end; session_s: seconds from start to
-    end of all sessions that ended; n_stored: samples at the last end. None or 0 where the log does not say. unfinished:
-    sessions without an end (killed, or still running). retries: repeated requests. failures: the most frequent cause
-    first. stopped: why the last session ended early. warnings: the different ones in the order in which they were first
-    given. raced: a race sampled the run. spent: numbers of tokens that the ended
-    sessions were billed for, by the names in the log.
+    sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
+    requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
+    different ones in the order in which they were first given. raced: a race sampled the run. spent: numbers of tokens
+    that the ended sessions were billed for, by the names in the log.
     """
 
     sessions: int = 0
-    began: datetime | None = None
-    ended: datetime | None = None
-    session_s: float = 0.0
-    n_stored: int = 0
     unfinished: int = 0
     retries: int = 0
     stopped: str = ""
@@ -67,25 +54,19 @@ class History:
     spent: Counter[str] = field(default_factory=Counter)
 
 
-_KINDS = (b'"session_', b'"request_failed"', b'"warning"')
-"""Lines of the log without any of these are not parsed."""
+_NAMES = ("session_started", "session_ended", "request_failed", "warning")
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """The fields of log lines that are used here. owed, done: samples, at the start or end of a session. time: UTC.
-
-    stage: above 0 for a session that goes on with a command's target error, whose rounds no comparison decides.
-    """
+    """The fields of log lines that are used here."""
 
     event: str
-    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     endpoint: str = ""
     kind: str = ""
     status: int | None = None
     message: str = ""
     retries: int = 0
     stopped: Any = ""
-    done: int = 0
     spent: dict[str, int] = {}
 
 
@@ -93,20 +74,14 @@ def read_history(folder: RunFolder) -> History:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
     history = History(raced=(folder.path.parent / RACE_PLAN).is_file())
     causes: dict[tuple[str, str, int | None], Failures] = {}
-    n_ended, begun = 0, None
-    for event in _events(folder):
+    n_ended = 0
+    for event in log_events(folder.logs(), _Event, *_NAMES):
         match event.event:
             case "session_started":
                 history.sessions += 1
                 history.stopped = ""
-                begun = event.time
-                history.began = history.began or begun
             case "session_ended":
                 n_ended += 1
-                # The time of a session that was killed is unknown: its end is not in the log.
-                if begun is not None and event.time is not None:
-                    history.session_s += max(0.0, (event.time - begun).total_seconds())
-                history.ended, history.n_stored, begun = event.time, event.done, None
                 history.retries += event.retries
                 history.spent.update(event.spent)
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
@@ -124,14 +99,3 @@ def read_history(folder: RunFolder) -> History:
     history.unfinished = max(0, history.sessions - n_ended)
     history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
     return history
-
-
-def _events(folder: RunFolder) -> Iterator[_Event]:
-    """The events of the run's logs that a report uses; lines that cannot be read are left out."""
-    for path in folder.logs():
-        with contextlib.suppress(OSError), open_untrusted(path) as log:
-            for line in log:
-                if any(kind in line for kind in _KINDS):
-                    with contextlib.suppress(codec.DecodeError):
-                        if len(line) <= MAX_LINE_BYTES:
-                            yield codec.decode(line, _Event)

@@ -249,26 +249,15 @@ class Report:
         """The number of runs with a score in this benchmark."""
         return sum(scored.name == benchmark for _, scored, _ in self.scores)
 
-    @cached_property
-    def _published_of(self) -> list[list[PublishedComparison]]:
-        """For each of `scores`, its comparisons with published scores of its model and benchmark."""
-        return [
-            beside(run, benchmark, published_of(run, benchmark, self.published)) for run, benchmark, _ in self.scores
-        ]
-
     def _beside_published(self) -> list[Table]:
         """The table of published scores beside the runs'; none if nothing is published."""
-        rows = [
-            (run.label, comparison)
-            for (run, _, _), comparisons in zip(self.scores, self._published_of, strict=True)
-            for comparison in comparisons
-        ]
-        reasons = (
-            other_questions(benchmark, published_of(run, benchmark, self.published))
-            for run, benchmark, _ in self.scores
-        )
-        whys = dict.fromkeys(filter(None, reasons))
-        return [published_table(rows, whys)] if rows or whys else []
+        rows: list[tuple[str, PublishedComparison]] = []
+        reasons: dict[str, None] = {}
+        for run, benchmark, _ in self.scores:
+            references = published_of(run, benchmark, self.published)
+            rows += [(run.label, comparison) for comparison in beside(run, benchmark, references)]
+            reasons |= dict.fromkeys(filter(None, [other_questions(benchmark, references)]))
+        return [published_table(rows, reasons)] if rows or reasons else []
 
 
 def _remove(path: Path) -> None:

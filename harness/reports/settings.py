@@ -279,7 +279,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield from _effort(workloads, run)
     else:
         yield "created", manifest.created
-        yield from () if scores else _log_facts(run)
+        yield "times and tokens", None if scores else "score the run first: `harness score` adds them"
     yield "cost of all sessions", cost_of_sessions(run)
     for score in scores:
         if score.judging is not None and score.judging.cost is not None:
@@ -323,21 +323,8 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
     thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
-    yield "cost of the samples", _cost(run, tokens_in, tokens_out)
-
-
-def _log_facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """List as (name, value) what the log says of the time and tokens of a run that is not scored."""
-    history, hedge = run.history, _hedge(run)
-    for name, moment in (("first session began (UTC)", history.began), ("last session ended (UTC)", history.ended)):
-        yield name, None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
-    if history.ended is not None:
-        yield "time of the sessions", duration(history.session_s)
-        yield "samples at their end", history.n_stored
-    # What the sessions were billed for, with the server's fingerprint and replies that were not stored.
-    for name, field in (("tokens in", "prompt_tokens"), ("tokens out", "completion_tokens")):
-        yield f"{name}, of all their requests", f"{hedge}{history.spent[field]:,}" if history.spent else None
-    yield "times and tokens of the samples", "score the run first: `harness score` adds them"
+    cost = _usd(run, tokens_in, tokens_out)
+    yield "cost of the samples", None if cost is None else usd_in_words(cost)
 
 
 def _hedge(run: ScoredRun) -> str:
@@ -360,12 +347,6 @@ def cost_of_judges(run: ScoredRun) -> str | None:
     costs = [score.judging.cost for score in run.scores if score.judging is not None]
     amounts = [cost.usd for cost in costs if cost is not None and cost.usd is not None]
     return usd_in_words(sum(amounts)) if amounts else None
-
-
-def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost as `_usd` returns it, in words."""
-    cost = _usd(run, tokens_in, tokens_out)
-    return None if cost is None else usd_in_words(cost)
 
 
 def _usd(run: ScoredRun, tokens_in: int, tokens_out: int) -> float | None:

@@ -15,15 +15,14 @@ from harness.runs.manifest import BenchmarkRecord
 from harness.runs.recorded_settings import differences_in_curve
 
 
-def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord, bool]]) -> dict[str, str]:
+def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> dict[str, str]:
     """Name of each step whose settings are not those of its curve → how they differ.
 
-    steps: curve, step, name, record, and whether the settings are those that are asked for now. The settings of a curve
-    are those of its last step with the latter; without one, of its last step.
+    steps: curve, step, name, record. The settings of a curve are those of its last step.
     """
-    ordered = sorted(steps, key=lambda item: (item[4], item[1]))
-    latest = {curve: record for curve, _, _, record, _ in ordered}
-    apart = {name: differences_in_curve(record, latest[curve]) for curve, _, name, record, _ in ordered}
+    ordered = sorted(steps, key=lambda item: item[1])
+    latest = {curve: record for curve, _, _, record in ordered}
+    apart = {name: differences_in_curve(record, latest[curve]) for curve, _, name, record in ordered}
     return {name: words for name, words in apart.items() if words}
 
 
@@ -52,9 +51,7 @@ def _checkpoints(runs: Sequence[ScoredRun]) -> list[tuple[ScoredRun, ScoredBench
     """
     steps = [(run, item, run.suite.step) for run in runs for item in run.benchmarks.values()]
     placed = [(run, item, step) for run, item, step in steps if step is not None]
-    apart = settings_apart(
-        (_curve(run, item.name), step, _key(run, item), item.record, run.suite.is_whole) for run, item, step in placed
-    )
+    apart = settings_apart((_curve(run, item.name), step, _key(run, item), item.record) for run, item, step in placed)
     return [(run, item, step, apart.get(_key(run, item), "")) for run, item, step in placed]
 
 

@@ -193,29 +193,22 @@ class RunFolder:
 
     @classmethod
     def default(cls, model: str, results: Path = RESULTS, shard: str | None = None) -> RunFolder:
-        """The default folder for a run of `model`; the one that an earlier version gave its shard `shard` ("2/8"), if
-        it is there.
-        """
+        """The default folder for a run of `model`; that of its shard ("2/8") by an earlier version, if it is there."""
         former = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
         folder = named_folder(results, model, former)
         return cls(folder if folder.is_dir() else named_folder(results, model))
 
     def of_shard(self, shard: str) -> RunFolder:
-        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards.
-
-        That is this folder itself if it has samples and no shards: it then was the shard's by an earlier version.
-        """
-        shards = self.path / SHARDS
-        return self if self.has_samples() and not shards.is_dir() else RunFolder(shards / shard.replace("/", "-of-"))
+        """The folder in which the client of a shard ("2/8") of this run works, beside those of the other shards."""
+        return RunFolder(self.path / SHARDS / shard.replace("/", "-of-"))
 
     def shards(self) -> list[RunFolder]:
         """The folders of this run's shards that have begun."""
         return runs_in(self.path / SHARDS)
 
-    def siblings(self) -> list[RunFolder]:
-        """The other shards of the run, if this folder is a shard's."""
-        here = runs_in(self.path.parent) if self.path.parent.name == SHARDS else []
-        return [shard for shard in here if shard.path != self.path]
+    def run_of_shard(self) -> RunFolder | None:
+        """The run, if this folder is a shard's."""
+        return RunFolder(self.path.parents[1]) if self.path.parent.name == SHARDS else None
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:

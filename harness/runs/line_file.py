@@ -88,7 +88,7 @@ MAX_LINE_BYTES = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
 
 
 class Line(NamedTuple):
-    """A part of the file up to its newline. data: without the newline; None when over the bound.
+    """A part of the file up to its newline. raw: None when over the bound.
 
     number: from 1. offset, length: in bytes. complete: it ends in a newline.
     """
@@ -96,8 +96,13 @@ class Line(NamedTuple):
     number: int
     offset: int
     length: int
-    data: bytes | None
+    raw: bytes | None
     complete: bool
+
+    @property
+    def data(self) -> bytes | None:
+        """The line without its newline; None when over the bound. A copy: a line may have megabytes."""
+        return self.raw[:-1] if self.raw is not None and self.complete else self.raw
 
 
 def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
@@ -105,12 +110,12 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
     file.seek(offset)
     while data := file.readline(MAX_LINE_BYTES):
         length, complete = len(data), data.endswith(b"\n")
-        content: bytes | None = data[:-1] if complete else data
+        raw: bytes | None = data
         if length == MAX_LINE_BYTES and not complete:
-            content = None
+            raw = None
             while not complete and (data := file.readline(READ_BUFFER_BYTES)):
                 length, complete = length + len(data), data.endswith(b"\n")
-        yield Line(number, offset, length, content, complete)
+        yield Line(number, offset, length, raw, complete)
         offset += length
         number += 1
 
@@ -120,7 +125,7 @@ def appended_lines(file: BinaryIO) -> Iterator[Line]:
 
     A last line that is a whole JSON object and lacks only its newline is no torn tail.
     """
-    return (line for line in lines(file) if line.complete or (line.data is not None and is_object(line.data)))
+    return (line for line in lines(file) if line.complete or (line.raw is not None and is_object(line.raw)))
 
 
 def is_object(tail: bytes) -> bool:
@@ -350,11 +355,11 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
     try:
         with open_untrusted(path) as file:
             for line in split(file):
-                if line.data is None:
+                if (data := line.data) is None:
                     raise StoreError(
                         f"{path}, line {line.number} is {line.length} bytes long: no run writes such a line. {remedy}"
                     )
-                data = line.data.removeprefix(BOM) if line.number == 1 else line.data
+                data = data.removeprefix(BOM) if line.number == 1 else data
                 if plain := data.removesuffix(b"\r"):
                     yield line.number, plain
     except OSError as error:

@@ -99,7 +99,8 @@ class SampleOffsets:
         """Return the sample in the line of `key`, with its checksum verified. Raises `StoreError` for a damaged one."""
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
-        sample = parse(Line(location.number, location.offset, location.length, data, True), self._folder, report)
+        line = Line(location.number, location.offset, location.length, data + b"\n", True)
+        sample = parse(line, self._folder, report)
         if sample is None or sample.key != key:
             reason = report.damaged[0].reason if report.damaged else "another sample stands at its place"
             raise StoreError(
@@ -146,14 +147,14 @@ class SampleOffsets:
 
     def _take(self, line: Line, report: JournalReport) -> None:
         """Note the record in a line of the journal, if it has a key."""
-        if line.data is None:
+        if line.raw is None:
             return
-        key = record.head_key(line.data[:HEAD_BYTES], self._folder.name)
+        key = record.head_key(line.raw[:HEAD_BYTES], self._folder.name)
         if key is None:  # A long key, or a line that an editor changed.
             sample = parse(line, self._folder, report)
             key = None if sample is None else sample.key
         if key is not None:
-            self._add(key, line.number, line.offset, line.length, line.data[-TAIL_BYTES:])
+            self._add(key, line.number, line.offset, line.length, line.raw[-TAIL_BYTES:])
 
     def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
         """Note a record, unless one with its key was noted.

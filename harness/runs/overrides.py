@@ -8,7 +8,6 @@ from __future__ import annotations
 import getpass
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -86,21 +85,13 @@ def append(folder: BenchmarkFolder, override: Override) -> None:
 def read(folder: BenchmarkFolder) -> list[Override]:
     """All overrides ever made, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
     overrides = read_appended(folder.overrides, Override, REMEDY)
-    refuse_false_times(folder.overrides, "correction", [override.when for override in overrides])
-    return overrides
-
-
-def refuse_false_times(path: Path, noun: str, times: Iterable[str]) -> None:
-    """Raise `StoreError` if one of `times`, the `when` of the records in a person's file, is no time.
-
-    noun: the word for one record in the message.
-    """
-    for number, when in enumerate(times, 1):
-        if not _is_time(when):
+    for number, override in enumerate(overrides, 1):
+        if not _is_time(override.when):
             raise StoreError(
-                f"{path}, {noun} {number}: `when` is {quoted(when)}; expected a time such as "
+                f"{folder.overrides}, correction {number}: `when` is {quoted(override.when)}; expected a time such as "
                 f"2026-01-31T12:00:00+00:00. {REMEDY}"
             )
+    return overrides
 
 
 def _is_time(text: str) -> bool:

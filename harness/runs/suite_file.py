@@ -19,8 +19,7 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     the server that no request carries, by the names in published scores: `attention_budget`, in tokens. step: the
     training step of the run's checkpoint; None for a model that is no checkpoint. curve: the name of the curve
     (accuracy over steps) that the step is a point of, without the benchmark; often empty. before: name of the run
-    folder, beside this one, of the step before on the curve; empty without one. is_whole: the run has all samples that
-    the sweep's file asked for.
+    folder, beside this one, of the step before on the curve; empty without one.
     """
 
     source: str = ""
@@ -28,7 +27,6 @@ class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     curve: str = ""
     before: str = ""
-    is_whole: bool = True
 
 
 def read(folder: RunFolder) -> SuiteNote:

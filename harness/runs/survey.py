@@ -71,11 +71,11 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
     Raises `StoreError` for an intact line of a newer schema.
     """
-    if line.data is not None and (intact := record.plain(line.data, folder.name)) is not None:
+    if line.raw is not None and (intact := record.plain(line.raw, folder.name)) is not None:
         report.n_records += 1
         return intact
     try:
-        if line.data is None:
+        if line.raw is None:
             raise record.Damaged(f"{line.length} bytes long; the bound is {MAX_RECORD_BYTES}")
         data, oddities = _plain(line)
         if not data:
@@ -130,7 +130,7 @@ def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
                 if is_torn(line):
                     report.torn_tail = line.length
                     break
-                key = line.data and record.intact_key(line.data, HEAD_BYTES, folder.name)
+                key = line.raw and record.intact_key(line.raw, HEAD_BYTES, folder.name)
                 if key:
                     report.n_records += 1
                 elif (sample := parse(line, folder, report)) is not None:
@@ -144,7 +144,7 @@ def survey(descriptor: int, folder: BenchmarkFolder) -> Survey:
 
 def is_torn(line: Line) -> bool:
     """Whether the line, the last of its file, was cut: it has no newline, and is no whole record without one."""
-    return not line.complete and (line.data is None or not record.is_whole(line.data))
+    return not line.complete and (line.raw is None or not record.is_whole(line.raw))
 
 
 # ---- the samples

@@ -28,25 +28,24 @@ by chance.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core import codec
-from harness.core.files import open_untrusted
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL
-from harness.runs import RunFolder
+from harness.runs.layout import RunFolder
+from harness.runs.log_events import log_events
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
 """Characters at the beginning and the end of a longer text that are examined; faults show at the end."""
@@ -148,13 +147,8 @@ def repeats(text: str) -> bool:
 MAX_NOTES = 20
 """Largest number of kinds of doubt that are named; some contain a server's own words, so there is no end of kinds."""
 
-_MAX_LINE_BYTES = 64 * 1024
-"""Longest line of a log that is read, in bytes."""
-
 
 class _EndedSession(msgspec.Struct, frozen=True):
-    """The fields of a line of `log.jsonl` that hold the counts of doubts."""
-
     event: str
     notes: dict[str, int] = {}
 
@@ -165,19 +159,13 @@ def reply_doubts(folder: RunFolder) -> list[str]:
     After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
     run from another. A session that was killed has left no counts.
     """
-    counts: Counter[str] = Counter()
-    unread = []
-    for path in folder.logs():
-        try:
-            with open_untrusted(path) as log:
-                for line in log:
-                    if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
-                        # A line that a killed process left incomplete holds no counts.
-                        with contextlib.suppress(codec.DecodeError):
-                            session = codec.decode(line, _EndedSession)
-                            counts.update(session.notes if session.event == "session_ended" else {})
-        except OSError as error:
-            unread.append(f"doubts about replies are not known from {quoted(path.name)}: {error.strerror or error}")
+    counts, unread = Counter[str](), list[str]()
+
+    def unknown(path: Path, error: OSError) -> None:
+        unread.append(f"doubts about replies are not known from {quoted(path.name)}: {error.strerror or error}")
+
+    for session in log_events(folder.logs(), _EndedSession, "session_ended", unread=unknown):
+        counts.update(session.notes)
     doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
     return [
         f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]

@@ -6,7 +6,6 @@ So sound endpoints differ by some points, too; the columns say what was seen, an
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,15 +14,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core import codec
-from harness.core.files import open_untrusted
 from harness.core.records import Grade
-from harness.runs import RunFolder
+from harness.runs.layout import RunFolder
+from harness.runs.log_events import log_events
 from harness.scoring.observed import Observed, Rows
 from harness.scoring.stats import Estimate, sampling_limits
-
-MAX_LOG_LINE_BYTES = 64 * 1024
-"""Longest line of a log that is read, in bytes; the harness writes none that long."""
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,8 +87,6 @@ def scores(
 
 
 class _FailedRequest(msgspec.Struct, frozen=True):
-    """The fields of a line of `log.jsonl` that are counted."""
-
     event: str
     endpoint: str
     task: tuple[str, str, int]
@@ -101,15 +94,5 @@ class _FailedRequest(msgspec.Struct, frozen=True):
 
 def failed_requests(folder: RunFolder, benchmark: str) -> Mapping[str, int]:
     """The number of failed requests of a benchmark by base URL, from the run's log."""
-    counts: Counter[str] = Counter()
-    for path in folder.logs():
-        with contextlib.suppress(OSError), open_untrusted(path) as log:
-            for line in log:
-                # The cheap test first: a log has a line for many other events.
-                if b'"request_failed"' not in line or len(line) > MAX_LOG_LINE_BYTES:
-                    continue
-                with contextlib.suppress(codec.DecodeError):
-                    failure = codec.decode(line, _FailedRequest)
-                    if failure.event == "request_failed" and failure.task[0] == benchmark:
-                        counts[failure.endpoint] += 1
-    return counts
+    failures = log_events(folder.logs(), _FailedRequest, "request_failed")
+    return Counter(failure.endpoint for failure in failures if failure.task[0] == benchmark)

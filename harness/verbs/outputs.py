@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from harness.asking.options import OutputsOptions, ScoreOptions
+from harness.asking.options.score import OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.about import __version__
 from harness.core.errors import StoreError
@@ -22,7 +22,7 @@ from harness.core.options import options_of
 from harness.core.records import Question
 from harness.foreign import outputs
 from harness.grading.processes.pool import grader_names
-from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import RESULTS, imported_at, named_folder, run_around
 from harness.runs.lock import RunLock, hold
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
@@ -88,10 +88,12 @@ def make_run(path: Path, options: ScoreOptions, watcher: Watcher) -> RunFolder:
             _remove_former(folder, former, options)
     try:
         with hold(folder):
-            for name, by_id in in_file.items():
-                folder.benchmark(name).create()
-                questions.write(folder.benchmark(name), [*by_id.values()])
-            _write_journals(pairs, {name: folder.benchmark(name).samples for name in in_file})
+            with contextlib.ExitStack() as opened:
+                journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
+                for name, by_id in in_file.items():
+                    questions.write(folder.benchmark(name), [*by_id.values()])
+                for question, sample in pairs:
+                    journals[question.benchmark].append(sample)
             stored = {OUTPUTS: {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}}
             records = {
                 name: BenchmarkRecord(
@@ -246,19 +248,6 @@ def open_scored(path: Path | str) -> RunFolder:
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
-
-
-def _write_journals(pairs: outputs.Pairs, journals: Mapping[str, Path]) -> None:
-    """Write the samples into the file of their benchmark. Raises `StoreError` if the disk is full."""
-    files: dict[str, IO[bytes]] = {}
-    try:
-        with contextlib.ExitStack() as open_files:
-            for name, path in journals.items():
-                files[name] = open_files.enter_context(path.open("wb"))
-            for question, sample in pairs:
-                files[question.benchmark].write(record.encode(sample))
-    except OSError as error:
-        raise disk_error(next(iter(journals.values())).parent, error) from error
 
 
 def _stored(manifest: Manifest) -> Mapping[str, Any]:

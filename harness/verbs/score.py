@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.asking.options import GradingOptions, JudgeOptions, JudgingCosts, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import JudgingCosts, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import (
     EXIT_COMPLETE,
@@ -20,6 +21,7 @@ from harness.core.errors import (
     UsageError,
 )
 from harness.core.inert import visible
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
@@ -103,10 +105,8 @@ def check(
 ) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
-    The shards of a run are joined first. follow: whether scoring continues while the run grows. Raises `StoreError`.
+    follow: whether scoring continues while the run grows.
     """
-    for source in sources:
-        join_shards(RunFolder(source))
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
         if follow:
@@ -129,7 +129,13 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
         if are_outputs(source, options):
             check_file(source, options)
             continue
-        grade_run(RunFolder.open(source), options)  # grades nothing: its iterator is dropped
+        grade_run(_run_at(source), options)  # grades nothing: its iterator is dropped
+
+
+def _run_at(source: Path) -> RunFolder:
+    """The run in this folder, with what its shards have stored so far. Raises `StoreError`."""
+    join_shards(RunFolder(source))
+    return RunFolder.open(source)
 
 
 def score(
@@ -151,7 +157,7 @@ def score(
         from harness.verbs.judge import judge_of, score_with_judge
 
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
-    folder = make_run(source, options, watcher) if are_outputs(source, options) else RunFolder.open(source)
+    folder = make_run(source, options, watcher) if are_outputs(source, options) else _run_at(source)
     if options.on is not None:
         grade_run(folder, grading)  # grades nothing: raises what would refuse the grades of the cluster
         from harness.verbs.elsewhere import cluster

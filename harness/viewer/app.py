@@ -15,7 +15,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -88,11 +87,11 @@ class Server(uvicorn.Server):
         self._listening, token = _listen(ports), secrets.token_urlsafe(24)
         port = self._listening.getsockname()[1]
         self.address = f"http://127.0.0.1:{port}/?token={token}"
-        pages_of = Pages(library, published, facts)
+        app = Pages(library, published, facts).application()
         # access_log=False, because a log of requests would hold the token.
         super().__init__(
             uvicorn.Config(
-                guarded(pages_of.application(), token, port),
+                guarded(app, token, port),
                 access_log=False,
                 log_config=None,
                 lifespan="off",
@@ -193,32 +192,34 @@ class Pages:
     def _page(self, request: Request) -> Response:
         """The JSON of a page, or "not modified" if the browser's copy has the same tag (ETag)."""
         query, library = _Query(request), self._library
-        of_files: dict[str, Callable[[OpenBenchmark], object]] = {
+        tagged_by_files: dict[str, Callable[[OpenBenchmark], object]] = {
             "benchmark": lambda opened: pages.benchmark_page(
                 opened, self._published(library.run(query["run"]).folder, opened.name)
             ),
             "question": lambda opened: pages.question_page(opened, query["question"]),
             "sample": lambda opened: pages.sample_page(opened, query.key),
         }
-        others: dict[str, Callable[[], object]] = {
+        tagged_by_content: dict[str, Callable[[], object]] = {
             "runs": lambda: {"runs": pages.overview(library), "who": overrides.this_user()},
             "run": lambda: pages.run_page(library.run(query["run"]), self._facts),
             "compare": lambda: compare(library.run(query["first"]), library.run(query["second"]), query["benchmark"]),
-            "search": lambda: pages.found(self._opened(query), query["text"]),
+            "search": lambda: pages.search_page(self._opened(query), query["text"]),
             "why": lambda: {"steps": why(self._opened(query), query.key)},
         }
         page = request.path_params["page"]
-        if page in of_files:  # A page of a hundred thousand samples is made anew only if a file has changed.
+        if page in tagged_by_files:  # A page of a hundred thousand samples is made anew only if a file has changed.
             opened = self._opened(query)
-            state, make = repr((page, query, opened.refresh())).encode(), partial(of_files[page], opened)
-        elif page in others:
-            make = partial(codec.decode, state := codec.encode(others[page]()))
+            state, body = repr((page, query, opened.refresh())).encode(), None
+        elif page in tagged_by_content:
+            state = body = codec.encode(tagged_by_content[page]())
         else:
             raise HTTPException(404)
         tag = f'"{hashlib.sha256(state).hexdigest()[:32]}"'
         if request.headers.get("If-None-Match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
-        return Response(codec.encode(make()), media_type="application/json", headers={"ETag": tag})
+        if body is None:
+            body = codec.encode(tagged_by_files[page](opened))
+        return Response(body, media_type="application/json", headers={"ETag": tag})
 
     def _raw(self, request: Request) -> Response:
         """A whole part of a sample as plain text. `part` in the address: text, reasoning, record or question."""

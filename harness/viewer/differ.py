@@ -17,7 +17,6 @@ from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.moves import pairs
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.stats import Estimate, Interval
 from harness.scoring.uncertainty import point_cells
 from harness.viewer.rows import excerpt, title
 
@@ -85,7 +84,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
     ]
     ids = [question.id for question in moved]
     try:
-        lines = _in_words(compare_runs(*tallies))
+        lines = _in_words(compare_runs(*reversed(tallies)))
     except UsageError as error:
         ungraded = [name for name, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
         lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
@@ -101,16 +100,13 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
 
 
 def _in_words(paired: PairedComparison) -> list[str]:
-    """The difference of B minus A in sentences; `paired` is first minus second."""
-    ours = paired.difference
-    sampling, question = (ends and Interval(-ends.high, -ends.low) for ends in (ours.sampling, ours.question))
-    theirs = Estimate(value=-ours.value, sampling=sampling, question=question, at_most=ours.at_most)
-    value, same, new = point_cells(theirs)
+    """The difference of B, which is the first here, minus A in sentences."""
+    value, same, new = point_cells(paired.difference)
     return [
-        f"A {in_percent(paired.first_accuracy)} %, B {in_percent(paired.second_accuracy)} % over "
-        f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}",
+        f"A {in_percent(paired.second_accuracy)} %, B {in_percent(paired.first_accuracy)} % over "
+        f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
         f"B − A = {value} points; 95 %: {same} if both runs asked the same questions again, "
-        f"{'unknown' if question is None else new} on new questions of this kind",
+        f"{'unknown' if paired.difference.question is None else new} on new questions of this kind",
         "`harness compare` tests this difference, and warns of what restricts it",
     ]
 

@@ -167,7 +167,7 @@ def run_page(run: OpenRun, facts: Callable[[RunFolder], Mapping[str, Any]]) -> d
     return {"facts": facts(run.folder), "prompts": prompts}
 
 
-def found(benchmark: OpenBenchmark, sought: str) -> dict[str, Any]:
+def search_page(benchmark: OpenBenchmark, sought: str) -> dict[str, Any]:
     """The first hits of a search. complete: whether there are no more."""
     hits = search(benchmark, sought)
     return {"hits": list(islice(hits, MAX_HITS)), "complete": next(hits, None) is None}

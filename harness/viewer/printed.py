@@ -113,15 +113,12 @@ def question_line(row: QuestionRow, style: Style) -> str:
     Its name is its id; behind an id that is only a checksum, the beginning of its text.
     """
     verdicts = {sign: verdict for verdict, sign in SIGNS.items()}
-    strip = "".join(style.verdicts(verdicts[sign], _STRIP[sign]) for sign in row.verdicts)
+    strip = "".join(style.verdicts(verdicts[sign], sign) for sign in row.verdicts)
     fraction = f"{row.percent:>4} % {row.n_correct}/{row.n_graded}" if row.percent else "     –    "
     majority = "" if row.majority is None else f"   majority {_short(row.majority.answer)}"
     reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references)
     name = "  ".join(filter(None, (visible(row.id, 60), visible(" ".join(row.title.split()), 40))))
     return f"{fraction:<12} {strip}  {name}   reference {reference}{majority}\n"
-
-
-_STRIP = {"c": "+", "w": "-", "n": "o", "u": "?", ".": "."}
 
 
 def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:

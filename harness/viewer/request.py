@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 from urllib.parse import quote
 
 from harness.client.spelling import RequestTemplate, Spelling
@@ -21,7 +22,8 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
 
     Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
     """
-    identity, settings = record.identity, record.settings
+    identity = record.identity
+    recorded: dict[str, Any] = {**record.settings, **identity}
     sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
     bound = sampling.pop("max_tokens", None)
     return RequestTemplate(
@@ -29,13 +31,7 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
         sampling=sampling,
         max_tokens=identity.get("fitted_max_tokens") or bound,
         spelling=Spelling(
-            api="completions" if identity.get("api") == "completions" else "chat",
-            stream=settings.get("stream", True),
-            stream_usage=settings.get("stream_usage", True),
-            max_tokens_field=settings.get("max_tokens_field", "max_tokens"),
-            seed_field=settings.get("seed_field", "seed"),
-            chat_template_kwargs=identity.get("chat_template_kwargs") or {},
-            extra_body=identity.get("extra_body") or {},
+            **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
         ),
     )
 

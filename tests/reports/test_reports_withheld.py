@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from harness.benchmarks import catalogue
-from harness.cli.report import command
+from harness.cli.flags import command_of
 from harness.reports.report import Report, report
 from harness.runs.layout import RunFolder
 from tests.reports.run_folders import write_run
+from tests.system.command import harness
 
 pytestmark = pytest.mark.slow
 
@@ -41,9 +42,14 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
     assert not re.search(r"SECRET-QUESTION|SECRET-ANSWER (0|\d\d)", everything(of_runs))
 
 
+def test_the_option_of_an_export_is_answered_by_why_a_report_needs_none(tmp_path: Path) -> None:
+    done = harness(tmp_path, "report", "run", "--i-know")
+    assert (done.code, "nothing is withheld: leave it out" in done.err, "export" in done.err) == (2, True, False)
+
+
 def test_the_command_writes_every_plot_in_every_format(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    done = CliRunner().invoke(command, [str(folder.path), "--plots", str(tmp_path / "plots")])
+    done = CliRunner().invoke(command_of("report"), [str(folder.path), "--plots", str(tmp_path / "plots")])
     assert done.exit_code == 0
     assert {file.suffix for file in (tmp_path / "plots").iterdir()} == {".svg", ".png", ".csv"}
     assert f"plots: {len(list((tmp_path / 'plots').glob('*.csv')))} in " in done.output

@@ -125,7 +125,7 @@ def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=router_python, max_sequences=2)
     with supervisor.launch(spec) as server:
         words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
-        running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48"])
+        running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48", "--no-canary"])
         wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")
         known = server.state
         assert known is not None

@@ -1,6 +1,6 @@
 """The manifest of several folders, each folder's part of it.
 
-For: harness.runs.parts, harness.runs.merging.
+For: harness.runs.merging.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import pytest
 from harness.core.errors import StoreError
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.manifest import Fingerprint, Provenance, Session
-from harness.runs.merging import merge
-from harness.runs.parts import joined_manifest
+from harness.runs.merging import joined_manifest, merge
 from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
 
 MODEL = "m"

@@ -77,6 +77,8 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     second[1] = QuestionTally(changed, second[1].grades, second[1].planned)
     result = compare_runs(first, second)
     assert (result.n_questions, result.unpaired) == (1, 3)
+    many = compare_runs(tallied(**{f"q{n}": "cw" for n in range(7)}), tallied(q0="cc"))
+    assert (many.unpaired, many.unpaired_ids) == (6, ("q1", "q2", "q3", "q4", "q5"))
     with pytest.raises(UsageError, match="share no question"):
         compare_runs(tallied(a="c"), tallied(b="c"))
 
@@ -170,6 +172,9 @@ def test_a_score_between_the_bounds_of_a_half_empty_run_is_neither_compatible_no
         (65, 64, "not compatible"),
         (52, None, "compatible"),  # within our own error already
         (62, None, "cannot say"),  # 1 or 64 samples make the difference
+        (90, 1, "compatible"),
+        (90, 2, "not compatible"),
+        (90, None, "cannot say"),  # 1 or 2 samples make it
         (100, None, "compatible"),
     ],
 )

@@ -39,35 +39,27 @@ def scored(place: Path, samples: list[Sample]) -> Score:
     return score
 
 
-def test_copies_are_counted_named_and_one_sample_in_the_interval(tmp_path: Path) -> None:
-    score, sound = scored(tmp_path / "cached", replies(8)), scored(tmp_path / "sound", replies(1))
+@pytest.mark.parametrize(
+    ("copies", "characters", "n_equal", "n_excess", "independent"),
+    [
+        (8, 600, 84, 84, 1 / 8),
+        (2, LONG_CHARS, 12, 12, 0.8),  # a few copies of each question
+        (8, 6, 84, 0, 1.0),  # short replies may repeat as often as independent ones do
+        (1, 600, 0, 0, 1.0),
+    ],
+)
+def test_copies_are_counted_named_and_one_sample_in_the_interval(
+    tmp_path: Path, copies: int, characters: int, n_equal: int, n_excess: int, independent: float
+) -> None:
+    score = scored(tmp_path, replies(copies, characters=characters))
     assert score.copies is not None
-    assert (score.copies.n_samples, score.copies.n_equal, score.copies.n_excess) == (96, 84, 84)
-    assert (score.copies.n_questions, score.copies.independent) == (12, 1 / 8)
-    (sentence,) = [text for text in score.sentences if "word for word" in text]
-    assert sentence.startswith("84 of 96 samples repeat another reply")
-    assert score.sampling_error is None  # "at most", as with one sample a question
+    assert (score.copies.n_samples, score.copies.n_equal, score.copies.n_excess) == (96, n_equal, n_excess)
+    assert (score.copies.n_questions, score.copies.independent) == (12 * bool(n_excess), pytest.approx(independent))
+    named = [text for text in score.sentences if text.startswith(f"{n_excess} of 96 samples repeat another reply")]
+    assert len(named) == bool(n_excess)
+    assert (score.sampling_error is None) == bool(n_excess)  # "at most", as with one sample a question
     assert score.accuracy.sampling is not None
-    assert sound.accuracy.sampling is not None
-    assert score.accuracy.sampling.half_width > 4 * sound.accuracy.sampling.half_width
-    assert sound.copies is not None
-    assert (sound.copies.n_equal, sound.copies.n_excess, sound.sampling_error) == (0, 0, 0.0)
-    assert not any("word for word" in text for text in sound.sentences)
-
-
-def test_a_few_copies_of_each_question_are_found_too(tmp_path: Path) -> None:
-    score = scored(tmp_path, replies(2, characters=LONG_CHARS))
-    assert score.copies is not None
-    assert (score.copies.n_equal, score.copies.independent) == (12, pytest.approx(0.8))
-    assert any("12 of 96 samples repeat" in text for text in score.sentences)
-
-
-def test_short_replies_may_repeat_as_often_as_independent_ones_do(tmp_path: Path) -> None:
-    score = scored(tmp_path, replies(8, characters=6))
-    assert score.copies is not None
-    assert (score.copies.n_equal, score.copies.n_excess) == (84, 0)
-    assert not any("word for word" in text for text in score.sentences)
-    assert score.sampling_error is not None
+    assert (score.accuracy.sampling.half_width > 0.08) == (independent < 0.5)
 
 
 @pytest.mark.parametrize("n_texts", [2, 3, 10, 100, 300])

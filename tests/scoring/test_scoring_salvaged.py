@@ -46,13 +46,6 @@ def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path
     assert again.accuracy.value == 0.75
 
 
-def test_without_any_nothing_is_said_and_nothing_left_out(tmp_path: Path) -> None:
-    run = stored(tmp_path, [question("q0")], [sample("q0", i, A) for i in range(4)], 4)
-    (score,) = score_run(run, GradingOptions(workers=1, salvaged=False))
-    assert score.accuracy.value == 1.0
-    assert not any("interruption" in one for one in score.sentences)
-
-
 def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path) -> None:
     whole = Timing(started=0.0, first_token=0.1, last_token=2.1, total=2.1, events=101)
     samples = [msgspec.structs.replace(sample("q0", i, A), timing=whole) for i in range(3)]

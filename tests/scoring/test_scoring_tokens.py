@@ -5,7 +5,6 @@ For: harness.scoring.tokens, harness.scoring.workload.
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import msgspec
@@ -63,15 +62,6 @@ def test_reasoning_tokens_come_from_the_samples(tmp_path: Path) -> None:
     assert "reasoning" in report([RunFolder(tmp_path)]).markdown()
 
 
-def test_accuracy_of_finished_samples_leaves_the_cut_ones_out() -> None:
-    questions, grades = graded(q1="ccww", q2="nnnn")
-    grades = [msgspec.structs.replace(g, truncated=g.verdict != "correct") for g in grades]
-    score = score_benchmark(questions, grades, 4)
-    assert (score.accuracy.value, score.accuracy_finished.value) == (0.25, 1.0)
-    none = score_benchmark(questions, [msgspec.structs.replace(g, truncated=True) for g in grades], 4)
-    assert none.accuracy_finished is None
-
-
 def test_the_accuracy_of_finished_samples_has_the_interval_of_a_run_of_those_alone() -> None:
     questions, grades = graded(q1="ccwwcw", q2="cwcwcw", q3="wwwwcc")
     cut = [msgspec.structs.replace(g, truncated=g.sample_index >= 4) for g in grades]
@@ -81,6 +71,8 @@ def test_the_accuracy_of_finished_samples_has_the_interval_of_a_run_of_those_alo
     assert found is not None
     assert found == alone.accuracy
     assert found.sampling != score.accuracy.sampling
+    all_cut = score_benchmark(questions, [msgspec.structs.replace(g, truncated=True) for g in grades], 6)
+    assert all_cut.accuracy_finished is None
 
 
 def test_a_longer_reply_counts_as_wrong_within_a_budget() -> None:
@@ -92,22 +84,3 @@ def test_a_longer_reply_counts_as_wrong_within_a_budget() -> None:
 
 def test_unknown_tokens_give_no_budgets() -> None:
     assert scored(("c", 200), ("c", None)).budgets == {}
-
-
-def test_the_accuracy_within_a_budget_is_that_of_a_run_with_the_smaller_limit() -> None:
-    """Replies of random length, right where the model is able; cut ones are wrong in the smaller run."""
-    generator = random.Random(3)
-    questions = [question(f"q{n}") for n in range(40)]
-    drawn = [
-        (q.question_id, i, generator.random() < n / 40, int(generator.lognormvariate(6, 1)))
-        for n, q in enumerate(questions)
-        for i in range(20)
-    ]
-    large = [grade(name, i, "c" if right else "w", completion_tokens=n) for name, i, right, n in drawn]
-    small = [
-        grade(name, i, "c" if right and n <= 512 else "n", completion_tokens=min(n, 512), truncated=n > 512)
-        for name, i, right, n in drawn
-    ]
-    by_budget = score_benchmark(questions, large, 20).budgets
-    other = score_benchmark(questions, small, 20)
-    assert by_budget[512].accuracy == other.accuracy

@@ -18,7 +18,6 @@ from harness.scoring.uncertainty import (
     question_error,
     rate,
     sampling_error,
-    unequal_clusters,
 )
 from tests.scoring.graded import grade, question
 
@@ -57,11 +56,6 @@ def test_copies_make_the_sampling_error_unknown() -> None:
 
 
 # -- warnings ------------------------------------------------------------------------------------------------------
-
-
-def test_the_warning_of_unequal_clusters_names_the_largest() -> None:
-    assert unequal_clusters([]) is None
-    assert unequal_clusters([tally(f"q{n}", "cw") for n in range(9)]) is None
 
 
 # -- repeats -------------------------------------------------------------------------------------------------------

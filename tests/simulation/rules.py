@@ -380,9 +380,10 @@ class Rules:
             endpoint.n_refused += 1
         if failure.kind == "rate_limited":
             endpoint.murky = True
-        if failure.kind not in FAULTS:  # it answered, with a refusal of this payload
-            endpoint.in_row -= 1
-            if failure.kind != "refused":
+        if failure.kind not in FAULTS:
+            if failure.kind == "too_long":  # an answer, or the failure of one that never answered
+                endpoint.murky = True
+            elif failure.kind != "refused":  # it answered, with a refusal of this payload
                 endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
                 endpoint.murky = endpoint.down = False
             return

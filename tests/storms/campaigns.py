@@ -79,8 +79,8 @@ def run_line(out: str, url: str, *more: str, data: str = "sums.jsonl") -> Line:
 
 
 def _shards(url: str) -> list[Line]:
-    shards = [run_line(f"shard-{i}", url, "--shard", f"{i}/2") for i in (1, 2)]
-    return [*shards, ["merge", "shard-1", "shard-2", "--out", "joined"], ["score", "joined", "--workers", "2"]]
+    shards = [run_line("joined", url, "--shard", f"{i}/2") for i in (1, 2)]
+    return [*shards, ["score", "joined", "--workers", "2"]]
 
 
 def _race(url: str) -> list[Line]:

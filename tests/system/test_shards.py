@@ -6,7 +6,10 @@ For: harness.cli.merge, harness.runs.merging.
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,9 +19,12 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import assign_parts
-from harness.runs import Manifest, RunFolder, RunLock
+from harness.core.records import Key
+from harness.runs import Manifest, RunFolder, RunLock, read_samples
+from harness.testing import FakeServer, Request, completion, http, models
 from harness.verbs.again import options_again
-from tests.faults.server import FaultServer, Request, completion, http, models
+from tests.budget import rounds
+from tests.system.command import argv
 from tests.system.command import harness as command
 
 N = 5
@@ -44,7 +50,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "sums.jsonl"
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
-    with FaultServer(answer) as server:
+    with FakeServer(answer) as server:
         yield {
             "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": 4, "model": "m",
             "base_url": server.base_url, "canary": False,
@@ -84,15 +90,18 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
 
     seen = command(tmp_path, "status", "run")
     assert [line for line in seen.out.splitlines() if ": ended" in line] == [
-        f"{part.path}: ended" for part in (first, second)
+        f"{path}: ended" for path in (tmp_path / "run", first.path, second.path)
     ]
     assert command(tmp_path, "doctor", "run", "run/shards/1-of-2").code == 0
 
 
-def test_a_run_without_shards_asks_for_what_they_lack(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_a_run_and_its_shards_ask_for_what_the_others_lack(asked: dict[str, Any], tmp_path: Path) -> None:
     part = harness.run(out=tmp_path / "run", shard="1/2", **asked)
     rest = harness.run(out=tmp_path / "run", **asked)
     assert (rest.complete, rest.outcome.tally.finished) == (True, N * 4 - part.outcome.n_done)
+    for shard in ("1/2", "2/2", "3/4"):  # and they ask for nothing that the run has
+        ended = harness.run(out=tmp_path / "run", shard=shard, **asked)
+        assert (ended.complete, ended.outcome.tally.finished) == (True, 0)
 
 
 def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -108,6 +117,33 @@ def test_shards_of_other_settings_never_mix(asked: dict[str, Any], tmp_path: Pat
     for act in (partial(harness.score, run), partial(harness.run, out=run, **asked)):
         with pytest.raises(harness.StoreError, match=DIFFERS):
             act()
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_shards_and_a_score_killed_side_by_side_lose_and_double_nothing(asked: dict[str, Any], tmp_path: Path) -> None:
+    run, stored = RunFolder(tmp_path / "run"), dict[Key, str | None]()
+    words = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id",
+             "--samples", "4", "--model", "m", "--base-url", asked["base_url"], "--no-canary"]  # fmt: skip
+    lines = [["run", *words, "--out", "run", "--shard", f"{k}/3"] for k in (1, 2, 3)]
+    for _ in range(rounds(2)):
+        under_way = [
+            subprocess.Popen(argv(*line), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for line in (*lines, ["score", "run", "--workers", "1"])
+        ]
+        time.sleep(random.uniform(1, 4))
+        for process in under_way:
+            process.kill()
+            process.wait()
+        now = {one.key: one.text for each in (run, *run.shards()) for one in read_samples(each.benchmark("sums"))}
+        assert stored.items() <= now.items(), "what was stored stays"
+        stored = now
+    assert [command(tmp_path, *line).code for line in lines] == [0, 0, 0]
+    assert command(tmp_path, "score", "run", "--workers", "1").code == 0
+    reader = read_samples(run.benchmark("sums"))
+    joined = {one.key: one.text for one in reader}
+    assert stored.items() <= joined.items()
+    assert (len(joined), reader.report.n_duplicates, reader.report.damaged) == (N * 4, 0, [])
 
 
 def test_folders_of_other_machines_are_merged(asked: dict[str, Any], tmp_path: Path) -> None:
@@ -181,4 +217,4 @@ def test_the_default_folder_is_that_of_the_run_or_that_of_an_earlier_version(
     assert path == tmp_path / "results" / "m" / "shards" / "1-of-2"
     path.rename(tmp_path / "results" / "m-shard-1-of-2")
     again = harness.run(shard="1/2", **asked)
-    assert (again.path.name, again.outcome.tally.finished) == ("m-shard-1-of-2", 0)
+    assert (again.path.parts[-3:], again.outcome.tally.finished) == (("m-shard-1-of-2", "shards", "1-of-2"), 0)

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import harness
-from harness.asking.options import VerifyOptions
+from harness.asking.options.deciding import VerifyOptions
 from harness.benchmarks import catalogue
 from harness.core.errors import StoreError
 from harness.reports.tables import Table

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.asking.options import ReportOptions
+from harness.asking.options.finished import ReportOptions
 from harness.core.nouns import in_points
 from harness.reports.tables import Table
 from harness.runs import RunFolder
@@ -70,7 +70,6 @@ class Made:
     scored: bool
     missing: float
     other: bool
-    up_to_date: bool
     failed: bool
     lost: int = 0
     accuracy: float = 0.0
@@ -92,8 +91,8 @@ N_SAMPLES = 20 * 8
 def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
     """A random cell of a checkpoint: a run of another strength, with samples missing, of other settings, or none."""
     (_, step) = planned.step_of(cell) or ("", 0)
-    missing, wanted = generator.choice((0.0, 0.0, 0.0, 0.004, 0.7)), [generator.random() for _ in range(4)]
-    made = Made(step, wanted[0] < 0.85, missing, wanted[1] < 0.15, wanted[2] < 0.8, wanted[3] < 0.15)
+    missing, wanted = generator.choice((0.0, 0.0, 0.0, 0.004, 0.7)), [generator.random() for _ in range(3)]
+    made = Made(step, wanted[0] < 0.85, missing, wanted[1] < 0.15, wanted[2] < 0.15)
     if made.scored:
         strength, sampling = generator.choice((0.1, 0.2, 0.45)), {"max_tokens": 32 if made.other else 100}
         one = [(cell.benchmark, 20, 8)]
@@ -101,9 +100,8 @@ def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
             planned.folder(cell), benchmarks=one, strength=strength, seed=step, missing=missing,
             identity={"sampling": sampling},
         )  # fmt: skip
-    done = stamps.stamp(planned, cell) if made.up_to_date else "of fewer samples"
     reason = "it failed" if made.failed or not made.scored else ""
-    record.write(planned.out, CellRecord(cell=cell.name, done=done, model=cell.model, reason=reason))
+    record.write(planned.out, CellRecord(cell=cell.name, model=cell.model, reason=reason))
     return made
 
 
@@ -131,7 +129,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
         for cell in scored:
             row = rows[f"ck-step_{cell.step}+{name}"]
             cell.accuracy, cell.lost = row.accuracy or 0, N_SAMPLES - (row.samples or 0)
-            now = max(scored, key=lambda one: (one.up_to_date, one.step))
+            now = max(scored, key=lambda one: one.step)
             cell.apart = cell.other != now.other
         before = None
         n_points[f"series-{name}"] = sum(cell.is_point for cell in cells)

@@ -190,30 +190,6 @@ def test_an_undecided_sample_says_what_the_verifier_did(
     assert lines == [f"undecided because the benchmark's own verifier {reason}"]
 
 
-def test_a_verifier_that_was_edited_since_the_grade_explains_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = tmp_path / "own_words.py"
-    module.write_text("def judge(answer, question):\n    return False\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
-    run = write_run(tmp_path / "a", {"mine": {"q1": RunQuestion("?", "1", [RunReply(r"\boxed{1}")])}}, scored=False)
-    place = run.benchmark("mine")
-    rules = GradeRules(grader="own_words:judge")
-    write_lines(place.questions, [msgspec.structs.replace(asked, rules=rules) for asked in question_file.read(place)])
-    score_run(run, GradingOptions(workers=1))
-    unchanged = shown(tmp_path, "a", "q1:0")
-    module.write_text("def judge(answer, question):\n    return True\n")
-    changed = shown(tmp_path, "a", "q1:0")
-    score_run(run, GradingOptions(workers=1))
-    again = shown(tmp_path, "a", "q1:0")
-    (why,) = changed.partition("\nwhy\n")[2].partition("\n\n")[0].splitlines()
-    assert why.startswith("  graded by own_words:judge@")
-    assert why.endswith(": score the run again")
-    assert unchanged.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("wrong")
-    assert again.partition("\nwhy\n")[2].partition("\n\n")[0].endswith("correct")
-
-
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

@@ -284,7 +284,9 @@ class Dispatcher:
         )  # fmt: skip
         fault = fault_of(failure, probing=lane.set_aside)
         match fault:
-            case "run" | "payload" if (fault == "run" or failure.kind == "too_long") and self._lanes.may_spare(lane):
+            case "run" | "payload" if (fault == "run" and self._lanes.may_spare(lane)) or (
+                failure.kind == "too_long" and self._lanes.answered and not lane.n_done
+            ):
                 # Another endpoint may answer, so the run can go on without this one, whose context may be smaller.
                 self._lanes.failed(flight, failure)
                 self._scheduler.steer_away(task)

@@ -50,8 +50,7 @@ class Lane(Speed, kw_only=True, eq=False):
     monotonic second; asked_until: the server itself asked for a pause up to this second.
     try_owed: whether it asked for a pause while the session was still patient, and has not been tried since.
     aside_since: when it was set aside. down_at: when a failure last showed that it is down; a failure of a request that
-    was sent before this second shows nothing new. refuses: whether it has refused a request for which another endpoint
-    was asked.
+    was sent before this second shows nothing new. refuses: whether it has refused all requests (a wrong key, say).
     """
 
     endpoint: Endpoint
@@ -249,8 +248,8 @@ class Lanes:
         self._update_patience()
 
     def may_spare(self, lane: Lane) -> bool:
-        """Whether a request that this lane refuses should go to another one: it never answered, and another one has, or
-        has not refused yet.
+        """Whether the run can go on without this lane, which refuses all requests: it never answered, and another one
+        has, or has not refused yet.
         """
         lane.refuses = True
         return not lane.n_done and any(other.n_done or not other.refuses for other in self._present())

@@ -149,10 +149,11 @@ class Scheduler:
         """Return the next sample for `endpoint`; None if it should take none now (another endpoint may still get one).
 
         at_work: the endpoints that take samples at present; one that is set aside or paused does not. probe: the
-        endpoint may be down. Then a sample that was not asked yet goes first: a returned one may fail by its question's
-        fault.
+        endpoint may be down. Then a sample that was not asked yet goes first, since a returned one may fail by its
+        question's fault; else any, also one that failed there.
         """
-        fresh, again = partial(self._fresh, endpoint, () if probe else at_work), partial(self._again, endpoint, at_work)
+        at_work = () if probe else at_work
+        fresh, again = partial(self._fresh, endpoint, at_work), partial(self._again, endpoint, at_work)
         task = (fresh() or again()) if probe else (again() or fresh())
         task = task or again(worn=True)
         if task is not None:

@@ -11,11 +11,11 @@ from harness.reports.plots.plot import (
     SERIES,
     SHARE,
     SHARE_AXIS,
+    SOFT,
     Cell,
     Plot,
     axis,
-    labelled_row,
-    labelled_rows,
+    label,
 )
 from harness.reports.plots.plot import series as series_of
 from harness.scoring.score import Score
@@ -32,16 +32,18 @@ class Labelled(NamedTuple):
 
 def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
     """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval."""
-    rows: list[tuple[Cell, ...]] = []
-    height = 0
-    for name, score in scores:
-        if score.accuracy is None:
-            continue
-        above, height = labelled_row(height, name, gap=6, room=24)
-        rows.append((name, value_cell(score.accuracy, " %"), above, height - 12, *numbers_of(score.accuracy)))
+    present = [(name, score) for name, score in scores if score.accuracy is not None]
+    rows: list[tuple[Cell, ...]] = [
+        (name, value_cell(score.accuracy, " %"), row, *numbers_of(score.accuracy))
+        for row, (name, score) in enumerate(present)
+    ]
     if not rows:
         return None
     across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
+    n_lines = max(label(name).count("\n") + 1 for name, _ in present)
+    # The name and the value stand above the marks of their row.
+    text = {"type": "text", "baseline": "bottom", "dy": 7 - 15 * n_lines}
+    name_text, value_text = text | {"align": "left", "lineBreak": "\n", "color": SOFT}, text | {"align": "right"}
     layers: list[dict[str, Any]] = [
         {
             "mark": {"type": "rule", "strokeWidth": 1.5, "color": SERIES[0]},
@@ -55,21 +57,21 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
             "mark": {"type": "point", "size": 56, "color": SERIES[0]},
             "encoding": {"x": axis("accuracy", None, scale=SHARE)},
         },
+        {"mark": name_text, "encoding": {"x": {"value": 0}, "text": {"field": "series"}}},
+        {"mark": value_text, "encoding": {"x": {"value": "width"}, "text": {"field": "value"}}},
     ]
+    ends = [f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")]
     return Plot(
         name="accuracy",
         title="Accuracy",
         summary="Thick line: 95 % interval, same questions, asked again. Thin line: other questions of this kind.",
-        columns=(
-            "series",
-            "value",
-            "above",
-            "y",
-            "accuracy",
-            *(f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")),
-        ),
+        columns=("series", "value", "row", "accuracy", *ends),
         rows=tuple(rows),
-        drawing=labelled_rows(height, layers, name="series", value="value"),
+        drawing={
+            "height": {"step": 30 + 15 * n_lines},
+            "encoding": {"y": {"field": "row", "type": "ordinal", "axis": None}},
+            "layer": layers,
+        },
     )
 
 

@@ -178,38 +178,6 @@ def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None
 _PADDING = {"left": 2, "top": 2, "bottom": 2, "right": 8}
 """Free pixels around a plot; the right side has room for the half of the last tick's label beyond the axis."""
 
-_LINE = 15
-"""Height in pixels of a line of text above a row."""
-
-
-def labelled_row(top: int, name: str, *, gap: int, room: int) -> tuple[int, int]:
-    """Return (top of the text `name` of a row, bottom of the row), in pixels, for a row that begins at `top`.
-
-    gap: above the text; room: below it, for the row's marks.
-    """
-    above = top + gap
-    return above, above + _LINE * (label(name).count("\n") + 1) + room
-
-
-def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str, value: str) -> dict[str, Any]:
-    """The drawing of rows below each other, with two texts above each: column `name` at the left, `value` at the right.
-
-    height: of all rows, in pixels. layers: Vega-Lite layers that draw the marks of the rows. The caller adds the data,
-    in which column `y` is the vertical position of a row's marks, and column `above` that of its texts.
-    """
-    down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
-
-    def text(column: str, x: str | int, align: str, colour: str) -> dict[str, Any]:
-        """The layer that writes the texts of a column above the rows. x: horizontal position, in pixels or "width"."""
-        mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
-        return {
-            "mark": mark,
-            "encoding": {"x": {"value": x}, "y": {"field": "above", **down}, "text": {"field": column}},
-        }
-
-    texts = [text(name, 0, "left", SOFT), text(value, "width", "right", INK)]
-    return {"height": height, "encoding": {"y": {"field": "y", **down}}, "layer": [*layers, *texts]}
-
 
 def _cell_text(cell: Cell) -> Cell:
     """What a plot shows for a cell of a table: a text as a label, which may be cut; a number as it is."""

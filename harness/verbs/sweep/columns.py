@@ -48,10 +48,10 @@ PER_QUESTION = (
 def score_text(result: CellResult, notes: Notes) -> str:
     """The accuracy of a cell in %, with `MARK` if it differs from its base, and footnotes on missing and undecided
     samples, on a comparison that could not be made, on a model whose files have changed, and on "at most". A cell
-    without a score is "missing", with a footnote that says why.
+    without a score is "missing", with a footnote that says why; cells with one reason share it.
     """
     if result.score is None:
-        return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
+        return f"missing{notes.mark(result.reason)}"
     accuracy = accuracy_cell(result.score)
     at_most = AT_MOST if "at most" in accuracy else ""
     marks = "".join(map(notes.mark, (*result.notes, at_most)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.asking import prepare
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.benchmarks import catalogue, data, prompts
 from harness.benchmarks.card import Card
 from harness.core.errors import HarnessError, UsageError
@@ -34,7 +34,7 @@ class ExpectedCell:
     is an upper bound, since it comes from the card and a filter may leave out questions. samples: of each question.
     most_tokens: new tokens if every sample used all of max_tokens; None if a factor is unknown. settings: the sampling
     and the prompts. published: scores of the model on this benchmark, in words. absent: whether the data are not here.
-    done: nothing is left to do. lost: why the cell would end without a score; empty if no reason is known.
+    done: nothing is left to do. lost: why the cell would end without a new score; empty if no reason is known.
     """
 
     cell: Cell
@@ -48,11 +48,6 @@ class ExpectedCell:
     absent: bool
     done: bool = False
     lost: str = ""
-
-    @property
-    def refused(self) -> bool:
-        """Whether the samples are of other settings, so that nothing is requested and the score stays."""
-        return self.lost.startswith(running.REFUSED)
 
     @property
     def n_samples(self) -> int | None:

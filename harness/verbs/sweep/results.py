@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from harness.asking.options import VerifyOptions
+from harness.asking.options.deciding import VerifyOptions
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
@@ -47,21 +47,19 @@ OtherEntries = tuple[tuple[str, str], ...]
 class CellResult:
     """The result of one cell.
 
-    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. up_to_date: the run
-    has all samples that the sweep now plans, which may be more than the run was asked for. against_base: the cell minus
-    its base cell; None without a comparison. p: of the difference, for the same questions asked again, corrected by
-    Holm. published: comparisons with published scores, the nearest settings first, as `harness.scoring.beside` orders
-    them. standing: the verdict over all of them; None without any. suite: address of the suite's own source; empty
-    without one. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
-    remark: that the files of the model or the server's entry are no longer those that made the samples, or that the
-    step repeats the step before; often empty. apart: how the settings of a step differ from those of its curve, so that
-    it is compared with no other step; else empty. history: what the log of its run records.
+    reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. against_base: the
+    cell minus its base cell; None without a comparison. p: of the difference, for the same questions asked again,
+    corrected by Holm. published: comparisons with published scores, the nearest settings first, as
+    `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any. suite: address of
+    the suite's own source; empty without one. other_questions: why scores published under the benchmark's name are not
+    compared; empty if they are. remark: that the files of the model or the server's entry are no longer those that made
+    the samples, or that the step repeats the step before; often empty. apart: how the settings of a step differ from
+    those of its curve, so that it is compared with no other step; else empty. history: what the log of its run records.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
-    up_to_date: bool = False
     against_base: PairedComparison | None = None
     p: float | None = None
     published: Sequence[PublishedComparison] = ()
@@ -186,7 +184,7 @@ def _read(sweep: Sweep, group: ServerGroup, cell: Cell, remarks_on: Remarks) -> 
         result = _read_run(sweep, cell, reason, remarks_on)
         other = OTHER_SERVER if found is not None and found.server not in ("", stamps.server(group)) else ""
         remark = "; ".join(filter(None, (result.remark, other)))
-        return replace(result, up_to_date=stamps.is_whole(sweep, cell, found), remark=remark)
+        return replace(result, remark=remark)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
 
@@ -224,7 +222,7 @@ def _with_apart(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
     """The results, each step with how its settings differ from those of its curve."""
     steps = [(result, line_step) for result in cells if (line_step := sweep.step_of(result.cell)) is not None]
     apart = settings_apart(
-        (f"{result.cell.benchmark} {line}", step, result.cell.name, result.benchmark.record, result.up_to_date)
+        (f"{result.cell.benchmark} {line}", step, result.cell.name, result.benchmark.record)
         for result, (line, step) in steps
         if result.benchmark is not None
     )

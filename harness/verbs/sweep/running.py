@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.asking import prepare, servers
-from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.score import ScoreOptions
 from harness.asking.session import end_if_signalled
 from harness.asking.watching import Watcher
 from harness.core import codec
@@ -29,6 +30,7 @@ from harness.core.errors import (
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.record import missing_samples
@@ -307,9 +309,6 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: prepare.Asked) -> bool:
 MAX_REASON_CHARS = 600
 """Largest length of a cell's reason, which has room for two paths of a usual length; longer ones lose sentences."""
 
-REFUSED = "its samples are of other settings: "
-"""The reason of a cell begins with these words if its run folder holds samples of other settings than the file's."""
-
 
 def _in_one_line(sentence: str) -> str:
     """`sentence` without line breaks, for tables and footnotes."""
@@ -330,7 +329,7 @@ def _whole_sentences(text: str) -> str:
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason of a cell whose run folder holds samples of other settings."""
     remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
-    return _whole_sentences(REFUSED + _in_one_line(error.other_settings)) + remedy
+    return _whole_sentences(f"its samples are of other settings: {_in_one_line(error.other_settings)}") + remedy
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

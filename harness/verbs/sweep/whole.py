@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import JudgeOptions
-from harness.asking.options.verbs import SweepOptions
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
@@ -20,7 +20,7 @@ from harness.runs import RunFolder, suite_file
 from harness.runs.suite_file import SuiteNote
 from harness.verbs.judge import try_judge
 from harness.verbs.score import destinations_of, trackers_named
-from harness.verbs.sweep import cells, record, running, shared_servers, stamps, table
+from harness.verbs.sweep import cells, running, shared_servers, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import ServerGroup, Sweep
 from harness.verbs.sweep.file import SweepFile
@@ -50,7 +50,7 @@ def plan_of(
     each cell's scores. file: as it was read for an earlier plan; None: it is read now. Raises `UsageError` with file
     and line, or with the option.
     """
-    over = SweepOptions.without_unset(given)
+    over = RunOptions.without_unset(given)
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
@@ -127,8 +127,8 @@ def disagreement(result: CellResult) -> str:
 
 def note_cells(sweep: Sweep) -> None:
     """Note in each run folder what only the sweep knows of the run: the suite it belongs to, the conditions (such as an
-    attention budget) that the suite states for its server, the training step, the run of the step before, and whether
-    the file asks for more samples. A run may be read without its sweep.
+    attention budget) that the suite states for its server, the training step, and the run of the step before. A run may
+    be read without its sweep.
 
     Raises `StoreError`.
     """
@@ -145,7 +145,6 @@ def note_cells(sweep: Sweep) -> None:
                 step=step,
                 curve=curve,
                 before="" if step is None else latest.get(of_curve, ""),
-                is_whole=stamps.is_whole(sweep, cell, record.read(sweep.out, cell.name)),
             )
             suite_file.write(folder, note)
             latest[of_curve] = folder.path.name

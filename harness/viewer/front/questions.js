@@ -5,11 +5,11 @@ import { inline } from "./mathtext.js";
 
 const SHOWS = {
   all: ["all", () => true],
-  wrong: ["with a wrong sample", (row) => row.verdicts.includes("w")],
+  wrong: ["with a wrong sample", (row) => row.verdicts.includes("-")],
   never: ["never correct", (row) => row.n_graded > 0 && row.n_correct === 0],
   mixed: ["sometimes correct", (row) => row.n_correct > 0 && row.n_correct < row.n_graded],
-  silent: ["with no answer", (row) => row.verdicts.includes("n")],
-  undecided: ["undecided", (row) => row.verdicts.includes("u")],
+  silent: ["with no answer", (row) => row.verdicts.includes("o")],
+  undecided: ["undecided", (row) => row.verdicts.includes("?")],
   majority: ["majority wrong", (row) => row.majority?.verdict === "wrong"],
 };
 const MARKS = { cut: "cut", near: "near a right answer", odd: "looking wrong", disputed: "disputed", hand: "by hand" };
@@ -21,7 +21,7 @@ const SORTS = {
   cut: ["most cut", (row) => -(row.marks.cut ?? 0)],
   tokens: ["most tokens", (row) => -(row.mean_tokens ?? 0)],
 };
-const SIGNS = { c: "correct", w: "wrong", n: "no_answer", u: "undecided", ".": "none" };
+const SIGNS = { "+": "correct", "-": "wrong", o: "no_answer", "?": "undecided", ".": "none" };
 const MAX_CELLS = 16;
 const MAX_VALUES = 30;
 

@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import RunOptions
+from harness.asking.options.run import RunOptions
 from harness.asking.prices import prices_of
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
@@ -26,7 +26,6 @@ from harness.generation.outcome import Outcome
 from harness.generation.progress import Tally
 from harness.runs import Manifest, RunFolder
 from harness.runs.layout import SHARDS
-from harness.runs.line_file import make_folder
 from harness.runs.merging import Joined, merge
 from harness.verbs.run import run
 
@@ -52,8 +51,6 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Ran:
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn("base_url is a local address: each node asks the server on that node itself")
         began = time.monotonic()
-        # With this folder there, the run's shards work in it, also where the run has samples of its own.
-        make_folder(folder.path / SHARDS)
         plain = options.for_worker() | {"out": str(folder.path)}
         arguments = [(plain | {"shard": f"{i}/{n}"},) for i in range(1, n + 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]

@@ -170,9 +170,8 @@ class _Supervisor:
         """
         frames.send(self._channel.sends, {"started": True})
         given, output, errors = (os.memfd_create("stream") for _ in range(3))
-        with open(given, "wb", closefd=False) as file:
-            file.write(frames.receive(self._channel.receives)["input"].encode("utf-8", "surrogatepass"))
-        os.lseek(given, 0, os.SEEK_SET)
+        text = frames.receive(self._channel.receives)["input"]
+        os.pwrite(given, text.encode("utf-8", "surrogatepass"), 0)  # the program reads from the beginning
         alive, its_end = os.pipe()
         self._fork({0: given, 1: output, 2: errors, 3: its_end}, job)
         os.close(its_end)  # A copy left open here would keep the pipe from ending with the program.
