@@ -288,3 +288,18 @@ def test_csv_and_json_hold_every_column_of_the_page_as_it_is_printed(
     mean = sum((p * (1 - p) / (n - 1)) ** 0.5 for p, n in accuracies) / len(accuracies)
     assert cell["error_per_question"] == f"{100 * mean:.1f}"
     assert suite != "sglang" or any(text.startswith(cell["error_per_question"]) for text in shown)
+
+
+@pytest.mark.parametrize("key", ["reasoning_effort", "priority"])
+def test_a_cell_says_that_more_effort_made_no_reply_longer(key: str) -> None:
+    sampling = [{"name": level, "extra_body": {key: level}} for level in ("low", "high")]
+    content = {"models": [QWEN], "benchmarks": ["demo:4"], "sampling": sampling}
+    Path("efforts.yaml").write_text(json.dumps(content), "utf-8")
+    sweep = whole.plan_of("efforts.yaml", {"base_url": ("http://127.0.0.1:9",)}, {})
+    for seed, cell in enumerate(sweep.cells):
+        body = dict(cell.options.extra_body)
+        write_run(sweep.folder(cell), benchmarks=[("demo", 20, 4)], seed=seed, identity={"extra_body": body})
+    whole.note_cells(sweep)
+    _, high = results(sweep).results
+    assert ("does not differ beyond chance" in "".join(high.notes)) == (key == "reasoning_effort")
+    assert not results(sweep).results[0].notes[-1]
